@@ -107,20 +107,6 @@ class Watch(Protocol[K]):
         ...
 
 
-class Unwatched(Generic[K]):
-    """For changes that take nothing away from anybody."""
-
-    def before(self, items: Sequence[K]) -> Mapping[K, str | ItemError]:
-        """Nothing is looked at."""
-        del items
-        return {}
-
-    def after(self, items: Sequence[K]) -> Mapping[K, str]:
-        """Nothing is looked at."""
-        del items
-        return {}
-
-
 @dataclass(slots=True)
 class Account(Generic[K]):
     """What became of every item, kept up to date while the change is carried out.
@@ -160,7 +146,7 @@ def carry_out(
     brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
     other, and a signal.
     """
-    pending, stop, watch = list(steps), stop or NeverStop(), watch or Unwatched()
+    pending, stop = list(steps), stop or NeverStop()
     account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
     lost_in_a_row = 0
     for step in pending:
@@ -201,10 +187,10 @@ def carry_out(
     return account
 
 
-def _looked_at(account: Account[K], items: Sequence[K], watch: Watch[K]) -> Sequence[K]:
+def _looked_at(account: Account[K], items: Sequence[K], watch: Watch[K] | None) -> Sequence[K]:
     """The items that are as planned; the others are refused, or failed where nobody can tell. Whatever is raised, nothing was
     sent for any of them."""
-    found = watch.before(items)
+    found = watch.before(items) if watch else {}
     for item, why in found.items():
         if isinstance(why, ItemError):
             _mark(account, [item], Outcome.FAILED, replace(why, nothing_sent=True))
@@ -213,10 +199,10 @@ def _looked_at(account: Account[K], items: Sequence[K], watch: Watch[K]) -> Sequ
     return [item for item in items if item not in found] if found else items
 
 
-def _look_again(account: Account[K], items: Sequence[K], watch: Watch[K]) -> None:
+def _look_again(account: Account[K], items: Sequence[K], watch: Watch[K] | None) -> None:
     """Where the cluster does not answer, what it said of the step holds."""
     done = [item for item in items if account.outcomes[item] is Outcome.DONE]
-    if not done:
+    if not (watch and done):
         return
     with suppress(KgctlError, Interrupted):
         for item, note in watch.after(done).items():
@@ -307,7 +293,7 @@ def execute_deletion(
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupsAsSaved(Unwatched[str]):
+class _GroupsAsSaved:
     """Refuses groups whose commits are others by now: nobody could bring those back."""
 
     admin: GroupAdmin
@@ -318,6 +304,11 @@ class _GroupsAsSaved(Unwatched[str]):
         found = committed_now(self.admin, [group_id for group_id in items if group_id in self.saved])
         moved = {group_id: next(moves(self.saved[group_id], commits), None) for group_id, commits in found.values.items()}
         return {**found.errors, **{group_id: f"{move[0]}: {move[1]}" for group_id, move in moved.items() if move}}
+
+    def after(self, items: Sequence[str]) -> Mapping[str, str]:
+        """A group that is there again is another one."""
+        del items
+        return {}
 
 
 def committed_now(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupResults[Committed]:

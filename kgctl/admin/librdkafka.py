@@ -32,7 +32,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, Unre
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.settings import CLIENT_PROPERTIES, msk_login, msk_token
+from kgctl.wire.settings import BEARER, CLIENT_PROPERTIES, msk_login, msk_token
 
 _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
@@ -111,8 +111,14 @@ def client_config(properties: Mapping[str, str]) -> dict[str, Any]:
     return {**_DEFAULTS, **log_level, **own, **_signing(properties)}
 
 
+_NO_END_S = 4_102_444_800.0
+"""In the year 2100: when a token that is given ends, the broker knows."""
+
+
 def _signing(properties: Mapping[str, str]) -> Mapping[str, Any]:
     """What librdkafka calls for the token of an IAM login of Amazon MSK. One is signed at once: who cannot is told."""
+    if token := properties.get(BEARER):
+        return {"oauth_cb": lambda _: (token, _NO_END_S)}
     login = msk_login(properties, os.environ)
     if login is None:
         return {}

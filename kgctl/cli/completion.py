@@ -41,7 +41,6 @@ def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> li
 
 
 def complete_instances(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Group instance ids of the group that the line names."""
     return _safe(_from_cluster(ctx, lambda admin: [one.group_instance_id or "" for one in _members(ctx, admin)]), incomplete)
 
 
@@ -232,5 +231,4 @@ def completion(
 
 
 def script(shell: str) -> str:
-    """Return the script, which asks ``kgctl`` itself what fits."""
     return SCRIPTS[shell]

@@ -49,7 +49,6 @@ UNSETTABLE = ("bootstrap_server", "embedded", "zookeeper", "command_config", "ti
 
 
 def contexts_report(contexts: Sequence[ClusterContext], current: str | None, notices: Sequence[str] = ()) -> Report:
-    """One row a context, as written in the file; properties are left out."""
     rows = [
         {
             "context": context.name,
@@ -111,7 +110,6 @@ def context_use(
 
 
 def _check_is_own(contexts: Contexts, name: str) -> None:
-    """Refuse to change a context of a project's file."""
     if contexts.project and name in contexts.project.contexts and name not in contexts.user.contexts:
         raise UsageError(f"context {name!r} is of {contexts.project.path}: edit that file")
 

@@ -77,7 +77,6 @@ class _Stage:
         self.write(f"\n# {text}\n")
 
     def run(self, *argv: str) -> None:
-        """Run one command line as the user would type it."""
         from kgctl.cli.app import run
 
         self.write(f"$ kgctl {shlex.join(argv)}\n")
@@ -116,7 +115,6 @@ class _Stage:
 
 
 def _stay(stage: _Stage, bootstrap: str) -> None:
-    """Keep the cluster until the user ends it."""
     stage.say("The cluster stays until Ctrl-C. Next, in another terminal:")
     stage.write(f"{stage.program} --bootstrap-server {bootstrap} describe group {GROUP}\n")
     try:

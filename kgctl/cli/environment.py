@@ -101,7 +101,6 @@ class Environment:
         return str(platformdirs.user_state_path("kgctl") / "warehouse")
 
     def notice(self, line: str) -> None:
-        """Tell the user something beside the result: one line on stderr."""
         self.stderr.write(f"{line}\n")
         self.stderr.flush()
 

@@ -37,7 +37,6 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """Return one line for the manual."""
         return _MEANINGS[self]
 
 

@@ -54,7 +54,6 @@ def write_new(path: Path, text: str, *, make_folder: bool = False) -> None:
 
 
 def write_again(path: Path, text: str) -> None:
-    """As `write_new`, in place of the file that is there."""
     _write_private(path, text, lambda draft: draft.replace(path))
 
 

@@ -74,7 +74,11 @@ _OPTION_HABITS = {
 }
 """An option of kgctl -> what other tools, and tired people, call it."""
 
-_OTHER_COMMANDS = {"--watch": "kgctl top watches groups", "--follow": "kgctl top watches groups"}
+_OTHER_COMMANDS = {
+    **dict.fromkeys(("--watch", "--follow"), "kgctl top watches groups"),
+    "--lag": "kgctl describe group GROUP has the lag, of each partition",
+    "--no-headers": "-o name has names alone",
+}
 """An option that a command may lack -> the command that does it."""
 
 _VALUE_HABITS = {

@@ -24,7 +24,7 @@ from kgctl.errors import NotFoundError, did_you_mean
 CHAPTERS: dict[str, tuple[str, ...]] = {
     "live groups": (
         "runbooks", "clusters", "groups", "top", "resets", "zookeeper", "output", "exit-codes", "errors", "security",
-        "completion", "commands",
+        "completion", "commands", "other-tools",
     ),
     "without a broker": ("serve", "data-folder"),
     "assignors": ("assignors", "group-files"),

@@ -72,12 +72,10 @@ def _declared() -> dict[str, Any]:
 
 
 def shared_parameters(names: tuple[str, ...]) -> list[Any]:
-    """The parameters of these shared options, in the order of their declaration."""
     return [parameter for name, parameter in _declared().items() if name in names]
 
 
 def flag_text(name: str) -> str:
-    """How the user writes a shared option: ``--bootstrap-server``."""
     return str(max(_declared()[name].opts, key=len))
 
 

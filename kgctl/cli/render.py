@@ -22,7 +22,6 @@ UNKNOWN = "-"
 
 
 def render_table(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """Render the columns that are not wide."""
     columns = [column for column in report.columns if not column.wide]
     limits = {column.key: column.most for column in columns if column.most is not None}
     if limits:
@@ -32,7 +31,6 @@ def render_table(report: Report, command: str, environment: Environment) -> str:
 
 
 def _first(value: Cell, most: int) -> Cell:
-    """The first values of a list and how many more there are."""
     if value is None or isinstance(value, (str, int, float)) or len(value) <= most:
         return value
     return [*value[:most], f"({len(value) - most} more)"]
@@ -126,7 +124,6 @@ def render_for_terminal(
 
 
 def render_wide(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """Render all columns, the wide ones too."""
     return render_columns(report, report.columns, environment)
 
 

@@ -103,7 +103,6 @@ class OutputFormat(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """Return one line for the manual."""
         return _MEANINGS[self]
 
     @property

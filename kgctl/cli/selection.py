@@ -120,10 +120,16 @@ def _is_missing(error: KgctlError) -> bool:
     return isinstance(error, NotFoundError) and error.code == "GROUP_ID_NOT_FOUND" and error.group is not None
 
 
+def _as_regex(pattern: str) -> str:
+    return ".*".join(re.escape(part).replace("\\-", "-") for part in pattern.split("*"))
+
+
 def _near(name: str, known: Sequence[str]) -> str:
     several = name.split(",")
     if len(several) > 1 and all(several):
         return f" (several groups have a space between them: {' '.join(several)})"
+    if "*" in name:
+        return f" (a pattern is given as a regular expression: --match '^{_as_regex(name)}$')"
     return did_you_mean(name, known, quoted=True)
 
 

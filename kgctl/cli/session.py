@@ -63,7 +63,6 @@ class Session:
         return shlex.join(["kgctl", *without_properties(self.argv)])
 
     def notice(self, line: str) -> None:
-        """Tell the user something beside the result, at once: one line on stderr."""
         self.environment.notice(line)
 
     @contextmanager

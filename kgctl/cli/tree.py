@@ -82,7 +82,6 @@ class KgctlCommand(TyperCommand):
     shared: tuple[str, ...] = ()
 
     def share(self, names: tuple[str, ...]) -> None:
-        """Accept these shared options too."""
         self.shared = names
         self.params.extend(shared_parameters(names))
 
@@ -112,7 +111,6 @@ class KgctlCommand(TyperCommand):
         run_in_pod(session_of(ctx), session_of(ctx).argv, ctx.params)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the help on options, shared ones apart."""
         _write_options(self, ctx, formatter)
 
 
@@ -188,7 +186,6 @@ class KgctlGroup(TyperGroup):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the help on commands, then on options."""
         self.format_commands(ctx, formatter)
         _write_options(self, ctx, formatter)
 

@@ -32,7 +32,7 @@ _SOH = "\x01"
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Where tokens come from: of ``endpoint``, signed for ``msk``, or, where both are None, unsecured with these claims."""
+    """Where tokens come from: of ``endpoint``, signed for ``msk``, given as ``token``, or else unsecured with these claims."""
 
     endpoint: str | None = None
     client_id: str = ""
@@ -42,11 +42,13 @@ class TokenSource:
     claims: Mapping[str, str] = field(default_factory=dict)
     ca_location: str | None = None
     msk: MskLogin | None = None
+    token: str = field(default="", repr=False)
 
     @property
     def user(self) -> str:
         """Who logs in, as far as that is known before a token is there."""
-        return self.client_id or self.claims.get("principal", "") or (self.msk.user if self.msk else "")
+        known = self.client_id or self.claims.get("principal", "") or (self.msk.user if self.msk else "")
+        return known or ("the bearer of the token" if self.token else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,9 @@ class MskLogin:
         """Return the role or the profile, as a message names it."""
         return self.role_arn or self.profile or "the default credentials of AWS"
 
+
+BEARER = "sasl.oauthbearer.token"
+"""A token as it stands: what a command of one's own login prints, by ``cmd:COMMAND``."""
 
 MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.role.arn", "aws.msk.role.session.name")
 _MSK_ADDRESS = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
@@ -146,6 +151,8 @@ def token_source(properties: Mapping[str, str]) -> TokenSource:
         return TokenSource(extensions=extensions, claims=claims)
     if login := msk_login(properties, os.environ):
         return TokenSource(extensions=extensions, msk=login)
+    if token := properties.get(BEARER):
+        return TokenSource(extensions=extensions, token=token)
     if properties.get(f"{_PREFIX}method", "default").lower() != "oidc":
         raise UsageError(f"SASL OAUTHBEARER needs {_PREFIX}method=oidc with {_PREFIX}token.endpoint.url")
     client_id = properties.get(f"{_PREFIX}client.id") or properties.get(f"{_PREFIX}client.credentials.client.id", "")
@@ -174,6 +181,8 @@ def first_message(source: TokenSource, context: ssl.SSLContext | None, deadline:
     """
     if source.msk:
         token, _ = msk_token(source.msk)
+    elif source.token:
+        token = source.token
     else:
         token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
     pairs = {"auth": f"Bearer {token}", **source.extensions}
@@ -431,7 +440,7 @@ _OTHER = """
 OTHER_PROPERTIES = frozenset(_OTHER.split())
 """Properties of consumers and producers: accepted, without effect on administration."""
 
-KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES | frozenset(MSK_PROPERTIES)
+KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES | frozenset({*MSK_PROPERTIES, BEARER})
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BOOLEANS = {"true": "true", "t": "true", "1": "true", "yes": "true", "false": "false", "f": "false", "0": "false", "no": "false"}

@@ -18,7 +18,7 @@ import pytest
 import kgctl
 from kgctl.admin import GroupAdmin
 from kgctl.admin.confluent import ConfluentGroupAdmin
-from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.admin.connect import ConnectionSettings, connect, resolved
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.admin.properties import load_command_config, parse_x
 from kgctl.errors import AuthError, UnreachableError
@@ -139,6 +139,20 @@ def test_a_token_that_the_broker_does_not_take_is_told(secure_kafka_broker: Secu
     with connect(ConnectionSettings(properties=late, timeout_ms=PATIENCE_MS)) as admin, pytest.raises(AuthError) as caught:
         admin.list_groups()
     assert "refused the login of 'admin'" in caught.value.message
+
+
+@pytest.mark.parametrize("backend", [LiveGroupAdmin, ConfluentGroupAdmin])
+def test_a_token_of_ones_own_program(
+    secure_kafka_broker: SecureKafkaBroker, backend: type[LiveGroupAdmin | ConfluentGroupAdmin], tmp_path: Path
+) -> None:
+    now_s = int(time.time())
+    token = f"{encoded({'alg': 'none'})}.{encoded({'sub': 'admin', 'iat': now_s, 'exp': now_s + 600})}."
+    (tmp_path / "token").write_text(f"{token}\n")
+    given = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", f"sasl.oauthbearer.token=cmd:cat {tmp_path}/token"]
+    properties = resolved({**parse_x(given), "bootstrap.servers": secure_kafka_broker.address("SASL_PLAINTEXT")}, {})
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    with backend(properties, PATIENCE_MS) as admin:
+        reads_and_changes(admin, topic)
 
 
 @pytest.fixture

@@ -102,6 +102,13 @@ MISTAKES = {
     "reset-offsets g1 --topic t1,t2 --to-latest": "repeat the option: --topic t1 --topic t2",
     "reset-offsets g1 --topic t1 --to-datetime 2h": "did you mean '2h ago'?",
     "reset-offsets g1 --topic t1 --to-datetime 10:00": "did you mean 'today 10:00'?",
+    "describe group g1 --lag": "kgctl describe group GROUP has the lag, of each partition",
+    "list groups --no-headers": "-o name has names alone",
+    "reset-offsets g1 --to-offsets t1=5": "write TOPIC:PARTITION=OFFSET, as in orders:0=5,1=10",
+    "reset-offsets g1 --to-offsets t1:0=5 --to-offsets t1:1=2,0=6": "--to-offsets: t1-0 is given twice",
+    "reset-offsets g1 --to-offsets t1:0=-5": "write TOPIC:PARTITION=OFFSET",
+    "reset-offsets --match g --to-offsets t1:0=5": "--to-offsets needs groups by name",
+    "reset-offsets g1 --to-offsets t1:0=5 --topic t1": "the offsets say which partitions are meant",
     "context set stage": "unknown context 'stage'",
 }
 
@@ -127,6 +134,8 @@ def test_groups_that_are_not_there(cli: Cli, line: str) -> None:
     """A list with commas is told to have spaces; a name that is nearly a group's is told that group."""
     listed = cli(line.format("g1,g3"))
     assert (listed.code, "(several groups have a space between them: g1 g3)" in listed.err) == (4, True), listed.err
+    pattern = cli(line.format("g-*x*"))
+    assert (pattern.code, "--match '^g-.*x.*$')" in pattern.err) == (4, True), pattern.err
     near = cli(line.format("G2"))
     assert (near.code, "did you mean 'g2'?" in near.err) == (4, True), near.err
 

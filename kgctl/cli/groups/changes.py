@@ -71,7 +71,6 @@ class UndoFile:
 
     @property
     def id(self) -> str:
-        """Return the id that ``kgctl undo`` takes."""
         return self.path.stem
 
 

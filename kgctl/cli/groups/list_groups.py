@@ -51,7 +51,6 @@ kgctl list groups --match '^payments' --fail-if-lag-over 10000
 
 
 def _known(value: object, *, largest_first: bool = False) -> tuple[bool, int]:
-    """Return a sort key that puts unknown values last."""
     return (False, -value if largest_first else value) if isinstance(value, int) else (True, 0)
 
 
@@ -84,6 +83,9 @@ def list_groups(
             autocompletion=lambda: list(TYPES),
         ),
     ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only groups of this protocol type: consumer, connect, share, ...")
+    ] = None,
     match: MatchOption = None,
     exclude: ExcludeOption = None,
     topic: TopicOptions = None,
@@ -107,12 +109,12 @@ def list_groups(
     types = [GroupType(name) for name in parse_names("--type", type_ or (), TYPES)]
     names = name_filter(match, exclude)
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
-    (sort_key,) = parse_names("--sort", [sort], tuple(SORTS)) if sort else ("name",)
+    (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
     with session.connect() as admin, session.waiting():
         listed = admin.list_groups(states=states, types=types)
-        listings = [listing for group_id, listing in sorted(listed.values.items()) if names(group_id)]
+        listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
         errors += [error.to_exception() for error in listed.unreachable.values()]
         rows: list[Row] = [_row(listing) for listing in listings]
@@ -127,10 +129,14 @@ def list_groups(
             verdict = Verdict((), tuple(error.message for error in hidden(admin.sight(), measured, Scope())))
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
-    told = _summary(rows, lag=lag) if rows else () if errors else (_nothing(names, bool(states or types or topic)),)
+    told = _summary(rows, lag=lag) if rows else () if errors else (_nothing(names, bool(states or types or topic or protocol)),)
     known = {error.message for error in verdict.errors}
     errors = [*(error for error in errors if error.message not in known), *verdict.errors]
     return Report(columns, rows, errors, (*told, *verdict.notices), ("group",), verdict.exit_code)
+
+
+def _speaks(listing: GroupListing, protocol: str | None) -> bool:
+    return protocol in (None, listing.protocol_type)
 
 
 def _row(listing: GroupListing) -> Row:

@@ -112,7 +112,6 @@ def _check_holder(to_group: str | None) -> None:
 
 @contextmanager
 def _both(session: Session) -> Iterator[tuple[GroupAdmin, GroupAdmin, NamedCluster]]:
-    """ZooKeeper, and the Kafka cluster with its name."""
     settings = connection_settings(session.flags, session.environment)
     addresses = (settings.bootstrap, *(settings.properties.get(name) for name in ("bootstrap.servers", "metadata.broker.list")))
     to = next((address for address in addresses if address), None)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
-from kgctl.admin.notation import FromFile, format_instant, parse_duration_ms, parse_offset_file, parse_past_instant_ms
+from kgctl.admin.notation import (
+    FromFile,
+    PlannedOffset,
+    format_instant,
+    parse_duration_ms,
+    parse_offset_file,
+    parse_past_instant_ms,
+)
 from kgctl.admin.offset_reset import (
     Heal,
     ResetPlan,
@@ -63,6 +70,7 @@ from kgctl.cli.selection import (
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import UnsupportedError, UsageError
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
@@ -76,6 +84,10 @@ ToCurrentFlag = Annotated[
     typer.Option("--to-current", help="Keep what is valid, bring what is outside the log back into it, else to the log end."),
 ]
 ToOffsetOption = Annotated[int | None, typer.Option("--to-offset", metavar="N", help="To this offset.")]
+ToOffsetsOption = Annotated[
+    list[str] | None,
+    typer.Option("--to-offsets", metavar="TOPIC:P=N,...", help="To an offset for each partition: orders:0=5,1=10; repeatable."),
+]
 ShiftByOption = Annotated[int | None, typer.Option("--shift-by", metavar="N", help="By N records; back if N is negative.")]
 ToDatetimeOption = Annotated[
     str | None,
@@ -168,6 +180,7 @@ class GivenStrategy:
     to_max_timestamp: bool = False
     to_earliest_local: bool = False
     to_latest_tiered: bool = False
+    to_offsets: tuple[str, ...] | None = None
 
     def chosen(self) -> str:
         """The name of the one option given.
@@ -201,6 +214,7 @@ def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, s
         "to_earliest_local": lambda: ToMark(EARLIEST_LOCAL),
         "to_latest_tiered": lambda: ToMark(LATEST_TIERED),
         "to_offset": lambda: _to_offset(given.to_offset or 0),
+        "to_offsets": lambda: _to_offsets(given.to_offsets or (), group_ids),
         "shift_by": lambda: ShiftBy(given.shift_by or 0),
         "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),
         "heal": Heal,
@@ -218,7 +232,7 @@ def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) 
     """
     if isinstance(strategy, FromFile) and strategy.groups:
         if topics or all_topics:
-            raise UsageError("--from-file says which partitions are meant: --topic and --all-topics have no place beside it")
+            raise UsageError("the offsets say which partitions are meant: --topic and --all-topics have no place beside them")
         return None
     if topics and all_topics:
         raise UsageError("--topic and --all-topics exclude each other")
@@ -235,6 +249,23 @@ def _to_offset(offset: int) -> ToOffset:
     if offset < 0:
         raise UsageError(f"--to-offset {offset} is negative: offsets begin at 0")
     return ToOffset(offset)
+
+
+def _to_offsets(texts: Sequence[str], group_ids: Sequence[str]) -> FromFile:
+    """An offset for each partition, the same for every group that is named."""
+    found: dict[TopicPartition, PlannedOffset] = {}
+    for text in texts:
+        topic, _, pairs = text.rpartition(":")
+        for pair in pairs.split(","):
+            number, _, offset = pair.partition("=")
+            if not (topic and all(part.isdecimal() and part.isascii() and len(part) < 19 for part in (number, offset))):
+                raise UsageError(f"--to-offsets {text!r}: write TOPIC:PARTITION=OFFSET, as in orders:0=5,1=10")
+            if (partition := TopicPartition(topic, int(number))) in found:
+                raise UsageError(f"--to-offsets: {partition} is given twice")
+            found[partition] = PlannedOffset(OffsetAndMetadata(int(offset)))
+    if not group_ids:
+        raise UsageError("--to-offsets needs groups by name")
+    return FromFile(dict.fromkeys(group_ids, found))
 
 
 def _time_strategy(chosen: str, text: str, now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
@@ -321,6 +352,7 @@ def reset_offsets(
     to_latest: ToLatestFlag = False,
     to_current: ToCurrentFlag = False,
     to_offset: ToOffsetOption = None,
+    to_offsets: ToOffsetsOption = None,
     shift_by: ShiftByOption = None,
     to_datetime: ToDatetimeOption = None,
     by_duration: ByDurationOption = None,
@@ -360,7 +392,8 @@ def reset_offsets(
     if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
     targets = (to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history)
-    given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp, to_earliest_local, to_latest_tiered)
+    marks = (to_max_timestamp, to_earliest_local, to_latest_tiered)
+    given = GivenStrategy(*targets, from_file, heal, from_group, plan, *marks, tuple(to_offsets) if to_offsets else None)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = _history(session, strategy, warehouse, history_cluster)
@@ -399,7 +432,6 @@ def _history(session: Session, strategy: Strategy, warehouse: str | None, cluste
 
 
 def _hidden(admin: GroupAdmin) -> Iterator[str]:
-    """Yield what rights may hide of "all topics"."""
     if lacks := admin.sight().lacks_topics:
         yield f"{lacks}: commits on others are not shown, and stay as they are."
 

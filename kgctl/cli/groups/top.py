@@ -113,7 +113,6 @@ class Look:
         return bool(self._watch.rates()) or not self._wanted
 
     def rates(self) -> list[GroupRate]:
-        """Return the groups that are shown, in order."""
         shown = [one for one in self._watch.rates() if self._names(one.group_id) and self.filter in one.group_id]
         return sorted(shown, key=SORTS[self.sort])
 

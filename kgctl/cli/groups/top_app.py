@@ -60,7 +60,6 @@ class TopApp(App[None]):
         self.call_from_thread(self.show)
 
     def show(self) -> None:
-        """Fill the table."""
         table = self.query_one(DataTable)
         row = table.cursor_row
         table.clear()
@@ -71,19 +70,16 @@ class TopApp(App[None]):
         self.query_one("#title", Static).update(self._look.title(self._cluster) + told)
 
     def action_sort(self) -> None:
-        """Sort by the next key."""
         keys = list(SORTS)
         self._look.sort = keys[(keys.index(self._look.sort) + 1) % len(keys)]
         self.show()
 
     def action_filter(self) -> None:
-        """Let the user type a part of a group id."""
         field = self.query_one(Input)
         field.display = True
         field.focus()
 
     def action_clear(self) -> None:
-        """Show all groups again."""
         field = self.query_one(Input)
         field.value, field.display = "", False
         self._look.filter = ""
@@ -91,7 +87,6 @@ class TopApp(App[None]):
         self.show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Show only the groups that have this in their id."""
         self._look.filter = event.value
         self.query_one(Input).display = False
         self.query_one(DataTable).focus()

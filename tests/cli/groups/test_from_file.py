@@ -212,7 +212,7 @@ def test_file_that_cannot_be_read(cli: Cli) -> None:
 
 def test_file_brings_its_own_scope(cli: Cli) -> None:
     ran = from_file(cli, "t1,0,1\n", "g1 --topic t1")
-    assert ran.err == "kgctl: --from-file says which partitions are meant: --topic and --all-topics have no place beside it\n"
+    assert ran.err == "kgctl: the offsets say which partitions are meant: --topic and --all-topics have no place beside them\n"
     assert ran.code == 2
 
 

@@ -81,6 +81,12 @@ def test_type_filters(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cli("list groups --type old").code == 2
 
 
+def test_protocol_filters(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("connect-sink", protocol_type="connect")
+    assert cli("list groups --protocol connect -o name").out == "connect-sink\n"
+    assert cli("list groups --protocol nosuch").err == "No group matches.\n"
+
+
 def test_match_and_exclude_are_regular_expressions(cli: Cli) -> None:
     assert cli("list groups --match ^g[12]$ --exclude g2 -o name").out == "g1\n"
     assert cli("list groups --exclude 1|3 -o name").out == "g2\n"

@@ -34,6 +34,15 @@ def test_from_group_copies_what_another_group_has(cli: Cli, cluster: FakeGroupAd
     assert cli("reset-offsets new2 --from-group g1 --execute").code == 4
 
 
+def test_each_partition_goes_to_its_own_offset(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g1 g3 --to-offsets t1:0=5,2=7 --to-offsets t2:0=41 --execute")
+    assert ran.code == 0, ran.err
+    wanted = {("t1", 0): 5, ("t1", 2): 7, ("t2", 0): 41}
+    assert (cluster.commits("g1"), cluster.commits("g3")) == ({**wanted, ("t1", 1): 50}, wanted)
+    assert cli("reset-offsets nosuch --to-offsets t1:0=5 --execute").code == 4
+    assert cli("reset-offsets g1 --to-offsets nosuch:0=5 --execute").code == 4
+
+
 def test_plan_file_is_executed_while_the_cluster_is_as_it_was(cli: Cli, cluster: FakeGroupAdmin) -> None:
     path = cli.folder / "plan.csv"
     cluster.own_cluster_id = "A"

@@ -344,7 +344,7 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
             "g1 --topic t1",
             "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
             "--by-duration, --to-history, --from-file, --heal, --from-group, --plan, --to-max-timestamp, "
-            "--to-earliest-local, --to-latest-tiered",
+            "--to-earliest-local, --to-latest-tiered, --to-offsets",
         ),
         ("g1 --topic t1 --to-earliest --to-offset 0", "--to-earliest and --to-offset exclude each other: give one"),
         ("g1 --topic t1 --to-offset 0 --shift-by 0", "--to-offset and --shift-by exclude each other: give one"),
