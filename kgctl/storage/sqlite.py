@@ -105,6 +105,9 @@ def is_quickly_checked(path: Path) -> bool:
     return path.stat().st_size <= CHECKED_BYTES
 
 
+_PATIENCE_S = 1.0
+
+
 class WholeCheck(threading.Thread):
     """Looks a file through that is in use, on a connection of its own; ``on_damage`` is called in this thread."""
 
@@ -127,11 +130,11 @@ class WholeCheck(threading.Thread):
             self._connection.close()
 
     def stop(self) -> None:
-        """End it, wherever it is."""
+        """End it. SQLite before 3.42 looks up from a tree of pages only when it is through: then the next start looks again."""
         self._is_stopped = True
         if self.is_alive():
             self._connection.interrupt()
-            self.join()
+            self.join(_PATIENCE_S)
 
 
 def fetch(connection: sqlite3.Connection, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
