@@ -50,7 +50,9 @@ _WAITS = frozenset({Cause.REBALANCE, Cause.HANDOVER, Cause.FETCH})
 class Leaders:
     """Which broker leads each partition of the topics: the first of its replicas that the controller does not count as gone.
 
-    A partition whose leader has died is dark: until the controller has noticed, and the clients have asked for the new leader.
+    A partition is dark when its leader has died, until the controller has noticed and the clients have asked for the new one; and
+    when another of its replicas has: it counts as in sync until the controller has noticed, and no record is read that not all
+    of those have (the high watermark).
     """
 
     def __init__(
@@ -62,36 +64,48 @@ class Leaders:
         self._down, self._fenced = down, fenced
         self._leads: dict[int, int] = {}
         self._dark_since_us: dict[int, int] = {}
+        self._orphans: set[int] = set()
+        """Partitions whose leader has died and that nobody has read since."""
         self._rng = context.randomness.stream("reconnect")
         self.look()
 
-    def look(self, *, is_back: bool = False) -> None:
-        """See which partitions have another leader, or none that lives; ``is_back``: one to whom clients have to reconnect."""
+    def look(self, *, back: int = 0) -> None:
+        """See which partitions have another leader, or none that lives. ``back``: a broker to which clients have to reconnect."""
         context = self._context
         now_us = context.loop.now_us
         dark, light = [], []
         for name, numbers in context.partitions.present.items():
             for partition, number in enumerate(numbers):
-                is_dark = self._leader(name, partition, number) in self._down
+                is_dark = self._is_dark(name, partition, number)
                 if is_dark and number not in context.owners.dark:
                     dark.append(number)
                 elif not is_dark and number in context.owners.dark:
                     light.append(number)
+                if is_dark and self._leads[number] in self._down:
+                    self._orphans.add(number)
         if dark:
             self._dark_since_us.update(dict.fromkeys(dark, now_us))
             self._ownership.darken(dark)
-        groups: dict[Process | None, list[int]] = {}
+        groups: dict[tuple[Process | None, bool], list[int]] = {}
         for number in light:
-            groups.setdefault(self._ownership.reader_of(number) if is_back else None, []).append(number)
-        for process, numbers in groups.items():
-            context.loop.at(now_us + REFRESH_US + self._reconnects_in_us(process, numbers[0]), self._lighten, numbers)
+            reader = self._ownership.reader_of(number) if number in self._orphans else None
+            groups.setdefault((reader, self._leads[number] == back), []).append(number)
+        self._orphans.difference_update(light)
+        for (process, is_back), numbers in groups.items():
+            wait_us = 0 if process is None else self._finds_leader_in_us(process, numbers[0], is_back=is_back)
+            context.loop.at(now_us + REFRESH_US + wait_us, self._lighten, numbers)
 
-    def _reconnects_in_us(self, process: Process | None, number: int) -> int:
-        """How long a client still waits before it tries the broker again: after each failure longer (KIP-144)."""
-        if process is None:
-            return 0
-        away_us = self._context.loop.now_us - self._dark_since_us[number]
-        return draw(self._rng, min(process.config.reconnect_backoff_max_ms * 1000, away_us))
+    def _finds_leader_in_us(self, process: Process, number: int, *, is_back: bool) -> int:
+        """How long a client still waits before it tries the broker, or asks for the leader, again: after each failure longer."""
+        config = process.config
+        limit_ms = config.reconnect_backoff_max_ms if is_back else config.retry_backoff_max_ms  # KIP-144, KIP-580
+        return draw(self._rng, min(limit_ms * 1000, self._context.loop.now_us - self._dark_since_us[number]))
+
+    def _is_dark(self, name: str, partition: int, number: int) -> bool:
+        down, fenced = self._down, self._fenced
+        if self._leader(name, partition, number) in down:
+            return True
+        return any(broker in down and broker not in fenced for broker in self._topics.replicas(name, partition))
 
     def _leader(self, name: str, partition: int, number: int) -> int:
         leader = self._leads.get(number, 0)
@@ -104,7 +118,8 @@ class Leaders:
     def _lighten(self, numbers: list[int]) -> None:
         """The clients know the new leaders, unless these are gone, too."""
         context = self._context
-        ready = [number for number in numbers if number in context.owners.dark and self._leads[number] not in self._down]
+        dark, names = context.owners.dark, context.partitions.names
+        ready = [number for number in numbers if number in dark and not self._is_dark(*names[number], number)]
         if ready:
             self._ownership.lighten(ready)
 
@@ -222,7 +237,7 @@ class Coordination:
         self._elect()
         del self._fenced[broker]
         self._elect()
-        self.leaders.look(is_back=True)
+        self.leaders.look(back=broker)
         self._context.disturbed()
         now_us = self._context.loop.now_us
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US

@@ -42,7 +42,7 @@ MEANINGS = {
     Cause.DISCOVERY: "the partition exists and the group has not seen it",
     Cause.COORDINATOR: "there is no coordinator",
     Cause.FETCH: "the owner runs its callback or fetches its offset",
-    Cause.BROKER: "the broker that leads the partition is away, and nobody can read it",
+    Cause.BROKER: "a broker with the partition is away, and nobody can read it",
 }
 
 
