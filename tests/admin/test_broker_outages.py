@@ -100,3 +100,32 @@ def test_groups_of_a_killed_broker_are_not_mistaken_for_missing(groups: Groups, 
         assert run.code in (0, 3, 7), run
         assert "not found" not in run.err.lower()
         assert time.monotonic() < deadline, run
+
+
+NO_LEADER = [
+    (3, "describe group GROUP"),
+    (3, "describe group GROUP --time-lag"),
+    (6, "describe group GROUP --fail-if-lag-over 1000"),
+    (0, "describe group GROUP --fail-if-lag-over 1000 --allow-unknown"),
+    (0, "describe group GROUP --state"),
+    (3, "peek GROUP"),
+    (3, "reset-offsets GROUP --all-topics --to-earliest"),
+    (3, "reset-offsets GROUP --all-topics --to-offset 3 --execute --no-backup"),
+    (0, "diff-offsets GROUP GROUP2"),
+    (0, "delete-offsets GROUP --topic TOPIC --yes --no-backup"),
+    (0, "delete-groups GROUP2 --yes --no-backup"),
+]
+"""What each command makes of a partition that has no leader: reads and resets do without it and say so, deletions need no log."""
+
+
+def test_a_partition_without_a_leader_is_told_by_every_command(groups: Groups, coordinating: KafkaBroker) -> None:
+    bootstrap = groups.cluster.bootstrap
+    names = {"GROUP": unique("single"), "GROUP2": unique("single"), "TOPIC": create_topic(bootstrap, unique("single"), 3)}
+    produce(bootstrap, names["TOPIC"], dict.fromkeys(range(3), 10))
+    for name in ("GROUP", "GROUP2"):
+        commit(bootstrap, names[name], {(names["TOPIC"], partition): 7 for partition in range(3)})
+    coordinating.stop()
+    assert lags(groups.list()) == dict.fromkeys(groups.names, 36)  # what has replicas is led by the others by now
+    for code, line in NO_LEADER:
+        ran = run_kgctl(bootstrap, *(names.get(word, word) for word in line.split()), code=code)
+        assert code == 0 or "has no leader" in ran.err, (line, ran.err)
