@@ -311,6 +311,48 @@ class _GroupsAsSaved:
         return {}
 
 
+LEFT_ALONE = "left alone: other partitions changed since the plan was made"
+
+CommitKey = tuple[str, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsAsPlanned:
+    """Refuses groups, each as a whole, whose commits are no longer the planned ones, which are those of the undo file; and finds
+    commits that came right after the change. ``aim`` is what each partition has by then; None for nothing."""
+
+    admin: GroupAdmin
+    planned: Mapping[CommitKey, OffsetAndMetadata | None]
+    aim: Mapping[CommitKey, OffsetAndMetadata | None]
+    refused: set[str] = field(default_factory=set)
+
+    def before(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str | ItemError]:
+        """One look at the groups of a step."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items])
+        notes: dict[CommitKey, str | ItemError] = {key: found.errors[key[0]] for key in items if key[0] in found.errors}
+        for key in (key for key in items if key not in notes):
+            old, new = present(self.planned[key]), present(found.values[key[0]].get(key[1]))
+            if old != new:
+                notes[key] = outdated(old, new)
+                self.refused.add(key[0])
+        return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
+
+    def after(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str]:
+        """Of a group that cannot be asked nothing is said."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items]).values
+        now = {key: _offset(found[key[0]].get(key[1])) for key in items if key[0] in found}
+        moved = {key: offset for key, offset in now.items() if offset != _offset(self.aim[key])}
+        return {
+            key: f"was done, and somebody else changed it since: {'no commit' if offset is None else offset} now"
+            for key, offset in moved.items()
+        }
+
+
+def _offset(commit: OffsetAndMetadata | None) -> int | None:
+    found = present(commit)
+    return found.offset if found else None
+
+
 def committed_now(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupResults[Committed]:
     """What groups have committed; asked twice where the first answer may be of a coordinator that has just been lost."""
     found = admin.list_committed_offsets(list(dict.fromkeys(group_ids)))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
 from kgctl.admin.changes import (
     CHANGED_MEANWHILE,
+    LEFT_ALONE,
     Account,
     Answer,
+    CommitKey,
+    CommitsAsPlanned,
     Committed,
     Outcome,
     Step,
     Stop,
     carry_out,
     committed_now,
-    outdated,
     present,
 )
 from kgctl.admin.group_view import check_rights_on
@@ -210,9 +212,6 @@ class Executed:
         return any(row.result in changed for row in self.plan.rows)
 
 
-_RowKey = tuple[str, TopicPartition]
-
-
 def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes: Sequence[TopicScope]) -> FromFile:
     """The commits of another group, as what each of these groups shall have; those within ``scopes``, or all where there are
     none.
@@ -250,7 +249,9 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
             groups.append(group)
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
     steps = list(_steps(admin, [group for group in groups if not group.is_refused]))
-    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, _AsPlanned(admin, wanted))
+    planned, aim = ({key: getattr(row, side) for key, row in wanted.items()} for side in ("old", "new"))
+    watch = CommitsAsPlanned(admin, planned, aim)
+    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, watch)
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
 
@@ -260,7 +261,7 @@ GROUPS_AT_ONCE = 32
 nobody knows after a cut are soon read back."""
 
 
-def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[_RowKey]]:
+def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[CommitKey]]:
     """Commits first, of several groups at once; then commits are taken away, a request a group."""
     for start in range(0, len(groups), GROUPS_AT_ONCE):
         rows = [row for group in groups[start : start + GROUPS_AT_ONCE] for row in group.rows]
@@ -279,8 +280,8 @@ def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[_Row
             yield _removal(admin, group_id, partitions)
 
 
-def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[_RowKey]:
-    def act(items: Sequence[_RowKey]) -> Iterator[Answer[_RowKey]]:
+def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[CommitKey]:
+    def act(items: Sequence[CommitKey]) -> Iterator[Answer[CommitKey]]:
         still: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         for group_id, partition in items:
             still.setdefault(group_id, {})[partition] = wanted[group_id][partition]
@@ -302,57 +303,15 @@ def _altered(
         yield group_id, admin.alter_offsets(group_id, offsets)
 
 
-def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[_RowKey]:
-    def act(items: Sequence[_RowKey]) -> Mapping[_RowKey, ItemError]:
+def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[CommitKey]:
+    def act(items: Sequence[CommitKey]) -> Mapping[CommitKey, ItemError]:
         errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
         return {(group_id, partition): error for partition, error in errors.items()}
 
     return Step.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
-@dataclass(frozen=True, slots=True)
-class _AsPlanned:
-    """Refuses groups, each as a whole, whose commits are no longer those of the plan, which are those of the undo file; and
-    finds commits that came right after the reset's own."""
-
-    admin: GroupAdmin
-    rows: Mapping[_RowKey, ResetRow]
-    refused: set[str] = field(default_factory=set)
-
-    def before(self, items: Sequence[_RowKey]) -> Mapping[_RowKey, str | ItemError]:
-        """One look at the groups of a step."""
-        found = committed_now(self.admin, [group_id for group_id, _ in items])
-        notes: dict[_RowKey, str | ItemError] = {}
-        for group_id, partition in items:
-            key, old = (group_id, partition), self.rows[group_id, partition].old
-            if group_id in found.errors:
-                notes[key] = found.errors[group_id]
-                continue
-            new = present(found.values[group_id].get(partition))
-            if present(old) != new:
-                notes[key] = outdated(old, new)
-                self.refused.add(group_id)
-        return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
-
-    def after(self, items: Sequence[_RowKey]) -> Mapping[_RowKey, str]:
-        """Of a group that cannot be asked nothing is said."""
-        found = committed_now(self.admin, [group_id for group_id, _ in items]).values
-        return {
-            (group_id, partition): _overtaken(found[group_id].get(partition))
-            for group_id, partition in items
-            if group_id in found and not _is_done(self.rows[group_id, partition], found[group_id])
-        }
-
-
-LEFT_ALONE = "left alone: other partitions changed since the plan was made"
-
-
-def _overtaken(found: OffsetAndMetadata | None) -> str:
-    now = present(found)
-    return f"was set, and somebody else changed it since: {'no commit' if now is None else now.offset} now"
-
-
-def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:
+def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[CommitKey, bool]:
     """Whether the rows have what they should by now, for the groups that the cluster answers for."""
     committed = committed_now(admin, [row.group_id for row in rows]).values
     return {(row.group_id, row.partition): _is_done(row, committed[row.group_id]) for row in rows if row.group_id in committed}
@@ -363,7 +322,7 @@ def _is_done(row: ResetRow, committed: Committed) -> bool:
     return (None if found is None else found.offset) == (None if row.new is None else row.new.offset)
 
 
-def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
+def _told(row: ResetRow, account: Account[CommitKey]) -> ResetRow:
     if row.result is not ResetResult.PLANNED:
         return row
     key = (row.group_id, row.partition)

@@ -10,18 +10,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
-from kgctl.admin.changes import (
-    Account,
-    Decision,
-    Outcome,
-    Step,
-    carry_out,
-    committed_now,
-    decide_deletion,
-    execute_deletion,
-    outdated,
-    present,
-)
+from kgctl.admin.changes import Account, CommitsAsPlanned, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
@@ -269,7 +258,10 @@ def delete_offsets(
         stop = session.stop_signals()
         file = None if no_backup else save_undo(session, cluster, saved, backup)
         account = carry_out(
-            list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop, _AsPlanned(admin, plan.commits)
+            list(_steps(admin, plan)),
+            lambda items: _are_gone(admin, items),
+            stop,
+            CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits)),
         )
     settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
     return _offsets_report(plan, account, errors, str(cluster))
@@ -390,30 +382,6 @@ def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) ->
         return {(group_id, partition): error for partition, error in errors.items()}
 
     return Step.of_one_request([(group_id, partition) for partition in partitions], act)
-
-
-@dataclass(frozen=True, slots=True)
-class _AsPlanned:
-    """Refuses commits that have moved since they were saved, and finds those that are there again."""
-
-    admin: GroupAdmin
-    commits: Mapping[Item, OffsetAndMetadata]
-
-    def before(self, items: Sequence[Item]) -> Mapping[Item, str | ItemError]:
-        """One look at the groups of a step."""
-        found = committed_now(self.admin, [group_id for group_id, _ in items])
-        notes: dict[Item, str | ItemError] = {item: found.errors[item[0]] for item in items if item[0] in found.errors}
-        for item in items:
-            old, new = self.commits[item], present(found.values.get(item[0], {}).get(item[1]))
-            if item not in notes and old != new:
-                notes[item] = outdated(old, new)
-        return notes
-
-    def after(self, items: Sequence[Item]) -> Mapping[Item, str]:
-        """Of a group that cannot be asked nothing is said."""
-        found = committed_now(self.admin, [group_id for group_id, _ in items]).values
-        again = {item: present(found.get(item[0], {}).get(item[1])) for item in items}
-        return {item: f"was deleted, and somebody committed {new.offset} since" for item, new in again.items() if new}
 
 
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:
