@@ -8,16 +8,17 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kgctl.simulate.batch.reasons import RULES, Look, Origin, origin_of
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.recording.owners import NOBODY, Gap
+from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
 from kgctl.simulate.scenario.event_kinds import Event
-from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import changed, member_config
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
@@ -41,15 +42,6 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """What set a rebalance off: in one word, in words, and the pod that did it. All "": there was no rebalance."""
-
-    kind: str = ""
-    text: str = ""
-    pod: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Story:
     """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what).
 
@@ -64,7 +56,7 @@ class Story:
     main_cause: str
     pieces: tuple[Piece, ...]
     steps: tuple[tuple[int, str], ...]
-    origin: Origin = Origin()
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +137,6 @@ def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanati
     )
 
 
-TRIGGERS = {
-    "TopicsChanged": "a change of the topics",
-    "RegexResolved": "a topic that matches the members' pattern",
-    "CoordinatorFailover": "the move of the group to another coordinator",
-}
-"""What sets a rebalance off that is not a member's doing -> in words."""
-
-
 def _costs(result: RunResult) -> tuple[float, float]:
     return tuple(float(result.metric(name) or 0) for name in ("max_gap", "unavailable"))  # type: ignore[return-value]
 
@@ -202,13 +186,13 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     pieces, at_us = [], gap.from_us
     for cause, length_us in gap.causes:
         first, last = at_us - start_us, at_us + length_us - start_us
-        rule = _RULES[cause](_Look(result, gap, first, last, events)) if cause in _RULES else ""
+        rule = RULES[cause](Look(result, gap, first, last, events)) if cause in RULES else ""
         pieces.append(Piece(first, last, cause.label, MEANINGS[cause], rule))
         at_us += length_us
     before = None if gap.before == NOBODY else pods[gap.before].name
     after = None if gap.after == NOBODY else pods[gap.after].name
     from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
-    origin = _origin(_Look(result, gap, from_us, to_us, events))
+    origin = origin_of(Look(result, gap, from_us, to_us, events))
     steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after, origin.pod)))))
     partition = str(recording.partitions.names[gap.partition])
     return Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), steps, origin)
@@ -239,207 +223,6 @@ def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozens
     late = [step for step in found if step[0] > from_us]
     kept = early[-_MOST_STEPS // 2 :]
     yield from [*kept, *late[: _MOST_STEPS - len(kept)]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What a rule is looked for with: the run, the gap, the piece's times from the end of the warm-up, the log."""
-
-    result: RunResult
-    gap: Gap
-    from_us: int
-    to_us: int
-    events: Sequence[TraceEvent]
-
-    @property
-    def scenario(self) -> Scenario:
-        return self.result.recording.scenario
-
-    def pod(self, number: int) -> str:
-        return self.result.recording.history.pods[number].name
-
-    def setting(self, number: int, name: str) -> str:
-        """A setting of a pod's consumer, as Kafka writes it."""
-        history = self.result.recording.history.pods[number]
-        value = getattr(member_config(history.members, history.settings), name.replace(".", "_"))
-        return f"{name}={value}"
-
-    def number(self, pod: str) -> int:
-        """The number of the pod of this name; -1: there is none."""
-        pods = self.result.recording.history.pods
-        return next((number for number, history in enumerate(pods) if history.name == pod), NOBODY)
-
-    def is_classic(self, number: int) -> bool:
-        history = self.result.recording.history.pods[number]
-        return member_config(history.members, history.settings).group_protocol == "classic"
-
-
-def _session(look: _Look) -> str:
-    owner = look.gap.before
-    if owner == NOBODY:
-        return ""
-    whose = look.pod(owner) if look.is_classic(owner) else "the brokers"
-    limit = f"{_session_limit(look, owner)} of {whose}"
-    return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}"
-
-
-def _static(look: _Look) -> str:
-    text = _session(look)
-    return f"{text}, and keeps what a static member (group.instance.id) owned until then" if text else ""
-
-
-def _stall(look: _Look) -> str:
-    owner = look.gap.before
-    if owner == NOBODY:
-        return ""
-    return f"{look.pod(owner)} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
-
-
-def _rebalance(look: _Look) -> str:
-    """Who was waited for: the member that joined last, or the leader's assignment."""
-    states = [event for event in look.events if isinstance(event, GroupChanged) and event.at_us <= look.to_us]
-    joins = [event for event in look.events if isinstance(event, Requested) and look.from_us <= event.at_us <= look.to_us]
-    parked = [
-        (state.at_us, later.at_us)
-        for state, later in itertools.pairwise(states)
-        if state.state == "PreparingRebalance" and later.state != "PreparingRebalance" and later.at_us >= look.from_us
-    ]
-    if not parked:
-        return ""
-    first, last = max(parked, key=lambda times: times[1] - max(times[0], look.from_us))
-    if 2 * (min(last, look.to_us) - max(first, look.from_us)) < look.to_us - look.from_us:
-        return ""  # most of the time it was something else
-    latest = max((join for join in joins if join.at_us <= last), key=lambda join: join.at_us, default=None)
-    if latest is None or last - latest.at_us > 1_000_000:
-        config = read_broker_settings(look.scenario.cluster.config)
-        return (
-            f"the coordinator held the JoinGroups until {duration(last)}: nobody joined in the last "
-            f"{duration(last - (latest.at_us if latest else first))} (group.initial.rebalance.delay.ms="
-            f"{config.group_initial_rebalance_delay_ms}, or a member's max.poll.interval.ms as the rebalance time-out)"
-        )
-    return (
-        f"the JoinGroups of all others were parked for {latest.pod}, the last to join, {duration(latest.at_us - first)} after "
-        f"the rebalance began: {_why_late(look, latest, first)}"
-    )
-
-
-def _why_late(look: _Look, latest: Requested, first_us: int) -> str:
-    """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
-    heard = next(
-        (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
-    )
-    if heard is None or heard.at_us > latest.at_us or 2 * (heard.at_us - first_us) < latest.at_us - first_us:
-        return "a member joins in poll(), when its batch and its callbacks are done"
-    interval = look.setting(look.number(latest.pod), "heartbeat.interval.ms")
-    return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
-
-
-def _origin(look: _Look) -> Origin:
-    """Return what set off the rebalance that the gap lies in; of several the one that takes the most of the gap."""
-    recording = look.result.recording
-    start_us = recording.start_us
-    unsettled = [(first - start_us, last - start_us) for first, last in recording.history.unsettled.until(recording.end_us)]
-    inside = [(first, last) for first, last in unsettled if first <= look.to_us and last >= look.from_us]
-    if not inside:
-        return Origin()
-    first, last = max(inside, key=lambda times: min(times[1], look.to_us) - max(times[0], look.from_us))
-    triggers = [(at_us - start_us, what) for at_us, what in recording.history.triggers]
-    at_us, what = next((each for each in triggers if first <= each[0] <= min(last, look.to_us)), (0, ""))
-    api, _, pod = what.partition(" ")
-    begun = f"the rebalance was set off at {duration(at_us)} by"
-    if api in TRIGGERS:
-        return Origin(api, f"{begun} {TRIGGERS[api]}")
-    if api == "timer":
-        pod = next((each.pod for each in look.events if isinstance(each, Removed) and each.at_us == at_us), pod)
-    if not pod:
-        return Origin()
-    kind, did = _doing(look, pod, at_us)
-    return Origin(kind, f"{begun} {pod}, which {did}", pod)
-
-
-def _doing(look: _Look, pod: str, at_us: int) -> tuple[str, str]:
-    """Return how a member set a rebalance off, in one word and in words: it left, was taken out, or came (again)."""
-    removals = [each for each in look.events if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us]
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
-    start = next((each for each in reversed(changes) if each.what == "start"), None)
-    out = removals[-1] if removals else None
-    if out is not None and out.at_us == at_us:
-        return _going(look, out)
-    if out is not None and (start is None or start.at_us < out.at_us):
-        kind, why = _going(look, out)
-        return f"back:{kind}", f"joined again, out of the group since {duration(out.at_us)}: it {why}"
-    stable = [
-        each.at_us for each in look.events if isinstance(each, GroupChanged) and each.state == "Stable" and each.at_us < at_us
-    ]
-    if (
-        start is not None
-        and any(start.at_us < stable_us for stable_us in stable)
-        and _has_joined(look, pod, start.at_us, stable[-1])
-    ):
-        return (
-            "metadata",
-            "was in the group and joined again, as a member does that sees its topics changed (metadata.max.age.ms)",
-        )
-    if start is not None and out is not None:
-        return "restarted", f"joined after its start at {duration(start.at_us)}"
-    return "joined", "joined" if start is None else f"joined after its start at {duration(start.at_us)}"
-
-
-def _has_joined(look: _Look, pod: str, from_us: int, to_us: int) -> bool:
-    return any(isinstance(each, Requested) and each.pod == pod and from_us <= each.at_us <= to_us for each in look.events)
-
-
-def _going(look: _Look, out: Removed) -> tuple[str, str]:
-    """Return why a member is out: no poll() in time, its consumer closed, or no heartbeat."""
-    number = look.number(out.pod)
-    if out.why == "expired":
-        return "expired", f"was taken out: no heartbeat for {_session_limit(look, number)}"
-    if out.why != "left":
-        return out.why, f"was {out.why}"
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == out.pod and each.at_us <= out.at_us]
-    last = next((each for each in reversed(changes) if each.what in ("stall", "unstall", "start", "stop")), None)
-    if last is not None and last.what == "stop":
-        return "closed", "closed its consumer"
-    limit = look.setting(number, "max.poll.interval.ms")
-    since = (
-        f": no poll() since {duration(last.at_us)}, when its batch got stuck" if last is not None and last.what == "stall" else ""
-    )
-    return "poll", f"left by itself, past {limit}{since}"
-
-
-def _session_limit(look: _Look, number: int) -> str:
-    """Return the setting by which the coordinator gives this pod up, with its value."""
-    if look.is_classic(number):
-        return look.setting(number, "session.timeout.ms")
-    broker = read_broker_settings(look.scenario.cluster.config)
-    return f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms}"
-
-
-def _handover(look: _Look) -> str:
-    """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
-    if rule := _rebalance(look):
-        return rule
-    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
-
-
-def _fetch(look: _Look) -> str:
-    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} runs onPartitionsAssigned and fetches the offset"
-
-
-def _discovery(_: _Look) -> str:
-    return "consumers look for new partitions every metadata.max.age.ms (classic), the brokers at once (consumer protocol)"
-
-
-_RULES = {
-    Cause.DETECTION: _session,
-    Cause.STATIC_WAIT: _static,
-    Cause.STALL: _stall,
-    Cause.REBALANCE: _rebalance,
-    Cause.HANDOVER: _handover,
-    Cause.FETCH: _fetch,
-    Cause.DISCOVERY: _discovery,
-}
-"""Cause -> what words the rule that it waited for."""
 
 
 # --- what each cause was worth

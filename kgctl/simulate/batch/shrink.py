@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.simulate.batch.explain import TRIGGERS, explain
+from kgctl.simulate.batch.explain import explain
 from kgctl.simulate.batch.judge import Judge, Verdict
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.reasons import TRIGGERS
 from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.model import Scenario

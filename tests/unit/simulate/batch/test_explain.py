@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,10 @@ from kgctl.simulate.batch.explain import explain, explanation_lines, variations
 from kgctl.simulate.batch.shrink import cause_of, in_words
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Callbacks, Nemesis
 from kgctl.simulate.scenario.quantities import Constant
+from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 
@@ -149,3 +152,28 @@ def test_what_most_of_the_gap_is_due_to_is_told_first() -> None:
     lines = explanation_lines(found, ablates=False)
     assert lines[2].startswith("mainly fetch, 20.")
     assert "runs onPartitionsAssigned" in lines[2]
+
+
+def test_who_is_dead_and_was_waited_for_is_named_with_what_for() -> None:
+    """Pods that end without close() stay members for a session; one of them is elected leader and never makes the assignment."""
+    rollout = """
+kgctl: 1
+name: exit
+topics: {orders: 24}
+group: {config: {session.timeout.ms: 45s, partition.assignment.strategy: [cooperative-sticky]}}
+members: {app: {count: 8, boot: 6s}}
+warmup: 90s
+events: [{at: 0s, rollout: app, sigterm: exit}]
+"""
+    rules = []
+    for seed in range(1, 5):
+        story = explain(load(read_yaml(rollout, "exit.yaml")).variants[0].scenario, seed, ablates=False).story
+        assert story is not None
+        rules += [piece.rule for piece in story.pieces if piece.cause == "handover"]
+    told = " ".join(rules)
+    assert re.search(
+        r"app-\d+, the leader, had ended at [\d.]+s and was still a member: nobody made the assignment, until ", told
+    )
+    assert re.search(
+        r"were parked for app-\d+.*, which had ended at [\d.]+s: no heartbeat for session.timeout.ms=45000 until ", told
+    )
