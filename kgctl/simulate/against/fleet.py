@@ -79,7 +79,6 @@ class ConfluentKafka(ClientKind):
     profile = "librdkafka"
 
     def command(self) -> list[str]:
-        """Return the command line of the client in this Python."""
         return [sys.executable, "-m", "kgctl.simulate.against.client"]
 
 
@@ -105,7 +104,6 @@ class JavaClient(ClientKind):
         self._command = [java, *_JVM, "-cp", f"{self._folder.name}{os.pathsep}{path}", "Fleet"]
 
     def command(self) -> list[str]:
-        """Return the command line of the client's Java class."""
         return self._command
 
     def close(self) -> None:

@@ -358,7 +358,6 @@ class Play(Simulation):
 
 
 def _is_in(pod: Pod, members: set[str]) -> bool:
-    """Whether the pod's present process is one of these members."""
     return isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
 
 

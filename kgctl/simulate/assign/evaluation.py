@@ -45,7 +45,6 @@ class Answer:
 
     @cached_property
     def changes(self) -> Sequence[MemberChange]:
-        """Return what the assignment changes for each member."""
         space = self.assignment.space
         changes = []
         for member in self.group.members:

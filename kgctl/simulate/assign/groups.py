@@ -80,7 +80,6 @@ def check_names(raw: Any, place: Place) -> Sequence[str]:
 
 
 def integer(raw: Any, place: Place, *, minimum: int = -(2**31), maximum: int = INT32_MAX) -> int:
-    """Return a whole number within bounds, or fail at its place."""
     if not isinstance(raw, int) or isinstance(raw, bool):
         raise DocumentError(place, f"must be a whole number, not {raw!r}")
     if not minimum <= raw <= maximum:
@@ -201,7 +200,6 @@ def parse_document(raw: Any, number: int) -> GroupDocument:
 
 
 def document_id(raw: Any, number: int) -> str | int:
-    """Return the document's id, or its number in the file."""
     given = raw.get("id") if isinstance(raw, Mapping) else None
     if given is None:
         return number

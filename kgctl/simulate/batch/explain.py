@@ -379,5 +379,4 @@ def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
 
 
 def _signed(metric: str, worth: float) -> str:
-    """What leaving it out changes: below 0 where it gets better."""
     return f"-{show(metric, worth)}" if worth > 0 else f"+{show(metric, -worth)}" if worth < 0 else "the same"

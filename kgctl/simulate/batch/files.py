@@ -71,11 +71,9 @@ class EventLines:
         self._write = write
 
     def begin_run(self, scenario: str, variant: str, seed: int) -> None:
-        """What is observed from now on belongs to this run."""
         self._write(run_line(scenario, variant, seed))
 
     def on_trace(self, event: TraceEvent) -> None:
-        """Write the event as one line."""
         self._write(f"{event.line()}\n")
 
     def on_step(self, at_us: int, metrics: object) -> None:

@@ -345,7 +345,6 @@ def _margin(op: str, left: float, right: float) -> float:
 
 
 def _is_looked_up(node: Node) -> bool:
-    """Whether it is more than a number that the check itself has."""
     return bool(metrics_of(node)) or isinstance(node, Setting)
 
 

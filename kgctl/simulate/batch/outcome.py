@@ -83,7 +83,6 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
 
 
 def _own_settings(config: MemberConfig) -> Iterator[tuple[str, str]]:
-    """Yield the settings that this client alone has."""
     for name, entry in settings().items():
         if entry.metadata["client"] == config.profile:
             value = getattr(config, entry.name)

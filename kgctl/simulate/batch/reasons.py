@@ -119,8 +119,8 @@ def _waits_for_the_dead(look: Look, state: GroupChanged, later: GroupChanged) ->
 
 def _end_of(look: Look, pod: str, at_us: int) -> str:
     """When this pod's process ended without leaving the group, in words; "": it runs."""
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
-    last = changes[-1] if changes else None
+    changes = (each for each in reversed(look.events) if isinstance(each, PodChanged) and each.pod == pod)
+    last = next((each for each in changes if each.at_us <= at_us), None)
     return f"had ended at {duration(last.at_us)}" if last is not None and last.what in _ENDS else ""
 
 

@@ -92,7 +92,6 @@ class Broker:
         return cause if self.coordination is None else self.coordination.cause_of_gap(numbers, cause)
 
     def clock_ms(self, at_us: int) -> int:
-        """Return the coordinator's time at a moment of the run."""
         return EPOCH_MS + at_us // 1000
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
@@ -170,7 +169,6 @@ class Broker:
     # --- another coordinator
 
     def successor(self) -> GroupCoordinator:
-        """Return an empty coordinator for a broker that takes over."""
         shard = self.core.shard
         return GroupCoordinator(shard.config, self._new_member_id, self._context.image, self.clock_ms(self._loop.now_us))
 

@@ -34,7 +34,6 @@ class Rolling:
         self._size = max(batch.of(len(self._pods)) if isinstance(batch, Share) else batch, 1)
 
     def next_batch(self, _: object = None) -> None:
-        """Stop the next pods and start them again; or the end."""
         condition = self._run["abort_if"]
         if self._pods and condition is not None and condition.holds(self._run.simulation.metrics):
             self._run.simulation.log_event(self._run.event, "is aborted")

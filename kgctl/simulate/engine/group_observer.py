@@ -67,7 +67,6 @@ class Assignments:
         return self._of_member.get(member_id, ())
 
     def on_record(self, record: CoordinatorRecord) -> None:
-        """Take over what a record of the group says of assignments."""
         if isinstance(record.key, GroupMetadataKey):
             if isinstance(record.value, GroupMetadataValue):
                 self._on_generation(record.value)
@@ -266,11 +265,9 @@ class GroupObserver:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether the group is one of the consumer protocol."""
         return type(self._shard.groups.get(self._context.group_id)) is ConsumerGroup
 
     def has_in_group(self, process: Process) -> bool:
-        """Whether the process lives and is in the group."""
         return process.member is not None and not process.is_suspended and process.member.member_id in self._members
 
     def process_of(self, member_id: str) -> Process | None:

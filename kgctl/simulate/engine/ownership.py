@@ -82,7 +82,6 @@ class Ownership:
         self.end(process, numbers, self._cause(process, reason))
 
     def end(self, process: Process, numbers: list[int], cause: Cause) -> None:
-        """Record that a process has ceased to read these partitions."""
         if not numbers:
             return
         context = self._context

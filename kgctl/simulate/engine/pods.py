@@ -67,7 +67,6 @@ class Link:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether a fault keeps everything from coming through."""
         return self._partitioned_until > 0
 
     @property
@@ -84,7 +83,6 @@ class Link:
         self._refresh()
 
     def remove(self, fault: LinkFault) -> None:
-        """Take a fault off the link."""
         self._faults.remove(fault)
         self._refresh()
 
@@ -250,12 +248,10 @@ class Pod:
         loop.at(loop.now_us + wait_us, lambda _: self.boot() if self.is_wanted else None)
 
     def want(self, *, is_wanted: bool) -> None:
-        """Say whether the pod belongs to its set from now on."""
         self.is_wanted = is_wanted
         self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Set the client settings of the pod's later processes."""
         self.settings.update(settings)
 
     def member_config(self) -> MemberConfig:

@@ -380,7 +380,6 @@ class Process(DrivenMember):
 
     @property
     def hands_over(self) -> bool:
-        """Return whether the member revokes only partitions that move."""
         return self.config.group_protocol == "consumer" or is_cooperative(self.config.partition_assignment_strategy)
 
     @property
@@ -392,7 +391,6 @@ class Process(DrivenMember):
 
     @property
     def is_up(self) -> bool:
-        """Whether its consumer runs and nobody has told it to end."""
         return self.phase is Phase.RUNNING and not self.stop_wanted
 
     # --- its life

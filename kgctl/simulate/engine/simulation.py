@@ -111,11 +111,9 @@ class Simulation:
         return Loop()
 
     def new_topics(self) -> Topics:
-        """Return the object that changes the cluster's topics."""
         return Topics(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
 
     def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
-        """Return a process of this pod that has not begun to boot."""
         return Process(pod, self.around, on_ready)
 
     # --- pods
@@ -135,7 +133,6 @@ class Simulation:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether the group is one of the consumer protocol."""
         return self.broker.observer.uses_consumer_protocol
 
     def coordination(self) -> Coordination:
@@ -154,7 +151,6 @@ class Simulation:
 
     @property
     def image(self) -> MetadataImage:
-        """Return the topics of the cluster as a metadata image."""
         return self.recording.image
 
     @property
@@ -183,7 +179,6 @@ class Simulation:
 
     @property
     def log_time(self) -> int:
-        """Return the present time in the unit of the event log."""
         return self.context.log_time
 
     def log_event(self, event: Event, what: str) -> None:
@@ -216,7 +211,6 @@ class Simulation:
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
-        """Record that a consumer has thrown a fatal exception."""
         self.history.errors.append(Counted(self.loop.now_us, 1, process.pod.number, error))
         self.log(PodChanged(self.log_time, process.pod.name, "failed", error))
         self._discount(process)

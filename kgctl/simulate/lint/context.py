@@ -45,11 +45,9 @@ class Context:
 
     @cached_property
     def configs(self) -> dict[str, MemberConfig]:
-        """Return each set's settings as its client reads them."""
         return {each.name: MemberConfig.from_properties(each.config, each.client) for each in self.scenario.members}
 
     def sets(self) -> Iterator[tuple[MemberSet, MemberConfig]]:
-        """Yield the sets of members with their settings."""
         for each in self.scenario.members:
             yield each, self.configs[each.name]
 
@@ -61,7 +59,6 @@ class Context:
         return ("members", members)
 
     def sets_at(self, path: Path) -> bool:
-        """Return whether the file sets something at this path."""
         node = self.variant.tree.data
         for step in path:
             if not isinstance(node, dict) or step not in node:

@@ -74,10 +74,7 @@ def _events() -> dict[str, Any]:
                     "opacity": 0.9,
                     "clip": True,
                 },
-                "encoding": {
-                    "tooltip": [tooltip("text", "event"), tooltip("at", "at")],
-                    "description": {"field": "label"},
-                },
+                "encoding": {"tooltip": [tooltip("text", "event"), tooltip("at", "at")], "description": {"field": "label"}},
             },
             {
                 "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7, "fontSize": 10},
@@ -322,7 +319,6 @@ def _stories(outcome: Outcome) -> str:
 
 
 def _assumptions(outcome: Outcome) -> str:
-    """What the runs went by, folded."""
     rows = [_tag("td", [("", what), ("", value)]) for what, value in assumption_rows(outcome)]
     return f"<section><details><summary>Assumptions</summary><table>{_rows(rows)}</table></details></section>\n" if rows else ""
 

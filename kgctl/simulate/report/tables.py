@@ -182,7 +182,6 @@ def _cause_rows(outcome: Outcome) -> list[MetricRow]:
 
 
 def seeds_note(outcome: Outcome) -> str:
-    """Return the words that say which seeds the table shows."""
     count = len(outcome.seeds)
     return f"{count} seeds, worst shown" if count > 1 else f"seed {outcome.seeds[0]}" if count else ""
 

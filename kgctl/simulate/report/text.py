@@ -152,7 +152,6 @@ def _verdicts(outcome: Outcome) -> list[str]:
 
 
 def _assumed(outcome: Outcome) -> list[str]:
-    """What the runs went by, folded."""
     rows = [_line([_plain(what), _plain(value)]) for what, value in assumption_rows(outcome)]
     lines = "\n".join([_line(["what is assumed", "value"]), _line(["---"] * 2), *rows])
     return [f"<details><summary>Assumptions</summary>\n\n{lines}\n\n</details>"] if rows else []
@@ -177,7 +176,6 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the text with Markdown's special characters escaped."""
     text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~#" else letter for letter in text)
 
@@ -345,7 +343,6 @@ def _mark_row(picture: Picture, columns: int) -> str:
 
 
 def _owners(lanes: Sequence[Lane], letters: dict[str, str], width: int) -> list[str]:
-    """Return the legend of the letters that occur in the lanes."""
     seen = {owner for lane in lanes for each in lane.segments for owner in each.owners}
     owners = [f"{letter} {owner}" for owner, letter in letters.items() if owner in seen]
     text = "  ".join(owners)
@@ -412,5 +409,4 @@ def _seconds(took_s: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return the text without characters that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)

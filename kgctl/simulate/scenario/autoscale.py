@@ -88,7 +88,6 @@ def window(raw: object) -> int:
 
 
 def period(raw: object) -> int:
-    """Return a period in microseconds; it must be positive."""
     length_us = parse_duration(raw)
     if not length_us:
         raise ValueError("must be more than 0s")
@@ -154,9 +153,7 @@ class ScalingRules(Section):
     """One direction, as ``behavior.scaleUp`` and ``scaleDown`` of an HPA."""
 
     stabilize_us: Window = Field(
-        default_factory=int,
-        validation_alias="stabilize",
-        description="Stabilisation window; default: 0s up, 300s down.",
+        default_factory=int, validation_alias="stabilize", description="Stabilisation window; default: 0s up, 300s down."
     )
     policies: Policies = Field(
         default_factory=tuple,

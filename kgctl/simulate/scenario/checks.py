@@ -337,7 +337,6 @@ class Surroundings:
 
 
 def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
-    """What is wrong with the filters of a check, in words."""
     for node in (check.node, check.when):
         for metric in metrics_of(node) if node is not None else ():
             yield from wrong_filters_of(metric, around)

@@ -163,16 +163,10 @@ WORKLOAD = Field(
     choices=("deployment", "statefulset"),
 )
 READY = Field(
-    name="ready",
-    type=FieldType.DISTRIBUTION,
-    help="from subscribe() until the readiness probe succeeds",
-    default=Constant(0),
+    name="ready", type=FieldType.DISTRIBUTION, help="from subscribe() until the readiness probe succeeds", default=Constant(0)
 )
 GRACE = Field(
-    name="grace",
-    type=FieldType.DURATION,
-    help="terminationGracePeriodSeconds: from SIGTERM to SIGKILL",
-    default=30_000_000,
+    name="grace", type=FieldType.DURATION, help="terminationGracePeriodSeconds: from SIGTERM to SIGKILL", default=30_000_000
 )
 SIGTERM = Field(
     name="sigterm",
@@ -317,10 +311,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
             name="restart",
             target=Target.PODS,
             help="Stop these pods, all at the same time, and start each again when it has stopped.",
-            fields=(
-                Field(name="for", type=FieldType.DISTRIBUTION, help="how long they are down between", default=0),
-                WITH,
-            ),
+            fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long they are down between", default=0), WITH),
         ),
         EventKind(
             name="rolling_restart",
@@ -419,11 +410,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
                 Field(name="rate", type=FieldType.RATE, help="records written to it"),
             ),
         ),
-        EventKind(
-            name="delete_topic",
-            target=Target.TOPIC,
-            help="The topic is gone, and its offsets with it.",
-        ),
+        EventKind(name="delete_topic", target=Target.TOPIC, help="The topic is gone, and its offsets with it."),
         EventKind(
             name="set_traffic",
             target=Target.TOPIC,

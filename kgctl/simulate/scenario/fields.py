@@ -337,7 +337,6 @@ def config(raw: object) -> dict[str, str]:
 
 
 def regular_expression(raw: str) -> str:
-    """Return an expression that a member can match topics with."""
     try:
         re.compile(raw)
     except (re.error, OverflowError, RecursionError) as error:

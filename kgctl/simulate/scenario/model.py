@@ -216,15 +216,11 @@ class MemberSet(Section):
         description="The poll loop: {timeout: 100ms, pause: 0ms..100ms}; a duration alone is the pause.",
     )
     rate_uhz: fields.Rate | None = Field(
-        default=None,
-        validation_alias="rate",
-        description="Records that a member can process; default: as fast as they come.",
+        default=None, validation_alias="rate", description="Records that a member can process; default: as fast as they come."
     )
     commit: fields.CommitText = Field(default_factory=Commit, description="auto, after-batch, before-batch or every 5s.")
     leaves_on_stop: fields.OnStop = Field(
-        default=True,
-        validation_alias="on_stop",
-        description="leave: a clean stop calls close(); none: the process just ends.",
+        default=True, validation_alias="on_stop", description="leave: a clean stop calls close(); none: the process just ends."
     )
     restarts_on_failure: fields.OnFailure = Field(
         default=False,
@@ -233,9 +229,7 @@ class MemberSet(Section):
     )
     callbacks: Callbacks = Field(default_factory=Callbacks)
     heartbeat_drift_us: fields.Drift | None = Field(
-        default=None,
-        validation_alias="heartbeat_drift",
-        description="How late each beat is, at most; random: never locked.",
+        default=None, validation_alias="heartbeat_drift", description="How late each beat is, at most; random: never locked."
     )
 
     @property
@@ -250,7 +244,6 @@ class MemberSet(Section):
 
     @property
     def poll(self) -> Distribution:
-        """Return the time from the return of a poll() to the next one."""
         return self.poll_loop.pause
 
     @property
@@ -365,8 +358,7 @@ class Scenario(Section):
     topics: Topics = Field(default_factory=tuple, validate_default=True)
     group: Group = Field(default_factory=Group)
     groups: Groups = Field(
-        default_factory=tuple,
-        description="Several groups instead of one, by name; each set of members says its group.",
+        default_factory=tuple, description="Several groups instead of one, by name; each set of members says its group."
     )
     members: MemberSets = Field(default_factory=tuple, validate_default=True)
     assign_time: AssignTime = Field(default_factory=AssignTime)
