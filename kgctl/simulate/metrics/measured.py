@@ -27,7 +27,6 @@ class Measured:
 
     @property
     def end_us(self) -> int:
-        """Return the end of the window."""
         return self.recording.end_us
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -91,7 +90,6 @@ class Measured:
         return max(table.created_us[number], window[0]), last
 
     def segments(self, number: int, window: tuple[int, int]) -> list[Segment]:
-        """Return a partition's lane within a window."""
         return self.owners.segments(number, *window)
 
     def owner_at(self, number: int, at_us: int) -> int:
@@ -102,7 +100,6 @@ class Measured:
         return max(lane[2 * position + 1], NOBODY) if position >= 0 else NOBODY
 
     def exists_at(self, number: int, at_us: int) -> bool:
-        """Return whether the partition existed then."""
         table = self.recording.partitions
         deleted_us = table.deleted_us[number]
         return table.created_us[number] <= at_us and (deleted_us is None or at_us < deleted_us)
@@ -126,7 +123,6 @@ class Measured:
     # --- pods
 
     def is_meant(self, pod: int, filters: Filters) -> bool:
-        """Whether the selector, if there is one, means this pod."""
         selector = filters.selector
         if selector is None:
             return True
@@ -136,11 +132,9 @@ class Measured:
         return selector.matches(history.member_set, history.index)
 
     def pods(self, filters: Filters) -> list[int]:
-        """Return the pods that the filters select."""
         return [number for number in range(len(self.history.pods)) if self.is_meant(number, filters)]
 
     def members_at(self, at_us: int, filters: Filters) -> list[int]:
-        """Return the selected pods that were in the group then."""
         return [number for number in self.pods(filters) if self.was(self.history.pods[number].in_group, at_us)]
 
     def member_at(self, pod: int, at_us: int) -> MemberKey:
@@ -156,11 +150,9 @@ class Measured:
     # --- sums
 
     def total(self, counted: Sequence[Counted], filters: Filters) -> int:
-        """Return the sum of what the filters leave."""
         return sum(entry.amount for entry in self.select(counted, filters))
 
     def select(self, counted: Sequence[Counted], filters: Filters) -> list[Counted]:
-        """Return what the filters leave."""
         first, last = self.window(filters)
         words = frozenset((*filters.words, *filters.topics))
         return [
@@ -172,7 +164,6 @@ class Measured:
         ]
 
     def clip(self, intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return the parts of the intervals within a window."""
         clipped = ((max(first, window[0]), min(last, window[1])) for first, last in intervals)
         return [(first, last) for first, last in clipped if first < last]
 
@@ -206,7 +197,6 @@ Compute: TypeAlias = Callable[[Measured, Filters], "float | str | None"]
 
 
 def percentile(values: Sequence[int], percent: float) -> int:
-    """Return the percentile by nearest rank; 0 of no values."""
     if not values:
         return 0
     ordered = sorted(values)
@@ -215,5 +205,4 @@ def percentile(values: Sequence[int], percent: float) -> int:
 
 
 def seconds(length_us: int) -> float:
-    """Return microseconds as the metrics' seconds."""
     return length_us / SECOND

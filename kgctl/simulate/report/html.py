@@ -309,7 +309,6 @@ def _verdicts(outcome: Outcome) -> str:
 
 
 def _stories(outcome: Outcome) -> str:
-    """The story of each worst moment, as it is on a terminal."""
     found = [
         f"<p>{escape(each.why[0])}</p><pre>{escape(chr(10).join(each.why[1:]))}</pre>"
         for each in outcome.variants.values()

@@ -210,7 +210,6 @@ def column_names(outcome: Outcome) -> list[str]:
 
 
 def replays(outcome: Outcome) -> list[str]:
-    """The commands that run again what failed, each once."""
     return list(dict.fromkeys(each.replay for each in outcome.failures if each.replay))
 
 
