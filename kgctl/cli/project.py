@@ -88,7 +88,14 @@ def project_file(variables: Mapping[str, str]) -> Path | None:
         here = Path.cwd()
     except OSError:  # the folder is gone
         return None
-    return next((folder / NAME for folder in (here, *here.parents) if (folder / NAME).is_file()), None)
+    return next((folder / NAME for folder in (here, *here.parents) if _is_file(folder / NAME)), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder above that this user may not look into
+        return False
 
 
 def read_project_file(path: Path) -> tuple[str, ConfigFile]:

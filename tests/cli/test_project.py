@@ -59,6 +59,20 @@ def test_a_named_config_file_stands_alone(cli: Cli, project: Path) -> None:
     assert (ran.code, "no cluster given" in ran.err) == (2, True)
 
 
+def test_a_folder_above_that_is_closed_has_no_file(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(project, PLAIN)
+    found = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.parent == project:
+            raise PermissionError(13, "Permission denied")
+        return found(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    assert cli("list groups").code == 0
+    assert cli.settings[0].bootstrap == "s:9092"
+
+
 def loosened(path: Path) -> None:
     path.chmod(0o666)
 
