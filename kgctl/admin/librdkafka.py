@@ -15,7 +15,6 @@ Three things that its users must know (librdkafka 2.16):
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, Unre
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.settings import BEARER, CLIENT_PROPERTIES, msk_login, msk_token
+from kgctl.wire.settings import CLIENT_PROPERTIES, OWN_PROPERTIES, librdkafka_properties
 
 _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
@@ -106,24 +105,9 @@ def client_config(properties: Mapping[str, str]) -> dict[str, Any]:
         UsageError: an IAM login of Amazon MSK that cannot be.
         AuthError: AWS has no credentials for it.
     """
-    own = {name: value for name, value in properties.items() if name in CLIENT_PROPERTIES}
+    own = {name: value for name, value in properties.items() if name in CLIENT_PROPERTIES or name in OWN_PROPERTIES}
     log_level = {"log_level": "7"} if "debug" in own else {}
-    return {**_DEFAULTS, **log_level, **own, **_signing(properties)}
-
-
-_NO_END_S = 4_102_444_800.0
-"""In the year 2100: when a token that is given ends, the broker knows."""
-
-
-def _signing(properties: Mapping[str, str]) -> Mapping[str, Any]:
-    """What librdkafka calls for the token of an IAM login of Amazon MSK. One is signed at once: who cannot is told."""
-    if token := properties.get(BEARER):
-        return {"oauth_cb": lambda _: (token, _NO_END_S)}
-    login = msk_login(properties, os.environ)
-    if login is None:
-        return {}
-    first = [msk_token(login)]
-    return {"oauth_cb": lambda _: first.pop() if first else msk_token(login)}
+    return {**_DEFAULTS, **log_level, **librdkafka_properties(own)}
 
 
 K = TypeVar("K")

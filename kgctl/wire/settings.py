@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
 from kgctl.wire import Deadline
@@ -74,6 +74,8 @@ _MSK_ADDRESS = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.co
 
 
 MSK_MECHANISM = "AWS_MSK_IAM"
+OWN_PROPERTIES = frozenset((*MSK_PROPERTIES, BEARER))
+"""Properties that are kgctl's and that librdkafka does not know."""
 
 
 def with_msk_mechanism(properties: Mapping[str, str]) -> dict[str, str]:
@@ -102,6 +104,29 @@ def msk_login(properties: Mapping[str, str], variables: Mapping[str, str]) -> Ms
         raise UsageError("an IAM login of Amazon MSK needs aws.msk.region, as the brokers' addresses name none")
     profile, role_arn = properties.get("aws.msk.profile", ""), properties.get("aws.msk.role.arn", "")
     return MskLogin(region, profile, role_arn, properties.get("aws.msk.role.session.name", ""))
+
+
+def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The properties as a client of librdkafka takes them: a token that is given, and an IAM login of Amazon MSK, are what it
+    calls for one. One is signed at once, so that who cannot is told.
+
+    Raises:
+        UsageError: an IAM login that cannot be.
+        AuthError: AWS has no credentials for it.
+    """
+    found = with_msk_mechanism(properties)
+    own: dict[str, Any] = {name: value for name, value in found.items() if name not in OWN_PROPERTIES}
+    if token := found.get(BEARER):
+        return {**own, "oauth_cb": lambda _: (token, _NO_END_S)}
+    login = msk_login(found, os.environ)
+    if login is None:
+        return own
+    first = [msk_token(login)]
+    return {**own, "oauth_cb": lambda _: first.pop() if first else msk_token(login)}
+
+
+_NO_END_S = 4_102_444_800.0
+"""In the year 2100: when a token that is given ends, the broker knows."""
 
 
 def msk_token(login: MskLogin) -> tuple[str, float]:
@@ -440,7 +465,7 @@ _OTHER = """
 OTHER_PROPERTIES = frozenset(_OTHER.split())
 """Properties of consumers and producers: accepted, without effect on administration."""
 
-KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES | frozenset({*MSK_PROPERTIES, BEARER})
+KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES | OWN_PROPERTIES
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BOOLEANS = {"true": "true", "t": "true", "1": "true", "yes": "true", "false": "false", "f": "false", "0": "false", "no": "false"}

@@ -23,6 +23,7 @@ from kgctl.admin.live import LiveGroupAdmin
 from kgctl.admin.properties import load_command_config, parse_x
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.pipeline.sources.live import ReaderName, open_reader
 from tests.support.kafka import SecureKafkaBroker, create_topic, unique
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
@@ -184,6 +185,35 @@ def test_amazons_login_goes_through_both_connections(
     with backend(properties, PATIENCE_MS) as admin:
         reads_and_changes(admin, topic)
     assert set(signer) == {("profile", "eu-west-1", "ops")}
+
+
+@pytest.mark.parametrize("reader", ["wire", "confluent"])
+@pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
+def test_amazons_login_goes_through_both_readers_of_the_history(
+    secure_kafka_broker: SecureKafkaBroker, signer: list[tuple[str, ...]], reader: ReaderName, mechanism: str
+) -> None:
+    properties = {
+        "bootstrap.servers": secure_kafka_broker.address("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "aws.msk.iam": "true",
+        "aws.msk.region": "eu-west-1",
+        "aws.msk.role.arn": "arn:r",
+    }
+    committed(secure_kafka_broker)
+    opened, why = open_reader(properties, PATIENCE_MS, reader)
+    try:
+        assert (len(opened.log_state().bounds) > 0, why) == (True, None)
+    finally:
+        opened.close()
+    assert set(signer) == {("role", "eu-west-1", "arn:r")}
+
+
+def committed(broker: SecureKafkaBroker) -> None:
+    """A commit, so that the cluster has the log of commits."""
+    partition = TopicPartition(create_topic(broker.bootstrap, unique("topic")), 0)
+    with kgctl.connect(broker.bootstrap, timeout_ms=PATIENCE_MS) as admin:
+        assert not admin.alter_offsets(unique("group"), {partition: OffsetAndMetadata(0)}).errors
 
 
 @pytest.mark.parametrize("name", ["sasl.mechanism", "sasl.mechanisms"])

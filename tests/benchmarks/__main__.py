@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.benchmarks import all_groups, describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
-from tests.benchmarks.pipeline import build, collect, decode, tables
+from tests.benchmarks.pipeline import build, collect, decode, tables, targets
 from tests.benchmarks.rates import codec, commits, heartbeats, in_process, members, spark_start, sweep, zookeeper
 from tests.benchmarks.rates.rate import Scale
 from tests.benchmarks.simulate import beside, commands, runs
@@ -55,6 +55,7 @@ RATES = {
         decode,
         tables,
         build,
+        targets,
         spark_start,
         sweep,
         zookeeper,

@@ -87,7 +87,7 @@ class History:
         require("kgctl history", "pyarrow", "deltalake")
         from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
 
-        warehouse = Warehouse.open(where)
+        warehouse = Warehouse.open(where).held()
         history = cls(warehouse, warehouse.require_cluster(cluster), versions_of(warehouse, as_of), as_of)
         version = warehouse.table("state", as_of).number(f"tables/{history.cluster}")
         if version is None and as_of is not None:

@@ -16,6 +16,7 @@ from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, Un
 from kgctl.model.error_codes import ErrorCode
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
 from kgctl.pipeline.store.tables import RAW, rows_of
+from kgctl.wire.settings import librdkafka_properties
 
 T = TypeVar("T")
 
@@ -43,13 +44,13 @@ class ConfluentReader:
     """`kgctl.pipeline.sources.live.LiveReader`. Nothing is contacted before the first call."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
-        """Raises `UsageError` for properties that librdkafka does not take."""
+        """Raises `UsageError` for properties that librdkafka does not take, and as `librdkafka_properties`."""
         self._timeout_s = timeout_ms / 1000
         self._fatal: KgctlError | None = None
         self._last: KafkaError | None = None
         self._assigned: dict[int, int] = {}
         try:
-            self._consumer = Consumer({**_CONFIG, **properties, "error_cb": self._on_error})
+            self._consumer = Consumer({**_CONFIG, **librdkafka_properties(properties), "error_cb": self._on_error})
         except (KafkaException, ValueError, TypeError) as error:
             raise UsageError(f"librdkafka does not take these properties: {_text(error)}") from None
 

@@ -95,14 +95,15 @@ def open_reader(properties: Mapping[str, str], timeout_ms: int, reader: ReaderNa
     ``properties`` have librdkafka's names. ``auto``: kgctl's own connection, unless only librdkafka can log in. Raises
     `UsageError` for properties that cannot be.
     """
-    from kgctl.wire.settings import not_covered
+    from kgctl.wire.settings import not_covered, with_msk_mechanism
 
-    why = not_covered(properties)
+    known = with_msk_mechanism(properties)
+    why = not_covered(known)
     if reader == "wire" or (reader == "auto" and why is None):
-        return WireReader(properties, timeout_ms), None
+        return WireReader(known, timeout_ms), None
     from kgctl.pipeline.sources.confluent import ConfluentReader
 
-    return ConfluentReader(properties, timeout_ms), why if reader == "auto" else None
+    return ConfluentReader(known, timeout_ms), why if reader == "auto" else None
 
 
 def error_of(code: ErrorCode, message: str | None, topic: str, partition: int | None) -> KgctlError:

@@ -156,6 +156,11 @@ def records_in(sources: Sequence[Path]) -> int:
 
 def tree_cpu_s() -> float:
     """Processor time of this process and all below it, those that have ended included (Linux)."""
+    return sum(family().values()) / _CLOCK
+
+
+def family() -> dict[int, int]:
+    """This process and all below it, each with the clock ticks that it and those of its children that have ended took (Linux)."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -163,10 +168,10 @@ def tree_cpu_s() -> float:
         except OSError:
             continue
         stats[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    family = {os.getpid()}
-    while grown := {pid for pid, (parent, _) in stats.items() if parent in family} - family:
-        family |= grown
-    return sum(stats[pid][1] for pid in family if pid in stats) / _CLOCK
+    found = {os.getpid()}
+    while grown := {pid for pid, (parent, _) in stats.items() if parent in found} - found:
+        found |= grown
+    return {pid: stats[pid][1] for pid in found if pid in stats}
 
 
 def rows(found: dict[str, Run]) -> list[Row]:
