@@ -46,7 +46,7 @@ def commands(folder: Path, pieces: int, size: int, scale: Scale) -> Iterator[Row
     """Answers, and a build of what is new, on a history of so many pieces."""
     for question in ("offsets --at now", "lag", "health"):
         name, *rest = question.split()
-        argv = [name, "group-0-0", *rest]
+        argv = [name, "group-0-30", *rest]
         found = [whole(f"history {name} of a group, whole command", argv, str(folder), "0.35 CPU s") for _ in range(scale.runs)]
         yield min(found, key=lambda row: row.numbers[1])
     with scratch() as other:

@@ -16,7 +16,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, Unre
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.settings import CLIENT_PROPERTIES, KNOWN_PROPERTIES, MSK_PROPERTIES, OTHER_PROPERTIES
+from kgctl.wire.settings import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES, OWN_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 
 NOT_A_PROPERTY = "No such configuration property"
@@ -32,7 +32,7 @@ def refusal(name: str) -> str:
 
 
 def test_the_installed_librdkafka_knows_every_name() -> None:
-    names = KNOWN_PROPERTIES - {"plugin.library.paths", *MSK_PROPERTIES}
+    names = KNOWN_PROPERTIES - {"plugin.library.paths", *OWN_PROPERTIES}
     assert [name for name in sorted(names) if NOT_A_PROPERTY in refusal(name)] == []
 
 
