@@ -147,7 +147,7 @@ def committed(found: ConfluentPartition) -> OffsetAndMetadata:
 
 
 def to_commit(partition: TopicPartition, offset: OffsetAndMetadata) -> ConfluentPartition:
-    """The same offset for librdkafka."""
+    """Return this offset as librdkafka commits it."""
     epoch = (offset.leader_epoch,) if offset.leader_epoch >= 0 else ()
     return ConfluentPartition(partition.topic, partition.partition, offset.offset, offset.metadata, *epoch)
 
@@ -233,7 +233,7 @@ class ConfluentGroupAdmin:
     def list_committed_offsets(
         self, group_ids: Sequence[str], *, require_stable: bool = False
     ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
-        """One request a group, all in flight together."""
+        """Ask for each group in a request of its own, all in flight together."""
         self._begin()
         futures: dict[str, Future[Any]] = {}
         for group in dict.fromkeys(group_ids):
@@ -338,7 +338,7 @@ class ConfluentGroupAdmin:
                 yield group_id, _alter_results(group_id, answer.topic_partitions)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
-        """Not to be had from confluent-kafka."""
+        """Raise `UnsupportedError`: confluent-kafka has no such call."""
         del partitions
         raise UnsupportedError(_TOO_LITTLE.format(what="deleting offsets", why=self._why), group=group_id)
 
@@ -354,7 +354,7 @@ class ConfluentGroupAdmin:
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
-        """Not to be had from confluent-kafka."""
+        """Raise `UnsupportedError`: confluent-kafka has no such call."""
         del member_ids, group_instance_ids, reason
         raise UnsupportedError(_TOO_LITTLE.format(what="removing members", why=self._why), group=group_id)
 

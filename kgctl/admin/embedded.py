@@ -303,7 +303,7 @@ class EmbeddedGroupAdmin:
         return _each(partitions, lambda partition: LogOffsets(*self._folder.topics.log_offsets(partition)))
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
-        """None where no record is as new as that."""
+        """Return the first offset at or after the time; None where no record is as new as that."""
         topics = self._folder.topics
 
         def first(partition: TopicPartition) -> int | None:

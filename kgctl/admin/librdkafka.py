@@ -160,7 +160,7 @@ class AdminCalls:
         return self._deadline.wait(_PAUSE_S) and not self._deadline.is_over
 
     def wait(self, futures: Iterable[Future[T]]) -> None:
-        """Until all are done. Raises `AuthError` and `UnreachableError` as soon as that is known, else `TimedOutError`."""
+        """Wait until all are done. Raises `AuthError` and `UnreachableError` once that is known, else `TimedOutError`."""
         for _ in self.as_completed(dict(enumerate(futures))):
             pass
 

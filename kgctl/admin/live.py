@@ -248,7 +248,7 @@ class LiveGroupAdmin:
         return LOOK.told(found, self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
-        """None where no record is as new as that."""
+        """Return the first offset at or after the time; None where no record is as new as that."""
         return LOOK.told(list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline()), self._user)
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:

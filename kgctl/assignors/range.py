@@ -255,7 +255,7 @@ class ServerRangeAssignor:
         return by_id(spec, group.ids, self.assign_indexed(group))
 
     def assign_indexed(self, group: IndexedGroup) -> list[IndexedTarget]:
-        """The same with indexes for ids, in the order of the members."""
+        """Assign as `assign`, with indexes for ids, in the order of the members."""
         subscribers = [0] * len(group.counts)
         for member in group.members:
             for topic in member.topics:

@@ -476,5 +476,5 @@ class UniformAssignor:
         return by_id(spec, group.ids, self.assign_indexed(group, moves))
 
     def assign_indexed(self, group: IndexedGroup, moves: list[Move] | None = None) -> list[IndexedTarget]:
-        """The same with indexes for ids, in the order of the members."""
+        """Assign as `assign`, with indexes for ids, in the order of the members."""
         return assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group, moves)

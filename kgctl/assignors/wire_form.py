@@ -30,7 +30,7 @@ class EncodedPartitions:
     is_single: bool
 
     def by_topic(self) -> dict[str, list[int]]:
-        """The same by name; a topic that stands twice has all its partitions."""
+        """Return the partitions by topic name; a topic that stands twice has all its partitions."""
         found: dict[str, list[int]] = {}
         for name, partitions in zip(self.names, self.partitions, strict=True):
             numbers: tuple[int, ...] = (partitions,) if isinstance(partitions, int) else partitions

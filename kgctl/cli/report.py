@@ -107,7 +107,7 @@ class OutputFormat(StrEnum):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether it is a table, of some columns or of all."""
+        """Whether this format is a table, of some columns or of all."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
     @property

@@ -36,7 +36,7 @@ class Flags:
     k8s: str | None = None
 
     def merged(self, later: Mapping[str, Any]) -> Self:
-        """These, overridden by what was given later (nearer to the end of the line); properties add up."""
+        """Return these flags overridden by those given later (nearer to the end of the line); properties add up."""
         given = {key: value for key, value in later.items() if value not in (None, (), [])}
         if "properties" in given:
             given["properties"] = (*self.properties, *given["properties"])

@@ -64,11 +64,11 @@ class Listener(Protocol):
         ...
 
     def on_start(self, positions: Mapping[TopicPartition, int]) -> None:
-        """These partitions are read from these offsets on."""
+        """Take note that these partitions are read from these offsets on."""
         ...
 
     def on_stop(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """These partitions are read no longer."""
+        """Take note that these partitions are read no longer."""
         ...
 
     def on_step(self) -> None:

@@ -150,7 +150,7 @@ class Plan:
 
     @property
     def rows(self) -> tuple[ResetRow, ...]:
-        """One for each group and partition: old and new offset, ``result`` (planned, unchanged, reset, failed, ...), note."""
+        """One row for each group and partition: old and new offset, ``result`` (planned, unchanged, reset, failed, ...), note."""
         return (self._done or self._plan).rows
 
     @property

@@ -222,7 +222,7 @@ class ConsumerMember(BaseMember):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it owns what is assigned and has said so."""
+        """Whether the member owns what it is assigned and has said so."""
         is_settled = self.membership.phase is Phase.STABLE and self.membership.is_reconciled
         return is_settled and not self.reconciliation.is_under_way and not self._queue and not self._poll_limit_is_over
 

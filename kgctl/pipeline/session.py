@@ -227,7 +227,7 @@ class _Log:
             self.path = Path(name)
 
     def kept(self) -> str:
-        """Its last words, for an error; the file stays for whoever wants to read on."""
+        """Return what the log says of an error; the file stays for whoever wants to read on."""
         if self.path is None:
             return "see its log above"
         path, self.path = self.path, None

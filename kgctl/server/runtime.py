@@ -59,7 +59,7 @@ class HeldAnswer(Protocol):
         """Give it."""
 
     def refuse_if_of(self, group_ids: Collection[str]) -> bool:
-        """Where it concerns one of these groups, whose records were lost: say so instead, and return True."""
+        """Where the answer concerns one of these groups, whose records were lost: say so instead, and return True."""
         ...
 
 

@@ -52,7 +52,7 @@ class SecurityConfig:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Those that are offered (``sasl.enabled.mechanisms``). Raises `UsageError`."""
+        """Return the SASL mechanisms that are offered (``sasl.enabled.mechanisms``). Raises `UsageError`."""
         names = [name.strip() for name in self.settings.get("sasl.enabled.mechanisms", ",".join(MECHANISMS)).split(",")]
         if unknown := [name for name in names if name not in MECHANISMS]:
             raise UsageError(f"setting 'sasl.enabled.mechanisms': {unknown[0]!r} is none of {', '.join(MECHANISMS)}")

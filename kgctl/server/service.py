@@ -128,11 +128,11 @@ class Server:
         return self._folder
 
     def describe(self) -> dict[str, Any]:
-        """How it is doing, as plain data: what an operator is told, with one row a group."""
+        """Describe how the server is doing, as plain data: what an operator is told, with one row a group."""
         return finish(self.description(Wanted()))
 
     def description(self, wanted: Wanted) -> Work[dict[str, Any]]:
-        """The same in pieces, with the rows that are wanted."""
+        """Describe the server in pieces of work, with the rows that are wanted."""
         found = yield from status(self.services, self.host)
         return {**found, "group_rows": (yield from group_rows(self.services, wanted))}
 

@@ -187,7 +187,7 @@ class LoopWatch:
         self._current = self._latest = what
 
     def resume(self, what: Held | None) -> None:
-        """This request, or work of the server's own, goes on."""
+        """Go on with this request, or with work of the server's own."""
         if what is not None:
             self._current = self._latest = replace(what, since_s=monotonic())
 

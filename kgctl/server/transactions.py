@@ -200,7 +200,7 @@ class Transactions:
         return self._by_id.get(transactional_id)
 
     def add(self, transaction: Transaction, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """These partitions belong to the transaction from now on."""
+        """Add these partitions to the transaction, which begins with the first of them."""
         if transaction.started_ms is None:
             transaction.started_ms = now_ms
         transaction.partitions.update(partitions)
@@ -222,7 +222,7 @@ class Transactions:
         self.save()
 
     def overdue(self, now_ms: int) -> list[Transaction]:
-        """Those that have been open for longer than their timeout."""
+        """Return the transactions that have been open for longer than their timeout."""
         return [
             entry
             for entry in self

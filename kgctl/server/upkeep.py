@@ -117,7 +117,7 @@ class Upkeep:
             self._collector.look_through()
 
     async def abort_overdue_transactions(self) -> None:
-        """Those that are open for longer than their producer said; and go on with ends that could not be written."""
+        """Abort what is open for longer than its producer said, and go on with ends that could not be written."""
         await finish_unfinished(self._services)
         await abort_overdue(self._services)
 

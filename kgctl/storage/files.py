@@ -116,7 +116,7 @@ class StateFile:
         self._descriptor = -1
 
     def read(self) -> FolderState | None:
-        """None where there is no such file, or a power cut left it without content.
+        """Read the state; None where there is no such file, or a power cut left it without content.
 
         Raises `DamagedError` for one that is not what was written, and `StorageError`.
         """

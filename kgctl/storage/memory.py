@@ -257,7 +257,7 @@ class MemoryTopicStore:
 
 
 def checked_new_topics(topics: Sequence[TopicMetadata], known: Collection[str]) -> dict[str, TopicMetadata]:
-    """These by name. Raises what `kgctl.storage.record_log.TopicStore.create_topics` raises."""
+    """Return these topics by name. Raises what `kgctl.storage.record_log.TopicStore.create_topics` raises."""
     found: dict[str, TopicMetadata] = {}
     for topic in topics:
         if topic.name in known or topic.name in found:

@@ -307,7 +307,7 @@ class Ledger:
         return plan
 
     def plan_placed(self, records: Sequence[StoredRecord]) -> Plan:
-        """The same for records that have their places. `ValueError` where an offset does not ascend."""
+        """Plan to append records that have their places. Raises ValueError where an offset does not ascend."""
         plan = self._blank()
         for record in records:
             if record.offset < plan.end_offsets.get(record.partition, 0):

@@ -95,7 +95,7 @@ class OpenFiles:
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
-        """One transaction of each database around everything inside."""
+        """Do everything inside in one transaction of each database."""
         with self._coordinator.transaction(), self._topics.transaction():
             yield
         self._write_state()

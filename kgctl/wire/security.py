@@ -17,7 +17,7 @@ from kgctl.wire.settings import SaslSettings, TlsSettings, TokenSource, first_me
 
 @cache
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The same one for the same settings. Raises `UsageError` naming the file that cannot be used."""
+    """Return the TLS context of these settings, one for equal ones. Raises `UsageError` naming the file that cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not (settings.verify and settings.check_hostname):

@@ -497,7 +497,7 @@ class Instance:
         return self._connection.owner(self._path) is not None
 
     def registration(self) -> Registration:
-        """What it registered.
+        """Read what this instance registered.
 
         Raises:
             InstanceNotRegisteredError: it is not running.

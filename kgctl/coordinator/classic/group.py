@@ -157,7 +157,7 @@ class ClassicMember:
         return tuple(dict.fromkeys([protocol.name for protocol in self.protocols]))
 
     def metadata(self, protocol_name: str) -> bytes:
-        """Its metadata for a protocol that it supports. Raises `KeyError` for another."""
+        """Return the member's metadata for a protocol that it supports. Raises `KeyError` for another."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
@@ -281,7 +281,7 @@ class ClassicGroup(Group):
         return [GroupMetadataKey(self.group_id)]
 
     def timer_keys(self) -> Iterable[TimerKey]:
-        """Its own, and one for each member and each pending id."""
+        """Return the group's own timers, and one for each member and each pending id."""
         yield from (self.join_timer, self.sync_timer, self.stuck_timer)
         for member in self.members.values():
             yield member.session_timer

@@ -80,7 +80,7 @@ def can_downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[Consumer
 
 
 def can_downgrade_by_replacing(shard: Shard, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
-    """Whether it becomes a classic one when a classic member takes this one's place."""
+    """Whether the group becomes a classic one when a classic member takes the place of ``replaced``."""
     return (
         replaced is not None
         and not replaced.uses_classic_protocol

@@ -286,12 +286,12 @@ class ConsumerMember:
 
     @property
     def session_timeout_ms(self) -> int:
-        """Its own session timeout; only members of the classic protocol have one."""
+        """Return the member's own session timeout; only members of the classic protocol have one."""
         assert self.classic is not None
         return self.classic.session_timeout_ms
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it owns what the target of this epoch gives it."""
+        """Whether the member owns what the target of this epoch gives it."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def moved(

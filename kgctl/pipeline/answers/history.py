@@ -178,7 +178,7 @@ class History:
         return sorted(self.rows("group_health", ("group",)).column("group").unique().to_pylist())
 
     def unknown(self, groups: Iterable[str]) -> list[str]:
-        """Those of the groups that no table has heard of."""
+        """Return those of the groups that stand in no table."""
         wanted = list(groups)
         self._find_homes(wanted)
         return [group for group in wanted if group not in self._homes]

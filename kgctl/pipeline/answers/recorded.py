@@ -88,7 +88,7 @@ def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened
 
 
 def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, to_ms: int) -> Happened:
-    """The same of records of one group (time, record), in the order of their log, all of them from its beginning."""
+    """Return what happened by the records of one group (time, record), all from its beginning, in the order of their log."""
     import pyarrow as pa
 
     from kgctl.pipeline.decode.arrow import each_once

@@ -171,7 +171,7 @@ def rows_between(
 def table_between(
     history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
 ) -> pa.Table:
-    """The same as a table; rows of one key keep the order of the table."""
+    """Return the rows of a span as a table; rows of one key keep the order of the stored table."""
     import pyarrow.compute as pc
 
     rows = history.rows(series.table, series.columns, groups)

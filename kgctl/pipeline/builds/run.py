@@ -365,20 +365,20 @@ class _Work:
         )
 
     def with_all_samples(self) -> _Work:
-        """The same with every sample that was collected."""
+        """Return this work with every sample that was collected."""
         files = self.job.new_files("samples", -1, self.job.plan.samples_to)
         samples = Sampled.nothing().with_more(samples_in(self.warehouse, files))
         before = replace(self.before, sampled=Sampled.nothing())
         return replace(self, samples=samples, before=before, everything=True)
 
     def from_all_records(self) -> _Work:
-        """The same with every record and sample that was collected, going on from nothing."""
+        """Return this work with every record and sample that was collected, going on from nothing."""
         files = self.job.new_files("records", -1, self.job.plan.bronze_to)
         runs, _ = covered(self.warehouse, files)
         return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing(), late=None)
 
     def finer(self) -> _Work:
-        """The same, cut into more slices."""
+        """Return this work cut into more slices."""
         cut_into = slices_into(SLICES, self.warehouse.buckets)
         return replace(self, slices=cut_into, everything=True, next=replace(self.next, slices=len(cut_into)))
 

@@ -199,7 +199,7 @@ class Late:
         return raw.filter(pa.array(~_is_late(raw.column("partition"), raw.column("offset"), self.known)))
 
     def condition(self) -> str:
-        """The same for Spark, of rows of table ``records``."""
+        """Return the condition as Spark's SQL, of rows of table ``records``."""
         late = [f"(log_partition = {number} AND log_offset <= {last})" for number, last in self.known.items()]
         return f"NOT ({' OR '.join(late)})" if late else "true"
 

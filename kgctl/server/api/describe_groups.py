@@ -13,7 +13,7 @@ from kgctl.server.traffic import Work, each, waited
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """In the order of the request, each group by itself."""
+    """Describe each group by itself, in the order of the request."""
     operations = GROUP_OPERATIONS if getattr(body, "include_authorized_operations", False) else NOT_ASKED
     answers = []
     for group_id in body.groups:

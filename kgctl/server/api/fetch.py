@@ -51,7 +51,7 @@ class _Read:
 
 
 def handle(context: RequestContext, body: Any) -> Answer:
-    """At once where there is enough, something is wrong or the client does not wait; else when data comes or time is up."""
+    """Answer at once where there is enough, something is wrong or nobody waits; else when data comes or time is up."""
     if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
     if is_long(body.topics) or _finds_data(context, body):

@@ -19,7 +19,7 @@ INVALID_REQUEST_MESSAGE = (
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """One key up to version 3, several from version 4 on."""
+    """Answer for one key up to version 3, for several from version 4 on."""
     if context.version < BATCHED_SINCE:
         found = _coordinator(context, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
         return {"error_message": "NONE", **found}

@@ -21,7 +21,7 @@ TOPIC_IDS_SINCE = 10
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """One group up to version 7; several later, each with its own error."""
+    """Answer for one group up to version 7; for several later, each with its own error."""
     if context.version < BATCHED_SINCE:
         partitions = yield from _partitions(body.topics)
         wanted = _Wanted(body.group_id, partitions, require_stable=getattr(body, "require_stable", False))

@@ -231,7 +231,7 @@ class Search:
     _known: dict[tuple[Settings, tuple[int, ...]], Trial] = field(default_factory=dict)
 
     def tried(self, settings: Settings, seeds: Sequence[int]) -> Trial:
-        """These settings, with these seeds."""
+        """Run the story with these settings and seeds, once for all who ask."""
         key = settings, tuple(seeds)
         if key not in self._known:
             scenario = scenario_of(document(self.story, settings))

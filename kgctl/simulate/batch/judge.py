@@ -123,7 +123,7 @@ class Watcher(ABC):
 
 
 class Always(Watcher):
-    """It has held at every moment after the warm-up."""
+    """Watches a condition that has to hold at every moment after the warm-up."""
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         super().__init__(check, settings)
@@ -141,7 +141,7 @@ class Always(Watcher):
 
 
 class Eventually(Watcher):
-    """It held at some moment from ``after`` on, at most ``within`` later."""
+    """Watches a condition that has to hold at some moment from ``after`` on, at most ``within`` later."""
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         super().__init__(check, settings)
@@ -182,7 +182,7 @@ class Eventually(Watcher):
 
 
 class Steady(Watcher):
-    """In its last stretch of time the metric never left its own mean by more than the share that is allowed."""
+    """Watches a metric that, in its last stretch of time, may leave its own mean by no more than a share of it."""
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         super().__init__(check, settings)

@@ -105,7 +105,7 @@ class Autoscaler:
         self._changes: list[Change] = []
 
     def decide(self, now_us: int, replicas: int, desired: int) -> Decision:
-        """One sync, later than the one before. The caller sees to it that there are so many pods; then it tells `changed`."""
+        """Decide how many pods there shall be, at one sync. The caller makes it so, and then tells `changed`."""
         if not self._recommended:
             self._recommended.append((now_us, replicas))
         if not replicas:
@@ -118,7 +118,7 @@ class Autoscaler:
         return self._limited(now_us, replicas, desired, stable, why)
 
     def changed(self, now_us: int, amount: int) -> None:
-        """So many pods were added, or (below 0) removed, by a decision."""
+        """Remember that a decision added so many pods, or (below 0) removed them."""
         longest_us = max((policy.period_us for rules in (self._spec.up, self._spec.down) for policy in rules.policies), default=0)
         self._changes = [change for change in self._changes if change.at_us > now_us - longest_us]
         self._changes.append(Change(now_us, amount))
@@ -266,7 +266,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def utilization_ppm(process: Process) -> int:
-    """What it processes at this moment, in millionths of what it could."""
+    """Return what the process works off at this moment, in millionths of what it could."""
     flow, ledger = process.flow, process.context.ledger
     flow.advance(process.context.loop.now_us)
     if not flow.rate_uhz:

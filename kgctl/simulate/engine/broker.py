@@ -173,7 +173,7 @@ class Broker:
         return GroupCoordinator(shard.config, self._new_member_id, self._context.image, self.clock_ms(self._loop.now_us))
 
     def take_over(self, core: GroupCoordinator) -> None:
-        """This is the coordinator from now on; it reads its log."""
+        """Let this core be the coordinator from now on; it has read its log."""
         self.core = self.observer.core = core
         self.timers = core.shard.timers
         self._armed_us = -1

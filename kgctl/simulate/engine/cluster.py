@@ -47,7 +47,7 @@ class Topics:
         self._announce()
 
     def grow(self, name: str, partitions: int) -> None:
-        """More partitions: up to this many, which are more than there are."""
+        """Raise the topic's number of partitions to this one, which is higher than before."""
         context = self._context
         metadata = context.image.topics[name]
         added = partitions - metadata.partition_count

@@ -185,7 +185,7 @@ class Coordination:
         return len(self._down) == self._context.scenario.cluster.brokers
 
     def look_at_leaders(self) -> None:
-        """There are more partitions."""
+        """Look at who leads the partitions, of which there are more."""
         self.leaders.look()
 
     def takes(self, process: Process, request: Request) -> bool:

@@ -36,7 +36,7 @@ class EventRun:
         return next(field.default for field in self._kind.fields if field.name == name)
 
     def over(self, _: object = None) -> None:
-        """It has done all that it does; what comes ``after`` it may begin."""
+        """End the event, which has done all that it does; what comes ``after`` it may begin."""
         self.simulation.log_event(self.event, "ends")
         if self.event.kind in _LASTING:
             self.simulation.history.lifted.append(self.simulation.loop.now_us)
@@ -48,7 +48,7 @@ class EventRun:
         simulation.history.steps.append(EventMark(simulation.loop.now_us, event.name or event.kind, "step", event.target))
 
     def without_effect(self) -> None:
-        """It is over, and has found nothing that it could do: the log says so."""
+        """End the event, which has found nothing that it could do: the log says so."""
         self.simulation.log_event(self.event, "has no effect")
         self.over()
 

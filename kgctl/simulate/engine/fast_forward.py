@@ -157,7 +157,7 @@ class FastForward:
                 self._settled[process] = commit_us
 
     def look_in_vain(self, process: Process) -> bool:
-        """Whether it is time for the client's thread to look for answers: if so, the quiet time counts from here."""
+        """Whether the client's thread looks for answers now, and finds none: then the quiet time counts from here."""
         skip = self._skipping[process]
         if skip.vain_us != self._context.loop.now_us:
             return False

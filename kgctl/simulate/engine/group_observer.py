@@ -125,7 +125,7 @@ class Assignments:
         return numbers
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """These are gone, and bytes with their names stand for others from now on."""
+        """Forget partitions that are gone; bytes with their names stand for others from now on."""
         gone = set(numbers)
         self._recorded.clear()
         self._decoded.clear()
@@ -365,7 +365,7 @@ class GroupObserver:
         self._changed(GroupPoint(self._context.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
 
     def on_coordinator_found(self) -> None:
-        """There is one again, which goes by the records: a generation that no leader has assigned is gone with who knew of it."""
+        """Follow the coordinator that was found, which goes by the records: a generation that no leader assigned is gone."""
         self.has_coordinator = True
         group = self.core.shard.groups.get(self._context.group_id)
         if isinstance(group, ClassicGroup):

@@ -252,7 +252,7 @@ class Ownership:
         self._context.changed()
 
     def lighten(self, numbers: list[int]) -> None:
-        """These have a leader again: whoever consumes them reads on."""
+        """Let whoever consumes these partitions read on: they have a leader again."""
         now_us = self._context.loop.now_us
         self._owners.lighten(numbers, now_us)
         for number in numbers:

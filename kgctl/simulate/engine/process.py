@@ -530,7 +530,7 @@ class Process(DrivenMember):
             self.around.ownership.suspend(self, Cause.STALL)
 
     def resume(self, _: object = None) -> None:
-        """It goes on: everything that came meanwhile happens now."""
+        """Go on after a pause: everything that came meanwhile happens now."""
         if not self.is_suspended or self.phase is Phase.GONE:
             return
         self.is_suspended = False

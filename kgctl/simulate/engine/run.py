@@ -348,7 +348,7 @@ class _Clockwork:
         self._observers = simulation.observers
 
     def run(self) -> str:
-        """Until the end. "" or the limit that stopped it."""
+        """Run until the end, and return the limit that stopped it, or ""."""
         simulation, loop, limits = self._simulation, self._simulation.loop, self._limits
         scenario = simulation.scenario
         end_us = None if scenario.duration_us is None else simulation.warmup_us + scenario.duration_us

@@ -76,7 +76,7 @@ class Measured:
     # --- partitions
 
     def partitions(self, filters: Filters) -> list[int]:
-        """Those that count, of the topics that are named."""
+        """Return the numbers of the partitions that count, of the topics that are named."""
         table = self.recording.partitions
         if filters.topics:
             return [number for topic in filters.topics for number in table.by_topic.get(topic, ()) if table.counted[number]]

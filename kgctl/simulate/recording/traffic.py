@@ -84,7 +84,7 @@ class LinearSeries:
         self._change(at_us)[1] += rate_uhz
 
     def ramp(self, from_us: int, to_us: int, amount_pr: int) -> None:
-        """It grows by this evenly, from one time to another."""
+        """Let the sum grow by this amount evenly, from one time to another."""
         length_us = to_us - from_us
         if length_us <= 0:
             self.step(to_us, amount_pr)
@@ -128,7 +128,7 @@ class LinearSeries:
         return found
 
     def value(self, at_us: int) -> int:
-        """What it has come to by this time, without a jump of that very moment."""
+        """Return what the sum has come to by this time, without a jump of that very moment."""
         last = 0
         for _, _, _, last in self._pieces(at_us):  # noqa: B007  # the last one counts
             pass
@@ -212,7 +212,7 @@ class Ledger:
         return self.arrivals.total_pr(number, at_us) if self.is_caught_up[number] else self._position_pr[number]
 
     def position(self, number: int, at_us: int) -> int:
-        """The same in whole records: the offset that a commit would have."""
+        """Return the position in whole records: the offset that a commit would have."""
         return self.position_pr(number, at_us) // UNIT_PR
 
     def backlog_pr(self, number: int, at_us: int) -> int:
@@ -227,7 +227,7 @@ class Ledger:
         self.is_caught_up[number] = True
 
     def move(self, number: int, rate_uhz: int, from_us: int, to_us: int) -> None:
-        """It is read at this rate between two times in which its arrivals do not change."""
+        """Read the partition at this rate between two times in which its arrivals do not change."""
         arriving = self.arrivals.rate_uhz[number]
         if self.is_caught_up[number]:
             if rate_uhz >= arriving:
@@ -271,7 +271,7 @@ class Ledger:
         return repeated, skipped
 
     def fall_behind(self, number: int, now_us: int) -> None:
-        """It was caught up until now; from now on its position is kept."""
+        """Keep the partition's position from now on: until now its reader was caught up."""
         if self.is_caught_up[number]:
             self._position_pr[number] = self.arrivals.total_pr(number, now_us)
             self.is_caught_up[number] = False

@@ -51,7 +51,7 @@ class Share:
     ppm: int
 
     def of(self, number: int) -> int:
-        """That share of a number, rounded up; at least 1 of 1 or more."""
+        """Return this share of a number, rounded up: at least 1 of 1 or more."""
         return -(-number * self.ppm // 1_000_000)
 
 
