@@ -31,6 +31,7 @@ def availability(run: Measured, filters: Filters) -> float | None:
 
 
 def max_gap(run: Measured, filters: Filters) -> float:
+    """The longest time without a consumer of any partition."""
     return seconds(max((gap.length_us for gap in run.gaps(filters)), default=0))
 
 

@@ -172,6 +172,7 @@ def state_moved(run: Measured, filters: Filters) -> float | None:
 
 
 def _snapshots(run: Measured, filters: Filters) -> Sequence[Snapshot]:
+    """The group in each of its calm times of the window."""
     key = ("snapshots", run.window(filters), filters.topics)
     found: Sequence[Snapshot] = run.kept(key, lambda: _snapshots_of(run, filters))
     return found

@@ -45,6 +45,7 @@ def _cause(run: Measured, at_us: int) -> str:
 
 
 def generations(run: Measured, filters: Filters) -> float:
+    """How often the generation (the group epoch) grew."""
     first, last = run.window(filters)
     points = run.history.group
     return sum(
@@ -266,5 +267,6 @@ def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # t
 
 
 def state(run: Measured, filters: Filters) -> str:
+    """The group's state, by Kafka's name: now, or at a time."""
     at_us = run.at(filters)
     return next((point.state for point in reversed(run.history.group) if point.at_us <= at_us), "Dead")

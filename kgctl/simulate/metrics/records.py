@@ -20,6 +20,7 @@ def _series(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
 
 
 def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
+    """Return the highest value of the sum of several series."""
     merged = LinearSeries.merged(all_series)
     return max((value for _, value in merged.points(first, last)), default=0)
 
@@ -30,6 +31,7 @@ def lag(run: Measured, filters: Filters) -> float:
 
 
 def backlog(run: Measured, filters: Filters) -> float:
+    """Return the records that are written and not yet read."""
     return _amount(run, run.ledger.backlog, filters)
 
 
@@ -44,14 +46,17 @@ def _amount(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
 
 
 def lag_peak(run: Measured, filters: Filters) -> float:
+    """Return the highest lag."""
     return max(_records(_peak(_series(run, run.ledger.lag, filters), *run.window(filters))), 0.0)
 
 
 def backlog_peak(run: Measured, filters: Filters) -> float:
+    """Return the highest backlog."""
     return _records(_peak(_series(run, run.ledger.backlog, filters), *run.window(filters)))
 
 
 def lag_area(run: Measured, filters: Filters) -> float:
+    """The backlog summed up over time, in records times seconds."""
     first, last = run.window(filters)
     doubled = sum(entry.area(first, last) for entry in _series(run, run.ledger.backlog, filters))
     return round(doubled / 2 / UNIT_PR / SECOND, 6)
@@ -99,6 +104,7 @@ def _slowest(waits: list[Wait], amount: int) -> int:
 
 
 def lag_age(run: Measured, filters: Filters) -> float:
+    """How old the oldest record is that is not committed."""
     run.recording.settle_traffic()
     at_us = run.end_us
     ages = [0]
@@ -195,6 +201,7 @@ def fenced_commits(run: Measured, filters: Filters) -> float:
 
 
 def lost(run: Measured, filters: Filters) -> float:
+    """Return the records that nobody processes."""
     return run.total(run.history.lost, filters)
 
 
@@ -204,6 +211,7 @@ def errors(run: Measured, filters: Filters) -> float:
 
 
 def owners(run: Measured, _: Filters) -> float:
+    """The most processes that consume one partition now."""
     lanes = run.owners
     if lanes.has_doubles:
         return max(lanes.consumers(number) for number in range(len(lanes.owner)))
@@ -211,6 +219,7 @@ def owners(run: Measured, _: Filters) -> float:
 
 
 def processed(run: Measured, filters: Filters) -> float:
+    """Return the records that were read for the first time."""
     run.recording.settle_traffic()
     at_us = run.end_us
     return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR
