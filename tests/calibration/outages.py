@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kgctl.admin.connect import ConnectionSettings, connect
@@ -75,13 +76,25 @@ class RealBrokers(Coordination):
         self._died_s = time.monotonic()
 
     def restore(self, broker: int) -> None:
-        """Start it again; it answers some seconds later."""
+        """Start it again; it leads its partitions some seconds later."""
         self._brokers[broker].start(wait=False)
         threading.Thread(target=self._wait_for, args=(self._brokers[broker],), daemon=True).start()
 
     def _wait_for(self, broker: KafkaBroker) -> None:
         broker.wait_for_port()
+        client = AdminClient({"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": "100"})
+        while not _leads(client):
+            time.sleep(0.05)
         self.away_s = time.monotonic() - self._died_s
+
+
+def _leads(client: AdminClient) -> bool:
+    """Whether each partition of the cluster has a leader."""
+    try:
+        topics = client.list_topics(timeout=1).topics.values()
+    except KafkaException:
+        return False
+    return all(partition.leader >= 0 for topic in topics for partition in topic.partitions.values())
 
 
 class Outage(Play):
