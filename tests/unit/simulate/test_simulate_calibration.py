@@ -16,7 +16,11 @@ Range = tuple[float, float, float]
 SEEDS = 40
 SLACK = {"generations": (1.0, 0), "moves": (1.0, 0), "unavailable": (1.15, 0.3), "max_gap": (1.1, 0.2), "duplicates": (1.25, 20)}
 """Metric -> by what factor, and by how much on top, a run in real time may lie outside."""
+OUTAGES = ("alone", "away", "failover")
+"""Scenarios whose brokers are killed; each play has a cluster of its own."""
 OUTSIDE = {
+    "away:eager": {"unavailable", "max_gap"},  # in one play of two the controller noticed after 18 s
+    "failover:cooperative": {"unavailable", "max_gap"},  # in its one play, too
     "surge:eager": {"max_gap"},  # in one play of two a second session had to be waited for
     "surge:cooperative": {"moves"},  # 12 and 13 were measured, 12 is simulated
 }
@@ -27,7 +31,7 @@ def test_every_case_was_measured() -> None:
     found = measured()
     assert set(found) <= {case.name for case in all_cases()}
     assert len(found) >= 50
-    assert all(len(times) >= 2 for times in found.values())
+    assert all(len(times) >= (1 if name.partition(":")[0] in OUTAGES else 2) for name, times in found.items())
 
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if case.name in measured()], ids=lambda case: case.name)
