@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from kgctl.errors import DamagedError, RefusedError, StorageError
+from kgctl.errors import DamagedError, KgctlError, RefusedError, StorageError
 from kgctl.storage.files import (
     COORDINATOR_FILE,
     OTHER_FILES,
@@ -37,6 +37,7 @@ from kgctl.storage.sqlite import (
     DamagedRow,
     Database,
     WholeCheck,
+    is_quickly_checked,
 )
 from kgctl.storage.sqlite_logs import (
     SqliteCommitLog,
@@ -50,6 +51,10 @@ from kgctl.storage.sqlite_topics import CHANGES, SqliteTopicStore, damaged_batch
 FOLDER_ID = "folder_id"
 SETTINGS = ("broker_properties", "frozen_ms")
 log = logging.getLogger(__name__)
+
+
+_NEVER_WRITTEN = (TypeError, ValueError, KeyError, OverflowError)
+"""What a value that is of no type or of no length that was ever written leads to."""
 
 
 class OpenFiles:
@@ -68,6 +73,8 @@ class OpenFiles:
         self.topics = SqliteTopicStore(topics)
         self.folder_id = str(coordinator.read_meta(FOLDER_ID))
         self._written: FolderState | None = None
+        self.known_whole: dict[str, str] = {}
+        """Databases that were whole when they were opened, with their digests."""
 
     def now(self) -> FolderState:
         """Return what the databases hold."""
@@ -114,15 +121,36 @@ class OpenFiles:
         return [WholeCheck(database.path, on_damage) for database in unchecked]
 
     def close(self) -> None:
-        """Close everything, and note what the files are like: one that is the same when it is opened needs no closer look."""
+        """Close everything, and note what files are like that are whole: if they are the same, an opening looks no closer."""
         self._coordinator.close()
         self._topics.close()
         if self._written is not None:
-            digests = {database.path.name: digest(database.path) for database in (self._coordinator, self._topics)}
-            self._written.closed = {name: found for name, found in digests.items() if found is not None}
+            proven = {database.path.name: self._proven(database.path) for database in (self._coordinator, self._topics)}
+            self._written.closed = {name: found for name, found in proven.items() if found is not None}
             with suppress(StorageError):  # without it the files are looked through, as after a kill
                 self._state.write(self._written)
         self._state.close()
+
+    def _proven(self, path: Path) -> str | None:
+        """The digest of a closed database that is whole: as it was when it was opened, or looked through again, if it is small.
+
+        That this process wrote it says nothing: it may have been altered since, and by others.
+        """
+        found = digest(path)
+        if found == self.known_whole.get(path.name) or found is None:
+            return found
+        if not is_quickly_checked(path):
+            return None
+        try:
+            database = Database(path, COORDINATOR if path.name == COORDINATOR_FILE else TOPICS)
+            try:
+                rows = damaged_records(database) if path.name == COORDINATOR_FILE else damaged_topics(database)
+                is_damaged = next(rows, None) is not None
+            finally:
+                database.close()
+        except (KgctlError, *_NEVER_WRITTEN):
+            return None
+        return None if is_damaged else digest(path)
 
 
 class SqliteCompaction:
@@ -166,7 +194,7 @@ def _open_checked(
     """See `open_files`. A value that is of no type or of no length that was ever written is damage."""
     try:
         return _open(folder, offsets_partitions, new_id=new_id, on_damage=on_damage, had_lock=had_lock)
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
+    except _NEVER_WRITTEN as error:
         raise DamagedError(f"{folder}: damaged: a value in it is none that was written ({error})") from error
 
 
@@ -209,6 +237,7 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
             _leave_out(topics, damaged_batches(topics), on_damage)
         files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
         files.record_log.is_known_whole = whole[COORDINATOR_FILE]
+        files.known_whole = {name: found for name, found in (expected.closed if expected else {}).items() if whole.get(name)}
         _check_state(folder, files.now(), expected, had_state=STATE_FILE in found or not found, on_damage=on_damage)
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")

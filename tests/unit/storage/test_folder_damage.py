@@ -296,14 +296,47 @@ def test_what_was_closed_and_is_the_same_needs_no_closer_look(path: Path, monkey
     with open_folder(path, create=False):
         shutil.copytree(path, path.with_name("killed"))
     open_folder(path.with_name("killed"), create=False).close()
-    assert looked == [COORDINATOR_FILE, TOPICS_FILE]
+    assert looked == 2 * [COORDINATOR_FILE, TOPICS_FILE]  # and once more before it is said to be whole
+    open_folder(path.with_name("killed"), create=False).close()
+    assert looked == 2 * [COORDINATOR_FILE, TOPICS_FILE]
 
     with sqlite3.connect(path / COORDINATOR_FILE) as connection:
         connection.execute("UPDATE record SET timestamp_ms = 77 WHERE sequence = 7")
     connection.close()
     with open_folder(path, create=False) as folder, pytest.raises(DamagedError, match="offset 6 of partition 0 is damaged"):
         list(folder.record_log.read())
-    assert looked == [COORDINATOR_FILE, TOPICS_FILE, COORDINATOR_FILE]
+    assert looked[4:] == [COORDINATOR_FILE, COORDINATOR_FILE]
+
+
+def read_all(path: Path) -> None:
+    with open_folder(path, create=False) as folder:
+        list(folder.record_log.read())
+        list(folder.commit_log.read())
+        folder.topics.read_batches(TopicPartition("t", 0), 0, 100)
+
+
+@pytest.mark.parametrize("when", ["while it is open", "afterwards"])
+@pytest.mark.parametrize("name", [COORDINATOR_FILE, TOPICS_FILE])
+def test_what_is_damaged_is_so_at_each_opening(path: Path, name: str, when: str) -> None:
+    """A close says of no file that it is whole for having been opened, or written by this process."""
+
+    def harm() -> None:
+        data = (path / name).read_bytes()
+        at = data.rfind(b"group-7" if name == COORDINATOR_FILE else b"value-of-t")
+        (path / name).write_bytes(data[:at] + b"x" + data[at + 1 :])
+
+    with open_folder(path, create=False) as folder:
+        folder.record_log.append([commit("group-0", 0, 77)], 77)
+        folder.topics.create_topics([TopicMetadata("u", UUID(int=8), 1)])
+        for database in (folder.record_log._database, folder.topics._database):  # type: ignore[attr-defined]
+            database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        if when == "while it is open":
+            harm()
+    if when == "afterwards":
+        harm()
+    for _ in range(3):
+        with pytest.raises(DamagedError, match="damaged"):
+            read_all(path)
 
 
 def test_a_large_database_is_looked_through_while_it_is_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
