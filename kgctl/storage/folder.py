@@ -45,13 +45,7 @@ from kgctl.storage.files import (
     traces,
 )
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
-from kgctl.storage.record_log import (
-    DEFAULT_OFFSETS_PARTITIONS,
-    RecordLog,
-    StoredRecord,
-    TopicStore,
-    records_of_groups,
-)
+from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, RecordLog, StoredRecord, TopicStore, records_of_groups
 
 if TYPE_CHECKING:
     from kgctl.storage.sqlite_logs import SqliteCommitLog

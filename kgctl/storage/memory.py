@@ -13,15 +13,7 @@ from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.record_log import (
-    DEFAULT_OFFSETS_PARTITIONS,
-    MAX_PARTITIONS,
-    Compactor,
-    Ledger,
-    LogRow,
-    Plan,
-    StoredRecord,
-)
+from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, MAX_PARTITIONS, Compactor, Ledger, LogRow, Plan, StoredRecord
 
 
 class MemoryRecordLog:

@@ -31,21 +31,8 @@ from kgctl.storage.files import (
     traces,
 )
 from kgctl.storage.record_log import Compactor
-from kgctl.storage.sqlite import (
-    COORDINATOR,
-    TOPICS,
-    DamagedRow,
-    Database,
-    WholeCheck,
-    is_quickly_checked,
-)
-from kgctl.storage.sqlite_logs import (
-    SqliteCommitLog,
-    SqliteCompactionTarget,
-    SqliteRecordLog,
-    damaged_commits,
-    damaged_records,
-)
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, DamagedRow, Database, WholeCheck, is_quickly_checked
+from kgctl.storage.sqlite_logs import SqliteCommitLog, SqliteCompactionTarget, SqliteRecordLog, damaged_commits, damaged_records
 from kgctl.storage.sqlite_topics import CHANGES, SqliteTopicStore, damaged_batches, damaged_topics
 
 FOLDER_ID = "folder_id"
