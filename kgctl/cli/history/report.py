@@ -79,7 +79,7 @@ def history_report(
     session.notice(f"written: {html}")
     told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, span.to_ms)]
     return Report(
-        COLUMNS,
+        COLUMNS if len(questions) == 1 else (Column("cluster"), *COLUMNS[1:]),
         [_row(each) for each in made.overview],
         errors,
         [*made.notes, *told],

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from kgctl.pipeline.builds.run import build
+from kgctl.pipeline.engines import LocalEngine
 from tests.cli.harness import Cli
+from tests.support.pipeline.warehouses import LOG, add, built_whole
 
 
 def test_page_is_written_and_groups_are_summed_up(cli: Cli) -> None:
@@ -47,3 +51,15 @@ def test_missing_library_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     ran = cli(f"history report --html {cli.folder / 'a.html'}")
 
     assert (ran.code, ran.err) == (2, "kgctl: --html needs the extra `html`: pip install 'kgctl[html]'\n")
+
+
+def test_rows_of_several_clusters_name_theirs(cli: Cli, tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    add(warehouse, "c2", LOG[0])
+    assert build(warehouse, ["c2"], lambda _: LocalEngine(1)).failed == []
+
+    ran = cli(f"history report --warehouse {tmp_path / 'w'} --html {tmp_path / 'page.html'}")
+
+    head, *rows = ran.out.splitlines()
+    assert (ran.code, head.split()[:2]) == (0, ["CLUSTER", "GROUP"])
+    assert {row.split()[0] for row in rows} == {"c1", "c2"}
