@@ -252,10 +252,21 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
         )
     if restless := dict.fromkeys(one.variant for one in values if one.stopped == NEVER_STABLE):
         notes.append(f"never stable after the last event: {', '.join(restless)}")
+    if spinning := [variant.name for variant in loaded.variants if _spins(variant.scenario)]:
+        which = "" if spinning == [DEFAULT] else f" ({', '.join(spinning)})"
+        notes.append(
+            f"not simulated: Java clients of the consumer protocol spin while a broker is away, and take processor time{which}"
+        )
     skipped = [check.shown for check in loaded.checks if not _can_be_asked(check, loaded)]
     if skipped:
         notes.append(f"not asked, as their variants were not run: {'; '.join(skipped)}")
     return tuple(notes)
+
+
+def _spins(scenario: Scenario) -> bool:
+    members = [member_config(each, each.config) for each in scenario.members if each.client == "java"]
+    is_away = any(event.kind == "broker_down" for event in scenario.events)
+    return is_away and any(config.group_protocol == "consumer" for config in members)
 
 
 def _can_be_asked(check: Check, loaded: LoadedFile) -> bool:

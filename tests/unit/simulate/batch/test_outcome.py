@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kgctl.simulate.batch.judge import RunValues
-from kgctl.simulate.batch.outcome import Comparison, assumptions_of, differences, verdict_text
+from kgctl.simulate.batch.outcome import Comparison, assumptions_of, differences, outcome_of, verdict_text
+from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import read_yaml
 
@@ -77,3 +78,20 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     assert of_b["callbacks"] == "revoked pareto(1s, 1.5), assigned 0s, lost 0s"
     assert of_b["a clean stop"] == "ends the process without close()"
     assert "session.timeout.ms" not in of_b
+
+
+def test_clients_that_spin_while_a_broker_is_away_are_told() -> None:
+    file = """
+kgctl: 1
+name: away
+topics: {orders: 2}
+members: {app: {count: 1, boot: 0s}}
+warmup: 20s
+duration: 20s
+events: [{at: 1s, broker_down: 2, for: 5s}]
+variants: {classic: {}, consumer: {group: {config: {group.protocol: consumer}}}}
+"""
+    loaded = load(read_yaml(file, "away.yaml"))
+    values = run_all(tasks_of(loaded, [1], Options(), None), 1, lambda _: None)
+    told = [note for note in outcome_of(loaded, [1], values).notes if "spin" in note]
+    assert [note.rpartition(" ")[2] for note in told] == ["(consumer)"]
