@@ -15,9 +15,9 @@ import kgctl
 from kgctl.errors import UsageError
 from kgctl.testing import EmbeddedServer
 from tests.support import kafka_python
-from tests.support.patience import PATIENCE_S, SOON_S
+from tests.support.patience import PATIENCE_S
 
-CHANCES = 6
+CHANCES, CHANCE_S = 24, 5.0
 TOPICS = {"a": 3, "b": 2}
 CLUSTER: Any = SimpleNamespace(partitions_for_topic=lambda topic: set(range(TOPICS[topic])) if topic in TOPICS else None)
 OWNED = {"m1": {"a": [0, 1, 2], "b": [0]}, "m2": {"b": [1]}}
@@ -122,12 +122,12 @@ def test_a_consumer_of_kafka_python_starts_with_it() -> None:
 def joins(bootstrap: str) -> bool:
     """Whether a new consumer of kafka-python has both partitions soon."""
     consumer = kafka_python.kafka.KafkaConsumer(  # type: ignore[attr-defined]
-        "orders",
         bootstrap_servers=bootstrap,
         group_id="group",
         partition_assignment_strategy=[kgctl.kafka_python_assignor("cooperative-sticky")],
     )
-    deadline = time.monotonic() + SOON_S
+    kafka_python.subscribe(consumer, "orders")
+    deadline = time.monotonic() + CHANCE_S
     try:
         while len(consumer.assignment()) < 2 and time.monotonic() < deadline:
             consumer.poll(timeout_ms=50)

@@ -191,7 +191,6 @@ def test_another_cluster_under_the_same_name_is_refused(node: Node, tmp_path: Pa
     assert {row["cluster"] for row in kept_apart.data} == {"other"}
 
 
-@pytest.mark.xdist_group("kafka")  # whose process has a secure broker already
 def test_logins_and_rights(secure_kafka_broker: SecureKafkaBroker, tmp_path: Path) -> None:
     plaintext = secure_kafka_broker.bootstrap
     wait_until_coordinating(plaintext)
