@@ -14,7 +14,7 @@ import re
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from kgctl import __version__
 from kgctl.errors import KgctlError, UsageError
 from kgctl.pipeline.extras import is_there, require
 from kgctl.pipeline.java import find_java
-from kgctl.workers import become_worker
+from kgctl.workers import WorkerPool, become_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,10 +169,10 @@ def _in_processes(
 
 
 @contextmanager
-def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(jobs: int) -> Iterator[WorkerPool]:
     """Processes that are ended, not waited for, when something goes wrong."""
     others = {process.pid for process in multiprocessing.active_children()}
-    pool = ProcessPoolExecutor(jobs, initializer=become_worker)
+    pool = WorkerPool(jobs, initializer=become_worker)
     try:
         yield pool
     except BaseException:

@@ -376,7 +376,9 @@ def _begin_work() -> None:
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are not waited for when something goes wrong."""
-    pool = ProcessPoolExecutor(jobs, initializer=_begin_work)
+    from kgctl.workers import WorkerPool
+
+    pool = WorkerPool(jobs, initializer=_begin_work)
     try:
         yield pool
     except BaseException:
