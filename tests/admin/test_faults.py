@@ -76,13 +76,14 @@ def prepare(bootstrap: str, groups: int, partitions: int, replication: int = 1) 
 
 
 def committed(bootstrap: str, groups: Sequence[str]) -> dict[tuple[str, int], int]:
-    """What the cluster has, as soon as it answers for every group."""
+    """What the cluster has, as soon as it answers for every group: each has commits, but a coordinator that has just taken groups
+    over shows those alone that it knows to be replicated."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             with connect(ConnectionSettings(bootstrap, timeout_ms=PATIENCE_MS)) as admin:
                 found = admin.list_committed_offsets(groups)
-            if not found.errors:
+            if not found.errors and all(found.values.values()):
                 return {
                     (g, each.partition): commit.offset for g, commits in found.values.items() for each, commit in commits.items()
                 }
