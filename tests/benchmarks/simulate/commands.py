@@ -22,4 +22,4 @@ def _in_ci(cluster: Cluster | None, size: Size) -> Sequence[Command]:
 
 
 LIST = Subject("simulate-list", "kgctl simulate list, whole process", 0.300, _list)
-IN_CI = Subject("simulate-ci", "kgctl simulate run, 4 variants x 20 seeds of a rolling restart 40 x 200", 10.0, _in_ci)
+IN_CI = Subject("simulate-ci", "kgctl simulate run, 4 variants x 20 seeds of a rolling restart 40 x 200", 35.0, _in_ci)
