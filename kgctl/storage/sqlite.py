@@ -177,8 +177,11 @@ class Database:
         self.write_lock = write_lock or threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self.is_unchecked = not is_known_whole and write_lock is None
-        make_private(path)
-        check_header(path)
+        if write_lock is None:
+            # Never beside another connection: closing a descriptor drops all locks of this process on the file (POSIX), and
+            # another program that reads it would then take its write-ahead log away.
+            make_private(path)
+            check_header(path)
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False)
         try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
 from kgctl.errors import StorageError
-from kgctl.storage.folder import DataFolder, Maintenance
+from kgctl.storage.folder import DataFolder, Maintenance, open_folder
 from tests.support.storage import commit, contents
 
 
@@ -47,3 +50,27 @@ def test_trouble_with_the_file_does_not_end_it() -> None:
 
 def test_stopping_what_never_ran_is_fine(tmp_path: Path) -> None:
     Maintenance(lambda: contents, lambda: None, lambda: 0, 1).stop()  # type: ignore[arg-type,return-value]  # never called
+
+
+COUNT = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(*c.execute('SELECT count(*) FROM record')); c.close()"
+
+
+def test_another_program_that_reads_a_served_database_leaves_its_write_ahead_log_alone(tmp_path: Path) -> None:
+    with open_folder(tmp_path / "data", create=True) as folder:
+        stepped = threading.Event()
+
+        def clock_ms() -> int:
+            stepped.set()
+            return 0
+
+        folder.start_maintenance(clock_ms, interval_s=0.01)
+        assert stepped.wait(20)
+        path = tmp_path / "data" / "coordinator.db"
+        for number in range(2):
+            folder.record_log.append([commit("g", 0, number)], number)
+            read = subprocess.run(
+                [sys.executable, "-c", COUNT, str(path)], capture_output=True, text=True, check=True, timeout=60
+            )
+
+            assert read.stdout == f"({number + 1},)\n"
+            assert path.with_name("coordinator.db-wal").stat().st_size > 0
