@@ -119,7 +119,7 @@ def github_annotations(outcome: Outcome, file: str) -> list[str]:
     found = []
     for each in (*outcome.failures, *outcome.warnings):
         level = "error" if each.severity == "fail" else "warning"
-        variant = "" if each.variant == "default" else f" in variant {each.variant}"
+        variant = "" if [*outcome.variants] == ["default"] else f" in variant {each.variant}"
         text = f"{each.check} does not hold{variant}: observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
         text += f"\nreplay: {each.replay}" if each.replay else ""
         found.append(f"::{level} file={_property(file)},title=kgctl simulate::{_escaped(text)}")

@@ -25,7 +25,7 @@ from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.fields import changed
-from kgctl.simulate.scenario.load import LoadedFile, Variant, load
+from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant, load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.sources import profile_of, read_source, stem_of
@@ -62,7 +62,7 @@ def problems_of(loaded: LoadedFile, profile: str) -> list[Problem]:
     """What keeps the file from being played with a client of this family, variant by variant."""
     found: list[Problem] = []
     for variant in loaded.variants:
-        name = "" if variant.name == "default" else f"variant {variant.name}: "
+        name = "" if loaded.variant_names == (DEFAULT,) else f"variant {variant.name}: "
         why = (*obstacles(variant.scenario), *unknown_to(profile, variant.scenario))
         found += [Problem(variant.tree.location(()), (), f"{name}{each}") for each in why]
     return found

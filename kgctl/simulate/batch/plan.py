@@ -460,7 +460,7 @@ def with_worst(
             scenario = next(variant.scenario for variant in loaded.variants if variant.name == name)
             seed, why = chosen[name]
             lines = explanation_lines(explain(scenario, seed, ablates=ablations), ablates=ablations)
-            title = f"{name}, seed {seed}" if name != "default" else f"seed {seed}"
+            title = f"seed {seed}" if [*outcome.variants] == ["default"] else f"{name}, seed {seed}"
             found[name] = replace(
                 found[name], why=(f"{title} ({why}): {lines[0]}" if why else f"{title}: {lines[0]}", *lines[1:])
             )

@@ -87,7 +87,7 @@ def beside_cells(outcome: Outcome, variant: str) -> list[tuple[str, str, str, st
     """The rows of a variant as texts: metric, simulated median with its range, measured median, where that lies."""
     rows = [each for each in beside(outcome) if each.variant == variant]
     shown = [each for each in rows if each.place is not Place.INSIDE or _is_headline(each.metric)]
-    head = ("" if variant == "default" else variant, "simulated", "measured", "")
+    head = (heading(outcome, variant), "simulated", "measured", "")
     return [head, *((look_of(each.metric).label, _range(each), _measured(each), _word(each)) for each in shown)]
 
 
@@ -204,9 +204,14 @@ def played_verdicts(outcome: Outcome) -> list[Verdict]:
     return [replace(each, check=f"played: {each.check}", detail=each.detail.replace("with seed", "in play")) for each in found]
 
 
+def heading(outcome: Outcome, variant: str) -> str:
+    """The variant's name; "" for the only one of a file without variants, which nobody has named."""
+    return "" if [*outcome.variants] == ["default"] else variant
+
+
 def column_names(outcome: Outcome) -> list[str]:
-    """The variants as headings; the one of a file without variants needs none."""
-    return ["" if name == "default" else name for name in outcome.variants]
+    """The variants as headings."""
+    return [heading(outcome, name) for name in outcome.variants]
 
 
 def replays(outcome: Outcome) -> list[str]:

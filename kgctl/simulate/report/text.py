@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from string import ascii_lowercase
+from unicodedata import combining, east_asian_width
 from xml.etree import ElementTree as ET
 
 from kgctl.simulate.report.outcome import Expectation, Lane, Outcome, Picture, Replicas, Segment, duration, show
@@ -84,23 +85,52 @@ def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
         return []
     names = column_names(outcome)
     label_width = max(len(row.label) for row in rows)
-    widths = [max(len(name), *(len(row.cells[i]) for row in rows)) for i, name in enumerate(names)]
+    widths = [max(_columns_of(name), *(len(row.cells[i]) for row in rows)) for i, name in enumerate(names)]
 
-    def line(label: str, cells: Sequence[str], hint: str) -> str:
-        figures = "".join(f"   {cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
+    def line(label: str, cells: Sequence[str], shown: Sequence[int], hint: str) -> str:
+        figures = "".join(f"   {_to_right(cells[i], widths[i])}" for i in shown)
         text = f"{label:<{label_width}}{figures}"
         with_hint = f"{text}     {hint}" if hint else text
-        return (with_hint if len(with_hint) <= width else text).rstrip()
+        return (with_hint if _columns_of(with_hint) <= width else text).rstrip()
 
-    note = seeds_note(outcome)
-    head = line("", names, note)
-    lines = [Line(text, HEAD) for text in ([head] if head.endswith(note) else [note, head]) if text]
-    return lines + [Line(line(row.label, row.cells, row.hint), ROW) for row in rows]
+    note, lines = seeds_note(outcome), list[Line]()
+    for shown in _blocks(widths, width - label_width):
+        head = line("", names, shown, note)
+        above = ([head] if head.endswith(note) else [note, head]) if not lines else ["", line("", names, shown, "")]
+        lines += [Line(text, HEAD) for text in above if text or lines]
+        lines += [Line(line(row.label, row.cells, shown, row.hint), ROW) for row in rows]
+    return lines
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[range]:
+    """Columns that stand beside each other in so much room, block by block; at least one in each."""
+    first, used, found = 0, 0, list[range]()
+    for place, width in enumerate(widths):
+        if place > first and used + width + 3 > room:
+            found.append(range(first, place))
+            first, used = place, 0
+        used += width + 3
+    return [*found, range(first, len(widths))]
+
+
+def _columns_of(text: str) -> int:
+    """How many columns a terminal needs for it: two for a wide letter, none for a mark on the one before."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _to_right(text: str, width: int) -> str:
+    return " " * (width - _columns_of(text)) + text
 
 
 def _verdict_lines(found: list[Verdict], width: int) -> list[Line]:
-    check_width = min(max((len(each.check) for each in found), default=0), max(width // 2, 20))
-    return [Line(f" {each.word} {each.check:<{check_width}}  {each.detail}".rstrip(), each.word.lower()) for each in found]
+    check_width = min(max((_columns_of(each.check) for each in found), default=0), max(width // 2, 20))
+    checks = [each.check + " " * (check_width - _columns_of(each.check)) for each in found]
+    return [
+        Line(f" {each.word} {check}  {each.detail}".rstrip(), each.word.lower())
+        for each, check in zip(found, checks, strict=True)
+    ]
 
 
 _SIGNS = {"PASS": "✅", "WARN": "⚠️", "FAIL": "❌"}

@@ -12,11 +12,12 @@ from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_kinds import Condition, Event, EventKind, Field, Share
 from kgctl.simulate.scenario.fields import check_settings, parse_rates, read_client_settings
-from kgctl.simulate.scenario.quantities import did_you_mean, parse_distribution, parse_duration, parse_share, shown
+from kgctl.simulate.scenario.quantities import did_you_mean, is_duration, parse_distribution, parse_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
 COMMON = ("at", "after", "every", "times", "when", "name")
+WORDS_OF_AFTER = ("previous", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class EventReader:
         if "when" in raw:
             found["when"] = self._parsed(self._around.condition, raw["when"], (*path, "when"), None)
         if "name" in raw:
-            found["name"] = self._parsed(_text, raw["name"], (*path, "name"), "")
+            found["name"] = self._parsed(_event_name, raw["name"], (*path, "name"), "")
         if "after" in raw:
             found["after"] = self._parsed(self._after, raw["after"], (*path, "after"), None)
         if ("times" in raw) != ("every" in raw):
@@ -101,7 +102,7 @@ class EventReader:
         return found
 
     def _after(self, raw: Any) -> str:
-        known = ["previous", "last", *filter(None, self._names)]
+        known = [*WORDS_OF_AFTER, *filter(None, self._names)]
         if not self._names and raw not in self._named:
             raise ValueError("there is no event before the first one")
         if raw not in known:
@@ -232,6 +233,15 @@ def _text(raw: Any) -> str:
     if not isinstance(raw, str) or not raw:
         raise ValueError(f"must be text, not {shown(raw)}")
     return raw
+
+
+def _event_name(raw: Any) -> str:
+    name = _text(raw)
+    if name in WORDS_OF_AFTER:
+        raise ValueError(f"no event can be called {name!r}: `after: {name}` means another one")
+    if is_duration(name):
+        raise ValueError(f"no event can be called {name!r}: that is a time")
+    return name
 
 
 def _change(raw: Any) -> int:

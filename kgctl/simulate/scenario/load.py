@@ -156,8 +156,8 @@ class _Column:
     @property
     def known_as(self) -> tuple[str, ...]:
         """Return the names by which it can be asked for: also all groups of a variant, and a group in all variants."""
-        names = (self.name, self.patch, self.group or "")
-        return tuple(name for name in names if name not in ("", DEFAULT)) or (self.name,)
+        patch = "" if self.name == self.group else self.patch
+        return tuple(dict.fromkeys(name for name in (self.name, patch, self.group) if name))
 
 
 def _columns(base: Tree, patches: Mapping[str, Any]) -> list[_Column]:

@@ -60,6 +60,15 @@ def parse_duration(raw: object, *, bare_unit: str | None = None) -> int:
     return _bounded(int(total), raw)
 
 
+def is_duration(text: str) -> bool:
+    """Whether `parse_duration` takes it."""
+    try:
+        parse_duration(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _bare(number: float, bare_unit: str | None) -> int:
     if number < 0:
         raise ValueError(f"a duration is never negative: {number}")

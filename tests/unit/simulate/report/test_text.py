@@ -71,6 +71,33 @@ def test_single_variant_and_seed_need_no_heading_of_names() -> None:
     assert summary_text(only) == "one\n                         seed 7\npartitions moved   3\n"
 
 
+def test_a_variant_called_default_has_its_name_beside_others() -> None:
+    both = replace(
+        outcome(), variants={"default": VariantOutcome({"moves": spread(3)}), "all": VariantOutcome({"moves": spread(4)})}
+    )
+
+    assert summary_lines(both)[1].text == "                   default   all     3 seeds, worst shown"
+    assert "| default | all |" in markdown_text(both)
+
+
+def test_variants_that_do_not_fit_beside_each_other_stand_below() -> None:
+    names = ("größe", "日本語", "third-of-three")
+    three = replace(outcome(), variants={name: VariantOutcome({"moves": spread(3)}) for name in names}, expectations=())
+
+    assert (
+        summary_text(three, 40)
+        == """\
+tiny   Who waits for a restart?
+3 seeds, worst shown
+                   größe   日本語
+partitions moved       3        3
+
+                   third-of-three
+partitions moved                3
+"""
+    )
+
+
 def test_many_seeds_say_how_sure_one_can_be() -> None:
     many = replace(outcome(), seeds=tuple(range(1, 21)))
 

@@ -129,6 +129,8 @@ MISTAKES = {
     "nemesis: {rate: 1 per 5m, of: [crush]}": "5:32: nemesis.of[0]: unknown kind of fault 'crush'; did you mean 'crash'?",
     "nemesis: {rate: 1 per 5m, of: [scale]}": "5:32: nemesis.of[0]: unknown kind of fault 'scale'; did you mean 'stall'?",
     "events: [{after: b, crash: app}, {name: b, crash: app}]": "5:11: events[0].after: 'b' stands further down: an event waits",
+    "events: [{name: last, crash: app}]": "5:11: events[0].name: no event can be called 'last': `after: last` means another one",
+    "events: [{name: 5m, crash: app}]": "5:11: events[0].name: no event can be called '5m': that is a time",
     "events: [{at: 0s, scale: app, to: -1}]": "5:31: events[0].to: must be a whole number from 0 on, not -1",
     "variants: {a: {members: {app: {subscribe: '^('}}}}": "5:32: members.app.subscribe: '^(' is no regular expression: missing )",
     "variants: {a: {topics: {orders: {state_bytes: 5 apples}}}}": "5:34: topics.orders.state_bytes: '5 apples' is no size; write",
