@@ -212,7 +212,7 @@ def _once(scenario: Scenario, brokers: Brokers, planned_us: int) -> Figures:
     fleet = Fleet(kind, {"bootstrap.servers": bootstrap, **AS_JAVA})
     with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
         try:
-            fleet.prepare(processes_of(scenario, kind))
+            fleet.prepare(*processes_of(scenario, kind))
             stage = Outage(scenario, 1, fleet, Groups(admin), brokers)
             _find_a_name(stage, brokers)
             try:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 HELPER = "helper"
 READY_S = 60.0
 SPARE = 2
-"""So many processes more than run are kept ready: starting one on the clock would add to a pod's boot time."""
+"""At least so many processes more than run are kept ready: starting one on the clock would add to a pod's boot time."""
 _ANSWER_S = 40.0
 _END_S = 15.0
 _JVM = ("-Xmx192m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -189,14 +189,16 @@ class Fleet:
         self._kind = kind
         self._connection = dict(connection)
         self._spare: list[Client] = []
+        self._later = SPARE
         self._all: list[Client] = []
         self._shared: Client | None = None
         self._helper = self._start(ConfluentKafka())
         self._answers: dict[str, tuple[str, ...]] = {}
         self._questions = 0
 
-    def prepare(self, spare: int) -> None:
-        """Have this many processes ready. Raises `KgctlError` where they do not start."""
+    def prepare(self, begin: int, later: int) -> None:
+        """Have this many processes ready to begin with, and from then on so many. Raises `KgctlError` where they do not start."""
+        self._later, spare = later, begin + later
         self._spare += [self._start(self._kind) for _ in range(spare - len(self._spare))]
         for client in (self._helper, *self._spare):
             client.wait_until_ready()
@@ -205,7 +207,7 @@ class Fleet:
         """A process for one pod; not ``alone``: one that it may share with others."""
         if alone or not self._kind.is_shared:
             client = self._spare.pop(0) if self._spare else self._start(self._kind)
-            if len(self._spare) < SPARE:
+            if len(self._spare) < self._later:
                 self._spare.append(self._start(self._kind))
             return client
         if self._shared is None:

@@ -12,6 +12,7 @@ import re
 import secrets  # noqa: TID251  # the same
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,12 +25,12 @@ from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.context import Loop, Task
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Phase, Process
-from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete
+from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete, run
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, GroupPoint, Identity, Recording
-from kgctl.simulate.recording.trace import GroupChanged, Observer, Removed
+from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, Removed, TraceEvent
 from kgctl.simulate.recording.traffic import UNIT_PR, Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
@@ -374,14 +375,38 @@ def _drained(said: queue.Queue) -> list:  # type: ignore[type-arg]
             return found
 
 
-def processes_of(scenario: Scenario, kind: ClientKind) -> int:
-    """Return how many processes have to be ready, so that no pod waits longer than its boot time.
+_START_US = 10_000_000
+"""A process on a busy machine is ready after so long."""
 
-    One for each pod that may need its own, and some for what comes in their place and for all others.
+
+def processes_of(scenario: Scenario, kind: ClientKind) -> tuple[int, int]:
+    """Return how many processes have to be ready so that no pod waits longer than its boot time: at the beginning, and later.
+
+    One for each pod that may need its own; later as many as boot at about the same time in a simulated run, a surge's pods say.
     """
-    begin = [members for members in scenario.members if members.start is not None]
-    alone = sum(members.count for members in begin if not kind.is_shared or can_be_killed(scenario, members))
-    return alone + SPARE
+    alone = {members.name for members in scenario.members if not kind.is_shared or can_be_killed(scenario, members)}
+    begin = sum(each.count for each in scenario.members if each.start is not None and each.name in alone)
+    boots = _Boots(alone)
+    if alone:
+        run(scenario, 1, observers=[boots], read=MetricView)
+    later = sorted(boots.times_us)[begin:]
+    at_once = max((bisect_right(later, at_us + _START_US) - place for place, at_us in enumerate(later)), default=0)
+    return begin, max(at_once, SPARE)
+
+
+class _Boots:
+    """Notes when pods of some sets boot."""
+
+    def __init__(self, sets: set[str]) -> None:
+        self._sets = sets
+        self.times_us: list[int] = []
+
+    def on_trace(self, event: TraceEvent) -> None:
+        if isinstance(event, PodChanged) and event.what == "boot" and event.pod.rpartition("-")[0] in self._sets:
+            self.times_us.append(event.at_us)
+
+    def on_step(self, at_us: int, metrics: object) -> None:
+        """Nothing is looked at."""
 
 
 def play(
@@ -402,7 +427,7 @@ def play(
     """
     fleet = Fleet(kind, connection)
     try:
-        fleet.prepare(processes_of(scenario, kind))
+        fleet.prepare(*processes_of(scenario, kind))
         stage = Play(scenario, number, fleet, cluster, observers)
         try:
             stage.begin()

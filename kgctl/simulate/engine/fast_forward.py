@@ -169,7 +169,8 @@ class FastForward:
     def _enter(self, process: Process, from_us: int, commit_us: int, late_us: int) -> None:
         if self._context.keeps_all_commits:
             record_quiet_commits(self._broker, process, from_us, commit_us, late_us)
-        self._ownership.committed_quietly(process, from_us, commit_us)
+        every_us = 0 if process.commit.mode in _BY_BATCH else _interval_us(process, late_us)
+        self._ownership.committed_quietly(process, from_us, commit_us, every_us)
 
     def resume_all(self) -> None:
         """End the fast-forward of all members, before something happens to the group."""

@@ -179,13 +179,13 @@ class Ownership:
             if newer:
                 self._coordinator.commit_unseen(process, newer)
 
-    def committed_quietly(self, process: Process, from_us: int, at_us: int) -> None:
-        """The process's last commit of a quiet time left at this moment."""
+    def committed_quietly(self, process: Process, from_us: int, at_us: int, every_us: int) -> None:
+        """The process's last commit of a quiet time left at this moment; ``every_us``: the time between two, 0 by batch."""
         process.last_commit_us = process.unseen_commit_us = at_us
         if self._context.has_traffic and process.consuming:
             process.flow.advance(self._context.loop.now_us)
             offsets = {number: self._position_at(number, at_us) for number in process.consuming}
-            self._ledger.commit_quietly(offsets, from_us, at_us)
+            self._ledger.commit_quietly(offsets, from_us, at_us, every_us)
 
     def _position_at(self, number: int, at_us: int) -> int:
         """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""

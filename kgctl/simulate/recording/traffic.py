@@ -160,6 +160,15 @@ class LinearSeries:
 
 
 NEVER = -1
+ENTERED = 20
+"""So many commits at the beginning and at the end of a quiet time are entered one by one."""
+
+
+def commit_times(from_us: int, to_us: int, every_us: int) -> list[int]:
+    """The times of commits that end with ``to_us``, first to last; of more than twice `ENTERED`, those at both ends."""
+    count = max(-(-(to_us - from_us) // every_us), 1)
+    behind = range(count) if count <= 2 * ENTERED else (*range(ENTERED), *range(count - ENTERED, count))
+    return [to_us - place * every_us for place in reversed(behind)]
 
 
 class Wait(NamedTuple):
@@ -302,16 +311,38 @@ class Ledger:
         if moved:
             self.lag[self.topic[number]].step(at_us, -moved * UNIT_PR)
 
-    def commit_quietly(self, offsets: Mapping[int, int], from_us: int, to_us: int) -> None:
-        """Commits of a quiet time have led to these offsets: evenly, as far as the sums are concerned."""
-        moved: dict[str, int] = {}
+    def commit_quietly(self, offsets: Mapping[int, int], from_us: int, to_us: int, every_us: int) -> None:
+        """Commits of a quiet time, the last one at its end, have led to these offsets.
+
+        ``every_us``: the time between two, each a step of the lag; of very many those at both ends, with an even slope between
+        them. 0: so often that the slope is all.
+        """
+        moved: dict[str, list[tuple[int, int]]] = {}
         for number, offset in offsets.items():
             before = max(self.committed[number], 0)
             if offset > before:
                 self.committed[number] = offset
-                moved[self.topic[number]] = moved.get(self.topic[number], 0) + offset - before
-        for topic, records in moved.items():
-            self.lag[topic].ramp(from_us, to_us, -records * UNIT_PR)
+                moved.setdefault(self.topic[number], []).append((number, offset - before))
+        times_us = commit_times(from_us, to_us, every_us) if every_us else []
+        for topic, found in moved.items():
+            whole_pr = sum(records for _, records in found) * UNIT_PR
+            if times_us:
+                self._step_down(self.lag[topic], [number for number, _ in found], whole_pr, times_us)
+            else:
+                self.lag[topic].ramp(from_us, to_us, -whole_pr)
+
+    def _step_down(self, lag: LinearSeries, numbers: list[int], whole_pr: int, times_us: list[int]) -> None:
+        """Take what was committed off the lag; each commit but the last leaves what was written since."""
+        last_us, before_us, before_pr = times_us[-1], times_us[0], 0
+        total_pr = self.arrivals.total_pr
+        for place, at_us in enumerate(times_us):
+            later_pr = sum([total_pr(number, last_us) - total_pr(number, at_us) for number in numbers]) if at_us != last_us else 0
+            done_pr = max(whole_pr - later_pr, before_pr)
+            if place == ENTERED and len(times_us) == 2 * ENTERED:
+                lag.ramp(before_us, at_us, before_pr - done_pr)
+            else:
+                lag.step(at_us, before_pr - done_pr)
+            before_us, before_pr = at_us, done_pr
 
     def _add_waits(self, number: int, from_pr: int, to_pr: int, from_us: int, to_us: int) -> None:
         """Records between two positions are read evenly between two times; each waited since it was written."""

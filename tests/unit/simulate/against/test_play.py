@@ -9,7 +9,7 @@ from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Line
 from kgctl.simulate.against.play import Play, processes_of
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.traffic import UNIT_PR
-from tests.support.simulated import event, scenario
+from tests.support.simulated import S, event, scenario
 
 
 def play() -> Play:
@@ -32,8 +32,14 @@ def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it()
 def test_each_pod_that_may_be_killed_has_a_process_before_the_play_begins() -> None:
     shared, own = (cast("ClientKind", SimpleNamespace(is_shared=each)) for each in (True, False))
     calm, rough = scenario(count=4), scenario(event("crash", "app/1", 10), count=4)
-    assert [processes_of(given, shared) for given in (calm, rough)] == [SPARE, 4 + SPARE]
-    assert processes_of(calm, own) == 4 + SPARE
+    assert [processes_of(given, shared) for given in (calm, rough)] == [(0, SPARE), (4, SPARE)]
+    assert processes_of(calm, own) == (4, SPARE)
+
+
+def test_pods_that_come_at_the_same_time_have_a_process_each_that_is_ready() -> None:
+    own = cast("ClientKind", SimpleNamespace(is_shared=False))
+    surge = scenario(event("rollout", "app", 10, strategy="blue-green", pause=60 * S), count=4)
+    assert processes_of(surge, own) == (4, 4)
 
 
 def test_what_is_written_read_and_committed_makes_lag_backlog_and_waits() -> None:

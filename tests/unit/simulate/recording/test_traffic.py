@@ -100,10 +100,25 @@ def test_reading_from_an_older_offset_repeats_and_from_a_newer_one_skips() -> No
 def test_the_lag_grows_with_arrivals_and_falls_with_commits() -> None:
     made = ledger(10)
     made.store(0, 40, 5 * S)
-    made.commit_quietly({0: 100}, 5 * S, 11 * S)
+    made.commit_quietly({0: 100}, 5 * S, 11 * S, 0)
     lag = made.lag["t"]
     assert [lag.value(at_s * S) // UNIT_PR for at_s in (4, 8, 11, 12)] == [40, 10, 10, 20]
     assert (made.committed, made.stored) == ([100], [40])
+
+
+def test_each_commit_of_a_quiet_time_takes_its_records_off_the_lag() -> None:
+    made = ledger(10)
+    made.commit_quietly({0: 110}, 0, 11 * S, 5 * S)
+    lag = made.lag["t"]
+    assert [lag.value(at_s * S) // UNIT_PR for at_s in (1, 2, 6, 7, 11, 12)] == [10, 10, 50, 10, 50, 10]
+
+
+def test_of_very_many_commits_those_at_both_ends_are_steps_of_the_lag() -> None:
+    made = ledger(10)
+    made.commit_quietly({0: 1_000_000}, 0, 100_000 * S, 5 * S)
+    lag = made.lag["t"]
+    assert [lag.value(at_s * S) // UNIT_PR for at_s in (5, 6, 10, 50_000, 99_995, 99_996)] == [50, 10, 50, 0, 50, 10]
+    assert len(lag.points(0, 100_000 * S)) < 200
 
 
 def test_a_series_adds_pieces_up_in_any_order() -> None:
