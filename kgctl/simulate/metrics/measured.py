@@ -11,6 +11,8 @@ from kgctl.simulate.recording.recording import Counted, Identity, Intervals, Mem
 from kgctl.simulate.scenario.checks import Filters
 
 SECOND = 1_000_000
+LOOK_US = 250_000
+"""A real group may be seen this much late, or early."""
 
 
 class Measured:
@@ -72,6 +74,27 @@ class Measured:
     def at(self, filters: Filters) -> int:
         """The moment that ``at`` names; the end without it."""
         return self.end_us if filters.at_us is None else min(self.start_us + filters.at_us, self.end_us)
+
+    @property
+    def near_us(self) -> int:
+        """How long a group may be settled within one rebalance: two round trips.
+
+        Of a real group it is not known what cooperative members still have to give up. They do so in their next poll(), and join
+        again: so much more is within the same rebalance.
+        """
+        scenario = self.recording.scenario
+        near_us = 4 * scenario.cluster.network.client.mean_us
+        if not self.recording.is_played:
+            return near_us
+        polls = [members.poll for members in scenario.members]
+        return near_us + LOOK_US + max(3 * poll.mean_us if poll.upper_us is None else poll.upper_us for poll in polls)
+
+    def calm_times(self, window: tuple[int, int]) -> list[tuple[int, int]]:
+        """The times within a window in which the group was settled with every partition where it belongs."""
+        found = self.history.calm.until(self.end_us)
+        if self.recording.is_played:
+            found = [(first, last) for first, last in found if last - first > self.near_us]
+        return self.clip(found, window)
 
     # --- partitions
 

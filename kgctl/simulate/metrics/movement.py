@@ -180,7 +180,7 @@ def _snapshots(run: Measured, filters: Filters) -> Sequence[Snapshot]:
 
 def _snapshots_of(run: Measured, filters: Filters) -> list[Snapshot]:
     window = run.window(filters)
-    calm = run.clip(run.history.calm.until(run.end_us), window)
+    calm = run.calm_times(window)
     times = [first for first, _ in calm]
     owners: list[dict[int, MemberKey]] = [{} for _ in times]
     for number in run.partitions(filters):
@@ -315,7 +315,7 @@ def _counts(run: Measured, filters: Filters, at_us: int, *, by_load: bool) -> li
 
 def _over_time(run: Measured, filters: Filters, formula: Formula, *, by_load: bool) -> list[tuple[int, float]]:
     """(length, value) of each calm time: while partitions are on the move there is no balance to speak of."""
-    calm = run.clip(run.history.calm.until(run.end_us), run.window(filters))
+    calm = run.calm_times(run.window(filters))
     values = ((last - first, formula(_counts(run, filters, first, by_load=by_load))) for first, last in calm)
     return [(length, value) for length, value in values if value is not None]
 

@@ -17,8 +17,8 @@ STUCK_US = 60_000_000
 
 
 def _logical(run: Measured) -> list[tuple[int, int]]:
-    """Times in which the group is not settled, joined where less than two round trips lie between."""
-    near_us = 4 * run.recording.scenario.cluster.network.client.mean_us
+    """Times in which the group is not settled, joined where next to nothing lies between."""
+    near_us = run.near_us
     found: list[tuple[int, int]] = []
     for first, last in run.history.unsettled.until(run.end_us):
         if found and first - found[-1][1] < near_us:

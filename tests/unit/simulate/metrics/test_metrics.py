@@ -9,6 +9,7 @@ import pytest
 
 from kgctl.errors import UsageError
 from kgctl.model.groups import MetadataImage, TopicMetadata
+from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import COMPUTE, MetricView, run
 from kgctl.simulate.recording.recording import Counted, EventMark, GroupPoint, Identity, PodHistory, Recording
 from kgctl.simulate.scenario.fields import changed
@@ -130,6 +131,21 @@ def test_rebalances_that_lie_close_together_are_one() -> None:
     assert view.metric("rebalance_time") == pytest.approx(7 - near_us / S, abs=0.01)
     assert view.metric("rebalance_time", ("p50",)) == 3
     assert view.metric("rounds") == 4 / 3
+
+
+def test_a_real_group_that_is_settled_for_a_moment_is_in_the_same_rebalance() -> None:
+    made = recorded()
+    made.is_played = True
+    made.history.calm.set(0, is_so=True)
+    for first_ms, last_ms in ((10_000, 12_000), (12_250, 13_000), (20_000, 21_000)):
+        made.history.unsettled.set(first_ms * 1_000, is_so=True)
+        made.history.calm.set(first_ms * 1_000, is_so=False)
+        made.history.unsettled.set(last_ms * 1_000, is_so=False)
+        made.history.calm.set(last_ms * 1_000, is_so=True)
+    at(made, 100)
+    view = MetricView(made)
+    assert view.metric("rebalances") == 2
+    assert [first for first, _ in Measured(made).calm_times((0, 100 * S))] == [0, 13 * S, 21 * S]
 
 
 def test_stable_is_what_stays_calm_for_two_heartbeats() -> None:
