@@ -18,7 +18,7 @@ from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, TOPICS_FILE, is_in_
 from kgctl.storage.record_log import MAX_PARTITIONS, CommitEntry
 from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable, check_whole, fetch, is_damage, is_quickly_checked
 from kgctl.storage.sqlite_files import checked_setting
-from kgctl.storage.sqlite_logs import SqliteCommitLog, stored_record
+from kgctl.storage.sqlite_logs import SqliteCommitLog, partitions_of, stored_record
 from kgctl.storage.sqlite_topics import damaged_topics
 
 
@@ -89,15 +89,8 @@ class BulkReader:
             raise DamagedError(damaged.message)
 
     def partitions(self) -> Sequence[int]:
-        """The partitions of ``__consumer_offsets`` that have records, ascending; found by leaps over the index."""
-        found: list[int] = []
-        while rows := self._coordinator.rows(
-            """SELECT min("partition") FROM record WHERE "partition" > ?""", (found[-1] if found else -1,)
-        ):
-            if rows[0][0] is None:
-                break
-            found.append(rows[0][0])
-        return found
+        """The partitions of ``__consumer_offsets`` that have records, ascending."""
+        return partitions_of(self._coordinator)
 
     def records(self, partition: int, from_offset: int = 0, *, page_rows: int = 10_000) -> Iterator[RecordColumns]:
         """The records of one partition, a page at a time."""

@@ -39,8 +39,6 @@ PRIVATE_FOLDER = 0o700
 _OTHERS = 0o077
 _STATE_BYTES = 512
 """One sector of a disk, which is written whole or not at all."""
-_DIGEST_BYTES = 1 << 30
-"""A larger file has no digest: reading all of it at each start and end takes too long."""
 
 
 class OnDamage(Enum):
@@ -57,8 +55,7 @@ class FolderState:
 
     ``records`` is how many were ever appended to the record log, ``batches`` the newest batch's number, ``topic_changes`` how
     often topics were made, grown or deleted. ``tables`` has the declared tables of each database (`Database.tables`),
-    ``documents`` the revision of each small file, ``boot`` tells one run of the machine from the next. ``closed`` is there from a
-    close to the next opening: the `digest` of each database.
+    ``documents`` the revision of each small file, ``boot`` tells one run of the machine from the next.
     """
 
     folder_id: str
@@ -69,34 +66,10 @@ class FolderState:
     tables: dict[str, str] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
     boot: str = ""
-    closed: dict[str, str] = field(default_factory=dict)
-
-    def is_as_closed(self, path: Path) -> bool:
-        """Whether a database is byte for byte what it was when the folder was closed, so that nothing in it can be damaged."""
-        known = self.closed.get(path.name)
-        return known is not None and known == digest(path)
 
     def version_of(self, database: str) -> int:
         """The format that a database had; 0 where it is not known."""
         return int(self.tables.get(database, "0.").partition(".")[0])
-
-
-def digest(path: Path) -> str | None:
-    """Size and CRC-32C of a database that nobody has open; None where it has none: too large, or with a write-ahead log."""
-    from crc32c import crc32c  # slow to import
-
-    try:
-        wal = path.with_name(f"{path.name}-wal")
-        if path.stat().st_size > _DIGEST_BYTES or (wal.exists() and wal.stat().st_size):
-            return None
-        size = checksum = 0
-        with path.open("rb", buffering=0) as file:
-            while chunk := file.read(1 << 20):
-                checksum = crc32c(chunk, checksum)
-                size += len(chunk)
-    except OSError:
-        return None
-    return f"{size}.{checksum:08x}"
 
 
 @cache
@@ -263,7 +236,7 @@ def make_private(path: Path) -> None:
 
 
 _OWN = re.compile(
-    r"(coordinator|topics)\.db(-wal|-shm)?|kgctl\.\w+|(transactions|group-configs|credentials)\.json(\.damaged)?|damaged-\d+"
+    r"(coordinator|topics)\.db(-wal|-shm|-sums)?|kgctl\.\w+|(transactions|group-configs|credentials)\.json(\.damaged)?|damaged-\d+"
 )
 
 

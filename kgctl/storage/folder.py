@@ -338,7 +338,7 @@ def written_groups(log: RecordLog, config: CoordinatorConfig, group_ids: Collect
 
 def _readable(folder: DataFolder) -> Iterator[StoredRecord]:
     try:
-        yield from folder.record_log.read()
+        yield from folder.record_log.read_newest()
     except DamagedError as error:
         raise DamagedError(f"{error.message}; {WAY_OUT}") from error
 

@@ -53,6 +53,9 @@ class MemoryRecordLog:
                 ]
         return iter(found[:max_records])
 
+    def read_newest(self) -> Iterator[StoredRecord]:
+        return self.read()
+
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)
 

@@ -129,6 +129,10 @@ class RecordLog(Protocol):
         """One partition's records from ``start_offset`` on, or those of all partitions in the order of their appending."""
         ...
 
+    def read_newest(self) -> Iterator[StoredRecord]:
+        """What a replay needs of all partitions, in the order of its appending: the log without what compaction may remove."""
+        ...
+
     def end_offset(self, partition: int) -> int:
         """The offset that the partition's next record gets."""
         ...

@@ -20,6 +20,7 @@ from crc32c import crc32c
 
 from kgctl.errors import DamagedError, StorageError, UsageError
 from kgctl.storage.files import STATE_FILE, make_private
+from kgctl.storage.page_sums import PageSums
 
 APPLICATION_ID = 0x6B676374
 """Marks a file as kgctl's own ("kgct")."""
@@ -109,18 +110,20 @@ _PATIENCE_S = 1.0
 
 
 class WholeCheck(threading.Thread):
-    """Looks a file through that is in use, on a connection of its own; ``on_damage`` is called in this thread."""
+    """Looks a database through that is in use, on a connection of its own; ``on_damage`` is called in this thread."""
 
-    def __init__(self, path: Path, on_damage: Callable[[DamagedError], None]) -> None:
+    def __init__(self, database: Database, on_damage: Callable[[DamagedError], None]) -> None:
         super().__init__(name="kgctl-whole-check", daemon=True)
-        self._path = path
+        self._path = database.path
+        self._database = database
         self._on_damage = on_damage
-        self._connection = sqlite3.connect(path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(self._path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False)
         self._is_stopped = False
 
     def run(self) -> None:
         try:
             check_whole(self._path, lambda statement: self._connection.execute(statement).fetchall())
+            self._database.trust()
         except DamagedError as error:
             self._on_damage(error)
         except sqlite3.Error as error:
@@ -163,21 +166,23 @@ class Database:
         schema: Schema,
         *,
         synchronous: Synchronous = "FULL",
-        write_lock: threading.RLock | None = None,
+        beside: Database | None = None,
         expected_version: int = 0,
-        is_known_whole: bool = False,
     ) -> None:
-        """``write_lock`` is another connection's to the same file: who waits for it goes on at once when it is free.
+        """``beside`` is another connection to the same file; who waits for it to write goes on at once when it has written.
 
         Without it, SQLite would ask again after longer and longer pauses. ``expected_version``: see `check_readable`. A file that
-        is not known to be whole is looked through, if it is small; `is_unchecked` says whether that is still to be done.
+        is not as it was summed (`PageSums`) is looked through, if it is small.
         """
         self.path = path
         self.lock = threading.RLock()
-        self.write_lock = write_lock or threading.RLock()
+        self.write_lock: threading.RLock = threading.RLock() if beside is None else beside.write_lock
         self._connection: sqlite3.Connection | None = None
-        self.is_unchecked = not is_known_whole and write_lock is None
-        if write_lock is None:
+        self._is_owner = beside is None
+        self._sums: PageSums = PageSums(path) if beside is None else beside._sums
+        self.is_unchecked = self._is_owner
+        """Whether tables and indexes are still to be held against each other."""
+        if beside is None:
             # Never beside another connection: closing a descriptor drops all locks of this process on the file (POSIX), and
             # another program that reads it would then take its write-ahead log away.
             make_private(path)
@@ -206,6 +211,7 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            self._sums.move_if_due(connection)
 
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""
@@ -241,12 +247,26 @@ class Database:
             finally:
                 self._connected().execute(f"PRAGMA synchronous = {before}")
 
+    @property
+    def is_known_whole(self) -> bool:
+        """Whether every byte was written by kgctl, or has been looked at."""
+        return self._sums.is_trusted
+
+    def trust(self) -> None:
+        """Everything in the file was looked at, and is whole."""
+        with self.lock, self.write_lock:
+            self._sums.trust()
+
     def close(self) -> None:
         """Move the write-ahead log into the file and close it. Safe to call twice."""
-        with self.lock:
+        with self.lock, self.write_lock:
             connection, self._connection = self._connection, None
             if connection is not None:
+                if self._is_owner:
+                    self._sums.move(connection)
                 connection.close()
+            if self._is_owner:
+                self._sums.close()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -263,11 +283,14 @@ class Database:
         with self._translated():
             connection = self._connected()
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
         found = self.value("PRAGMA user_version")
         if found == 0 and not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
             self._create(schema)
+            self._sums.read(self._connected())
+            self._sums.trust()
             self.is_unchecked = False
         else:
             check_readable(
@@ -276,8 +299,9 @@ class Database:
                 version=found,
                 expected=expected_version,
             )
-            if self.is_unchecked and is_quickly_checked(self.path):
-                check_whole(self.path, self.rows)
+            if self.is_unchecked and (self._sums.read(self._connected()) or is_quickly_checked(self.path)):
+                if not self.is_known_whole:
+                    check_whole(self.path, self.rows)
                 self.is_unchecked = False
             self._migrate(schema, found)
 

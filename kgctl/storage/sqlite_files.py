@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from kgctl.errors import DamagedError, KgctlError, RefusedError, StorageError
+from kgctl.errors import DamagedError, RefusedError, StorageError
 from kgctl.storage.files import (
     COORDINATOR_FILE,
     OTHER_FILES,
@@ -27,11 +27,11 @@ from kgctl.storage.files import (
     OnDamage,
     StateFile,
     boot_id,
-    digest,
     traces,
 )
+from kgctl.storage.page_sums import SUFFIX as SUMS_SUFFIX
 from kgctl.storage.record_log import Compactor
-from kgctl.storage.sqlite import COORDINATOR, TOPICS, DamagedRow, Database, WholeCheck, is_quickly_checked
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, DamagedRow, Database, WholeCheck
 from kgctl.storage.sqlite_logs import SqliteCommitLog, SqliteCompactionTarget, SqliteRecordLog, damaged_commits, damaged_records
 from kgctl.storage.sqlite_topics import CHANGES, SqliteTopicStore, damaged_batches, damaged_topics
 
@@ -59,9 +59,6 @@ class OpenFiles:
         self.record_log = SqliteRecordLog(coordinator, self.commit_log, offsets_partitions)
         self.topics = SqliteTopicStore(topics)
         self.folder_id = str(coordinator.read_meta(FOLDER_ID))
-        self._written: FolderState | None = None
-        self.known_whole: dict[str, str] = {}
-        """Databases that were whole when they were opened, with their digests."""
 
     def now(self) -> FolderState:
         """Return what the databases hold."""
@@ -96,55 +93,28 @@ class OpenFiles:
 
     def _write_state(self) -> None:
         """What was written is durable already: a state that falls behind it asks for less at the next start."""
-        self._written = self.now()
         try:
-            self._state.write(self._written)
+            self._state.write(self.now())
         except StorageError as error:
             log.warning("%s", error)
 
     def checks(self, on_damage: Callable[[DamagedError], None]) -> list[WholeCheck]:
         """What looks those databases through that are too large for it at their opening; to be started, and stopped."""
         unchecked = [database for database in (self._coordinator, self._topics) if database.is_unchecked]
-        return [WholeCheck(database.path, on_damage) for database in unchecked]
+        return [WholeCheck(database, on_damage) for database in unchecked]
 
     def close(self) -> None:
-        """Close everything, and note what files are like that are whole: if they are the same, an opening looks no closer."""
+        """Close everything."""
         self._coordinator.close()
         self._topics.close()
-        if self._written is not None:
-            proven = {database.path.name: self._proven(database.path) for database in (self._coordinator, self._topics)}
-            self._written.closed = {name: found for name, found in proven.items() if found is not None}
-            with suppress(StorageError):  # without it the files are looked through, as after a kill
-                self._state.write(self._written)
         self._state.close()
-
-    def _proven(self, path: Path) -> str | None:
-        """The digest of a closed database that is whole: as it was when it was opened, or looked through again, if it is small.
-
-        That this process wrote it says nothing: it may have been altered since, and by others.
-        """
-        found = digest(path)
-        if found == self.known_whole.get(path.name) or found is None:
-            return found
-        if not is_quickly_checked(path):
-            return None
-        try:
-            database = Database(path, COORDINATOR if path.name == COORDINATOR_FILE else TOPICS)
-            try:
-                rows = damaged_records(database) if path.name == COORDINATOR_FILE else damaged_topics(database)
-                is_damaged = next(rows, None) is not None
-            finally:
-                database.close()
-        except (KgctlError, *_NEVER_WRITTEN):
-            return None
-        return None if is_damaged else digest(path)
 
 
 class SqliteCompaction:
     """Compacts the record log of a file that is open elsewhere in this process."""
 
     def __init__(self, opened: Database) -> None:
-        self._database = Database(opened.path, COORDINATOR, write_lock=opened.write_lock)
+        self._database = Database(opened.path, COORDINATOR, beside=opened)
         self._compactor = Compactor(SqliteCompactionTarget(self._database))
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
@@ -193,22 +163,10 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         opened.callback(state.close)
         expected = _expected(state, on_damage)
         versions = {name: 0 if expected is None else expected.version_of(name) for name in (COORDINATOR_FILE, TOPICS_FILE)}
-        whole = {name: expected is not None and expected.is_as_closed(folder / name) for name in versions}
-        coordinator = Database(
-            folder / COORDINATOR_FILE,
-            COORDINATOR,
-            expected_version=versions[COORDINATOR_FILE],
-            is_known_whole=whole[COORDINATOR_FILE],
-        )
+        coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR, expected_version=versions[COORDINATOR_FILE])
         opened.callback(coordinator.close)
         _require_database(folder, TOPICS_FILE, found, may_be_made=on_damage is OnDamage.ACCEPT_LOSS)
-        topics = Database(
-            folder / TOPICS_FILE,
-            TOPICS,
-            synchronous="NORMAL",
-            expected_version=versions[TOPICS_FILE],
-            is_known_whole=whole[TOPICS_FILE],
-        )
+        topics = Database(folder / TOPICS_FILE, TOPICS, synchronous="NORMAL", expected_version=versions[TOPICS_FILE])
         opened.callback(topics.close)
         _check_tables(expected, coordinator, topics)
         _check_ids(folder, _folder_id(coordinator, expected, new_id), topics, expected, on_damage)
@@ -218,17 +176,17 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         if on_damage is not OnDamage.REFUSE:  # else found when it is read
             _leave_out(coordinator, damaged_records(coordinator), on_damage)
             _leave_out(coordinator, damaged_commits(coordinator), on_damage)
-        if not whole[TOPICS_FILE] or on_damage is not OnDamage.REFUSE:
+        if not topics.is_known_whole or on_damage is not OnDamage.REFUSE:
             _leave_out(topics, damaged_topics(topics), on_damage)
         if on_damage is not OnDamage.REFUSE:
             _leave_out(topics, damaged_batches(topics), on_damage)
         files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
-        files.record_log.is_known_whole = whole[COORDINATOR_FILE]
-        files.known_whole = {name: found for name, found in (expected.closed if expected else {}).items() if whole.get(name)}
         _check_state(folder, files.now(), expected, had_state=STATE_FILE in found or not found, on_damage=on_damage)
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")
         files.keep_state()
+        if not topics.is_unchecked:
+            topics.trust()
         opened.pop_all()
     return files
 
@@ -375,7 +333,7 @@ def _put_aside(folder: Path) -> Path:
         number += 1
     aside = folder / f"damaged-{number}"
     files = [STATE_FILE, *OTHER_FILES]
-    files += [f"{name}{suffix}" for name in (COORDINATOR_FILE, TOPICS_FILE) for suffix in ("", "-wal", "-shm")]
+    files += [f"{name}{suffix}" for name in (COORDINATOR_FILE, TOPICS_FILE) for suffix in ("", "-wal", "-shm", SUMS_SUFFIX)]
     try:
         aside.mkdir(mode=PRIVATE_FOLDER)
         for name in files:

@@ -119,12 +119,44 @@ class SqliteCommitLog:
 _PAGE_ROWS = 5_000
 _COLUMNS = """"partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits", coordinator_epoch"""
 _CHECKED = f"{_COLUMNS}, crc, member_id"
+_CHECKED_COLUMNS = 11
+_MOST_ARGUMENTS = 900
+# Committed offsets outside transactions: by how their keys begin.
+_IS_OFFSET = """producer_id IS NULL AND substr("key", 1, 2) IN (x'0000', x'0001')"""
+_NEWEST = f"""SELECT max(sequence) FROM record WHERE {_IS_OFFSET} GROUP BY "key" """  # noqa: S608
+_OTHERS = f"""SELECT sequence, "commits" IS NULL AND value IS NULL FROM record WHERE value IS NULL OR NOT ({_IS_OFFSET})"""  # noqa: S608
+# A tombstone takes an offset away; the group stays that the offset may have made.
+_DELETED = """SELECT sequence FROM record WHERE "key" IN (SELECT "key" FROM record WHERE value IS NULL AND "commits" IS NULL)"""
 _INSERT = f"""INSERT INTO record (sequence, {_CHECKED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
 # What transactions wrote, and what was written to the same keys without one: the later of the two counts.
 _OPEN_RECORDS = f"""SELECT {_CHECKED} FROM record
     WHERE producer_id IS NOT NULL
        OR "key" IN (SELECT "key" FROM record WHERE producer_id IS NOT NULL AND "key" IS NOT NULL)
     ORDER BY sequence"""  # noqa: S608
+
+
+def _newest_of_each_key(database: Database) -> list[int]:
+    """Find what `RecordLog.read_newest` yields: sequences, ascending. The log is sorted by SQLite, in files if it is long."""
+    newest = {row[0] for row in database.rows(_NEWEST)}
+    others = database.rows(_OTHERS)
+    newest.update(row[0] for row in others)
+    if any(is_tombstone for _, is_tombstone in others):
+        newest.update(row[0] for row in database.rows(_DELETED))
+    return sorted(newest)
+
+
+def partitions_of(database: Queried) -> list[int]:
+    """The partitions that have records, ascending; found by leaps over the index. Raises `DamagedError`."""
+    found: dict[int, None] = {}
+    partition = -1
+    while True:
+        rows = database.rows("""SELECT min("partition") FROM record WHERE "partition" > ?""", (partition,))
+        if not rows or rows[0][0] is None:
+            return list(found)
+        partition = rows[0][0]
+        if partition in found:
+            raise DamagedError(f"{database.path}: damaged (an index is not in order)")
+        found[partition] = None
 
 
 class SqliteRecordLog:
@@ -144,8 +176,6 @@ class SqliteRecordLog:
         self._ledger = self._load_ledger(count)
         self._sequence: int = database.value("SELECT max(sequence) FROM record") or 0
         self._compactor = Compactor(SqliteCompactionTarget(database))
-        self.is_known_whole = False
-        """The file is what it was when it was last closed: reading all of it looks at no checksums."""
         self.on_append: Callable[[], None] = lambda: None
         """Called when what was appended is durable; an outer transaction's owner does it itself."""
 
@@ -170,11 +200,28 @@ class SqliteRecordLog:
 
     def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:
         pages = self._whole_pages() if partition is None else self._partition_pages(partition, start_offset)
-        if partition is None and self.is_known_whole:
-            records = (_unchecked(row[:-2]) for row in pages)
-        else:
-            records = (stored_record(self._database.path, row) for row in pages)
-        yield from islice(records, max_records)
+        yield from islice((stored_record(self._database.path, row[:_CHECKED_COLUMNS]) for row in pages), max_records)
+
+    def read_newest(self) -> Iterator[StoredRecord]:
+        sequences = _newest_of_each_key(self._database)
+        if self._database.is_known_whole:
+            yield from self._picked(sequences)
+            return
+        kept = set(sequences)
+        for row in self._whole_pages():
+            record = stored_record(self._database.path, row[:_CHECKED_COLUMNS])
+            if row[-1] in kept:
+                yield record
+        if not self._database.is_unchecked:
+            self._database.trust()
+
+    def _picked(self, sequences: Sequence[int]) -> Iterator[StoredRecord]:
+        """These records of a file that is known to be whole."""
+        for start in range(0, len(sequences), _MOST_ARGUMENTS):
+            some = sequences[start : start + _MOST_ARGUMENTS]
+            marks = ",".join("?" * len(some))
+            statement = f"SELECT {_COLUMNS} FROM record WHERE sequence IN ({marks}) ORDER BY sequence"  # noqa: S608
+            yield from map(_unchecked, self._database.rows(statement, some))
 
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)
@@ -210,16 +257,21 @@ class SqliteRecordLog:
 
     def _load_ledger(self, partition_count: int) -> Ledger:
         """A record that is damaged keeps nobody from opening the log: who reads it is told."""
-        ends = self._database.rows("""SELECT "partition", max("offset") + 1 FROM record GROUP BY "partition" """)
-        rows = self._database.rows(_OPEN_RECORDS)
+        ends = {
+            partition: self._database.value("""SELECT max("offset") + 1 FROM record WHERE "partition" = ?""", (partition,))
+            for partition in partitions_of(self._database)
+        }
+        has_transactions = self._database.value("SELECT 1 FROM record WHERE producer_id IS NOT NULL LIMIT 1")
+        rows = self._database.rows(_OPEN_RECORDS) if has_transactions else []
         members = {(row[0], row[1]): row[-1] for row in rows if row[-1] is not None}
-        return Ledger(partition_count, dict(ends), (_unchecked(row[:-2]) for row in rows), members)
+        return Ledger(partition_count, ends, (_unchecked(row[:-2]) for row in rows), members)
 
     def _whole_pages(self) -> Iterator[Any]:
+        """Rows of `_CHECKED` columns, with the sequence behind them."""
         last = 0
         statement = f"SELECT {_CHECKED}, sequence FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
         while rows := self._database.rows(statement, (last,)):
-            yield from (row[:-1] for row in rows)
+            yield from rows
             last = rows[-1][-1]
 
     def _partition_pages(self, partition: int, start_offset: int) -> Iterator[Any]:
