@@ -330,27 +330,29 @@ class CommitsAsPlanned:
         """One look at the groups of a step."""
         found = committed_now(self.admin, [group_id for group_id, _ in items])
         notes: dict[CommitKey, str | ItemError] = {key: found.errors[key[0]] for key in items if key[0] in found.errors}
-        for key in (key for key in items if key not in notes):
-            old, new = present(self.planned[key]), present(found.values[key[0]].get(key[1]))
-            if old != new:
-                notes[key] = outdated(old, new)
+        now = found.values
+        for key in (key for key in items if key[0] in now):
+            old, new = self.planned[key], now[key[0]].get(key[1])
+            if old != new and present(old) != present(new):
+                notes[key] = outdated(present(old), present(new))
                 self.refused.add(key[0])
+        if not self.refused:
+            return notes
         return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
 
     def after(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str]:
         """Of a group that cannot be asked nothing is said."""
         found = committed_now(self.admin, [group_id for group_id, _ in items]).values
-        now = {key: _offset(found[key[0]].get(key[1])) for key in items if key[0] in found}
-        moved = {key: offset for key, offset in now.items() if offset != _offset(self.aim[key])}
-        return {
-            key: f"was done, and somebody else changed it since: {'no commit' if offset is None else offset} now"
-            for key, offset in moved.items()
-        }
+        moved: dict[CommitKey, str] = {}
+        for key in (key for key in items if key[0] in found):
+            offset = _offset(found[key[0]].get(key[1]))
+            if offset != _offset(self.aim[key]):
+                moved[key] = f"was done, and somebody else changed it since: {'no commit' if offset is None else offset} now"
+        return moved
 
 
 def _offset(commit: OffsetAndMetadata | None) -> int | None:
-    found = present(commit)
-    return found.offset if found else None
+    return None if commit is None or commit.offset == NO_OFFSET else commit.offset
 
 
 def committed_now(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupResults[Committed]:

@@ -147,9 +147,11 @@ def committed(found: ConfluentPartition) -> OffsetAndMetadata:
 
 
 def to_commit(partition: TopicPartition, offset: OffsetAndMetadata) -> ConfluentPartition:
-    """Return this offset as librdkafka commits it."""
-    epoch = (offset.leader_epoch,) if offset.leader_epoch >= 0 else ()
-    return ConfluentPartition(partition.topic, partition.partition, offset.offset, offset.metadata, *epoch)
+    """Return this offset as librdkafka commits it: with a NUL behind metadata, and so without any where it is empty."""
+    known: dict[str, Any] = {"metadata": offset.metadata} if offset.metadata else {}
+    if offset.leader_epoch >= 0:
+        known["leader_epoch"] = offset.leader_epoch
+    return ConfluentPartition(partition.topic, partition.partition, offset.offset, **known)
 
 
 K = TypeVar("K")

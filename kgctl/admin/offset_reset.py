@@ -294,8 +294,8 @@ def plan_partition(
 
     With ``clamp`` False an offset outside the log fails instead of being brought to its nearer end.
     """
-    old = None if facts.committed is None or facts.committed.offset == NO_OFFSET else facts.committed
-    row = ResetRow(group_id, partition, old, None, facts.log)
+    old = facts.committed
+    row = ResetRow(group_id, partition, None if old is None or old.offset == NO_OFFSET else old, None, facts.log)
     start, end = facts.log.log_start_offset, facts.log.log_end_offset
     if facts.error:
         return replace(row, result=ResetResult.FAILED, note=facts.error.message, error=facts.error)
@@ -406,9 +406,9 @@ def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *,
     start, end = row.log.log_start_offset, row.log.log_end_offset
     assert start is not None
     assert end is not None
-    applied = min(max(target.offset, start), end)
-    if applied == target.offset:
+    if start <= target.offset <= end:
         return _planned(row, target, note)
+    applied = min(max(target.offset, start), end)
     change = Clamp(target.offset, applied)
     if not clamp:
         return _failed(row, OUT_OF_RANGE, str(change))
@@ -423,8 +423,10 @@ def _taken_away(row: ResetRow) -> ResetRow:
 
 def _planned(row: ResetRow, new: OffsetAndMetadata, note: str | None) -> ResetRow:
     """Only a file and the history bring metadata; a reset to the same offset leaves the metadata that is there alone."""
-    same = row.old is not None and row.old.offset == new.offset and new.metadata in ("", row.old.metadata)
-    return replace(row, new=new, result=ResetResult.UNCHANGED if same else ResetResult.PLANNED, note=note)
+    old = row.old
+    same = old is not None and old.offset == new.offset and new.metadata in ("", old.metadata)
+    result = ResetResult.UNCHANGED if same else ResetResult.PLANNED
+    return ResetRow(row.group_id, row.partition, old, new, row.log, result, note)  # half the time of `replace`, and every row's
 
 
 def _failed(row: ResetRow, code: str, why: str) -> ResetRow:

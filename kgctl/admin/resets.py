@@ -328,7 +328,8 @@ def _told(row: ResetRow, account: Account[CommitKey]) -> ResetRow:
     key = (row.group_id, row.partition)
     outcome, error = account.outcomes[key], account.errors.get(key)
     if outcome is Outcome.DONE:
-        return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
+        result = ResetResult.RESET if row.new else ResetResult.DELETED
+        return ResetRow(row.group_id, row.partition, row.old, row.new, row.log, result, row.note, row.clamp, row.code)
     if outcome is Outcome.NOT_TRIED:
         return replace(row, result=ResetResult.NOT_TRIED, note="nothing was sent for it")
     if key in account.notes:

@@ -44,11 +44,27 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
         return ""
     if report.omits_empty_columns:
         columns = [column for column in columns if any(row[column.key] not in (None, "", [], ()) for row in report.rows)]
-    cells = [[cell_text(row[column.key]) for column in columns] for row in report.rows]
-    right = [_is_number(report, column) for column in columns]
+    values = [[row[column.key] for row in report.rows] for column in columns]
+    cells = [_cell_texts(column) for column in values]
+    right = [_is_number(column) for column in values]
     if environment.stdout_is_terminal:
-        return render_for_terminal(columns, cells, right, environment)
-    return _aligned([[column.title for column in columns], *cells], right)
+        return render_for_terminal(columns, list(zip(*cells, strict=True)), right, environment)
+    return _aligned([[column.title, *texts] for column, texts in zip(columns, cells, strict=True)], right)
+
+
+def _cell_texts(values: Sequence[Cell]) -> list[str]:
+    """A column has few different words: each is looked at once."""
+    known: dict[str, str] = {}
+    texts = []
+    for value in values:
+        if type(value) is str:
+            text = known.get(value)
+            if text is None:
+                text = known[value] = cell_text(value)
+        else:
+            text = str(value) if type(value) is int else cell_text(value)
+        texts.append(text)
+    return texts
 
 
 def cell_text(value: Cell) -> str:
@@ -68,21 +84,15 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _is_number(report: Report, column: Column) -> bool:
-    values = [row[column.key] for row in report.rows]
-    return any(isinstance(value, int) for value in values) and not any(isinstance(value, (str, bool)) for value in values)
+def _is_number(values: Sequence[Cell]) -> bool:
+    types = set(map(type, values))
+    return any(issubclass(each, int) for each in types) and not any(issubclass(each, (str, bool)) for each in types)
 
 
-def _aligned(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join(_line(line, widths, right) for line in lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = (
-        cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(cells, widths, right, strict=True)
-    )
-    return "  ".join(padded).rstrip() + "\n"
+def _aligned(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    widths = [max(map(len, column)) for column in columns]
+    line = "  ".join(f"%{'' if to_right else '-'}{width}s" for width, to_right in zip(widths, right, strict=True))
+    return "".join([(line % cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
 
 
 UNLIMITED = 1_000_000

@@ -109,8 +109,8 @@ class OffsetStore:
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
         """The group's committed offsets in Kafka's order. Do not change the store while iterating."""
-        for partition, stored in self._stored.of_group(group_id):
-            yield partition, stored.value
+        for topic in self.topics(group_id):
+            yield from self.of_topic(group_id, topic)
 
     def count_of(self, group_id: str) -> int:
         """Return how many offsets the group has committed."""
@@ -124,10 +124,10 @@ class OffsetStore:
         """The topics that the group has committed offsets of, in Kafka's order."""
         return self._stored.topics(group_id)
 
-    def of_topic(self, group_id: str, topic: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
-        """The group's committed offsets of one of its `topics`. Do not change the store while iterating."""
-        for partition, stored in self._stored.of_topic(group_id, topic):
-            yield partition, stored.value
+    def of_topic(self, group_id: str, topic: str) -> list[tuple[TopicPartition, OffsetCommitValue]]:
+        """Return the group's committed offsets of one of its `topics`, in Kafka's order."""
+        partitions = self._stored[group_id][topic]
+        return [(TopicPartition(topic, number), partitions[number].value) for number in partitions.java_order()]
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds back an offset of this partition."""

@@ -346,14 +346,15 @@ class _Run(Generic[T]):
 
     def piece(self, go_on: Callable[[], Awaitable[Any] | None] | None = None) -> None:
         """Some units, up to the next one that waits; the first step may be another than the next one."""
-        go_on = go_on or partial(next, self.work)
+        step = self.work.__next__
+        go_on = go_on or step
         try:
             for _ in range(UNITS_A_PIECE):
                 self.waits_for = go_on()
                 self.units += 1
                 if self.waits_for is not None:
                     return
-                go_on = partial(next, self.work)
+                go_on = step
         except StopIteration as end:
             self.has_ended, self._result = True, end.value
 

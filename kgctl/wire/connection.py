@@ -7,7 +7,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,16 +210,21 @@ class Connection:
                 raise self._lost(API_VERSIONS, error) from None
             return self._next_frame(API_VERSIONS, deadline)
 
-    def stream(self, requests: Sequence[Request], deadline: Deadline) -> Iterator[Any]:
-        """As `call_all`, each answer as soon as it is there. The caller takes all of them."""
+    def stream(
+        self,
+        requests: Sequence[Request],
+        deadline: Deadline,
+        decode: Callable[[int, int, bytes], tuple[int, Any]] = decode_response,
+    ) -> Iterator[Any]:
+        """As `call_all`, each answer as soon as it is there, as ``decode`` reads it. The caller takes all of them."""
         with self._closing_on_error():
             sent: list[tuple[Request, int]] = []
             for request in requests:
                 if len(sent) >= _MAX_IN_FLIGHT:
-                    yield self._receive(*sent.pop(0), deadline)
+                    yield self._receive(*sent.pop(0), deadline, decode)
                 sent.append((request, self._send(request, deadline)))
             for request, correlation_id in sent:
-                yield self._receive(request, correlation_id, deadline)
+                yield self._receive(request, correlation_id, deadline, decode)
 
     def start_tls(self, context: ssl.SSLContext, deadline: Deadline) -> None:
         """Go on encrypted; only before the first request. Raises ssl.SSLError, OSError."""
@@ -257,10 +262,16 @@ class Connection:
             raise self._lost(request.api, error) from None
         return self._correlation_id
 
-    def _receive(self, request: Request, correlation_id: int, deadline: Deadline) -> Any:
+    def _receive(
+        self,
+        request: Request,
+        correlation_id: int,
+        deadline: Deadline,
+        decode: Callable[[int, int, bytes], tuple[int, Any]] = decode_response,
+    ) -> Any:
         payload = self._next_frame(request.api, deadline)
         try:
-            echoed, body = decode_response(request.api.key, request.version, payload)
+            echoed, body = decode(request.api.key, request.version, payload)
         except MalformedMessage as error:
             raise UnreachableError(
                 f"{self.address} answered {request.api.name} with bytes that cannot be read: {error}"
