@@ -98,7 +98,6 @@ def _in_batches(
 _PLAIN = {1: (Struct(">iqiBhB"), 0x01), 2: (Struct(">iqiHhB"), 0x0200)}
 """By the length of the metadata and one: a partition with its number, offset, leader epoch, this metadata (none, or librdkafka's
 NUL), no error and no tagged field."""
-_METADATA_AT = 16
 
 
 def _read_commits(api_key: int, version: int, payload: bytes) -> tuple[int, Mapping[str, Committed | Failure]]:
@@ -128,7 +127,7 @@ def _plain_commits(data: bytes) -> Mapping[str, Committed] | None:
         for _ in range(count - 1):
             name, position = _text(data, position)
             partitions, position = read_varint(data, position)
-            shape, metadata = _PLAIN.get(data[position + _METADATA_AT], _PLAIN[1])
+            shape, metadata = _PLAIN.get(data[position + 16], _PLAIN[1])
             end = position + shape.size * max(0, partitions - 1)
             rows = sorted(shape.iter_unpack(data[position:end]))
             if data[end] or name in topics or any(row[3] != metadata or row[4] or row[5] for row in rows):
@@ -136,8 +135,7 @@ def _plain_commits(data: bytes) -> Mapping[str, Committed] | None:
             topics[name], position = rows, end + 1
         if any(data[position : position + 3]) or group_id in found:  # the group's error, and tagged fields
             return None
-        position += 3
-        found[group_id] = _in_order(topics)
+        found[group_id], position = _in_order(topics), position + 3
     return found if groups and position == len(data) - 1 and not data[position] else None
 
 
@@ -145,8 +143,7 @@ def _text(data: bytes, position: int) -> tuple[str, int]:
     length, position = read_varint(data, position)
     if not length:
         raise MalformedMessage("a name is null")
-    end = position + length - 1
-    return data[position:end].decode(), end
+    return data[position : position + length - 1].decode(), position + length - 1
 
 
 def _in_order(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> Committed:

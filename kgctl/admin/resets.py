@@ -186,7 +186,6 @@ class _Facts:
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
     def is_missing(self, partition: TopicPartition) -> bool:
-        """Return whether there is no such partition."""
         error = self.errors.get(partition)
         return error is not None and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

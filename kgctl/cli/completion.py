@@ -141,83 +141,6 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-BASH = r"""_kgctl_completion() {
-    local IFS=$'\n' rest="$COMP_LINE" words=() count=0 word value at
-    for ((at = 0; at <= COMP_CWORD; at++)); do  # bash splits words at : and =, too
-        word="${COMP_WORDS[at]}"
-        if ((count)) && [[ "$rest" != [[:space:]]* ]]; then
-            words[count - 1]="${words[count - 1]}$word"
-        else
-            words[count]="$word"
-            count=$((count + 1))
-        fi
-        rest="${rest#"${rest%%[![:space:]]*}"}"
-        rest="${rest#"$word"}"
-    done
-    COMPREPLY=($(env COMP_WORDS="${words[*]}" COMP_CWORD=$((count - 1)) _KGCTL_COMPLETE=complete_bash "$1"))
-    value="${words[count - 1]}"
-    if [[ "$value" == --*=* ]]; then
-        value="${value#*=}"
-    fi
-    if [[ "$value" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then  # it replaces what is behind the last colon only
-        value="${value%"${value##*:}"}"
-        COMPREPLY=("${COMPREPLY[@]#"$value"}")
-    fi
-    return 0
-}
-
-complete -o default -F _kgctl_completion kgctl
-"""
-"""Typer's script for bash does not know of words with a colon: behind ``orders:`` it asked for nothing."""
-
-ZSH = r"""#compdef kgctl
-
-_kgctl() {
-  local line
-  local -a values shown long
-  for line in "${(@f)$(env _KGCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
-      _TYPER_COMPLETE_ARGS="${(j: :)words[1,CURRENT-1]} $PREFIX" kgctl 2>/dev/null)}"; do
-    [[ -n $line ]] || continue
-    values+=("${line%%$'\t'*}")
-    shown+=("${line/$'\t'/  -- }")
-    [[ $line == *$'\t'* ]] && long=(-l)
-  done
-  [[ $PREFIX == --*=* ]] && compset -P '*='
-  if (( $#values )); then
-    compadd $long -d shown -a values
-  else
-    _files
-  fi
-}
-
-if [[ $funcstack[1] == _kgctl ]]; then
-  _kgctl "$@"
-else
-  compdef _kgctl kgctl
-fi
-"""
-"""Typer's script for zsh lets it guess where a value ends: behind ``--topic=orders:`` there was none. It works sourced, and as
-a file of ``fpath``."""
-
-FISH = r"""function __kgctl_complete
-    set -l token (commandline --current-token --cut-at-cursor | string collect)
-    set -l option (string match --regex -- '^--[^=]+=' $token; or echo '')
-    set -l line (commandline --current-process --cut-at-cursor | string collect)
-    set -l asked _KGCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args
-    set -l found (env $asked _TYPER_COMPLETE_ARGS=$line kgctl 2>/dev/null | string match --regex -- '.+')
-    if test (count $found) -eq 0
-        set found (__fish_complete_path (string sub --start (math (string length -- $option) + 1) -- $token))
-    end
-    printf '%s\n' $option$found
-end
-
-complete --command kgctl --no-files --arguments '(__kgctl_complete)'
-"""
-"""Typer's script for fish asks twice for each Tab, and knows of no ``--option=value``."""
-
-SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
-
-
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: source <(kgctl completion bash)")(completion)
 
@@ -231,4 +154,9 @@ def completion(
 
 
 def script(shell: str) -> str:
-    return SCRIPTS[shell]
+    """Kgctl's own, not typer's: that for bash knows of no words with a colon (behind ``orders:`` it asks for nothing), that for zsh
+    lets it guess where a value ends, and that for fish asks twice for each Tab and knows of no ``--option=value``.
+    """
+    from importlib import resources
+
+    return (resources.files("kgctl") / "cli" / "scripts" / f"kgctl.{shell}").read_text(encoding="utf-8")

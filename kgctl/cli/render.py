@@ -53,18 +53,9 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
 
 
 def _cell_texts(values: Sequence[Cell]) -> list[str]:
-    """A column has few different words: each is looked at once."""
-    known: dict[str, str] = {}
-    texts = []
-    for value in values:
-        if type(value) is str:
-            text = known.get(value)
-            if text is None:
-                text = known[value] = cell_text(value)
-        else:
-            text = str(value) if type(value) is int else cell_text(value)
-        texts.append(text)
-    return texts
+    """As `cell_text`; a column has few different words, and each is looked at once."""
+    words = {value: cell_text(value) for value in {value for value in values if type(value) is str}}
+    return [words[value] if type(value) is str else str(value) if type(value) is int else cell_text(value) for value in values]
 
 
 def cell_text(value: Cell) -> str:

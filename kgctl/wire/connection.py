@@ -105,6 +105,10 @@ class Request(NamedTuple):
     values: Mapping[str, Any]
 
 
+Decode = Callable[[int, int, bytes], tuple[int, Any]]
+"""Reads a response, as `decode_response`: the API's key, the version, the bytes; the correlation id and what it says."""
+
+
 class Connection:
     """Blocking, for one thread at a time. After any error it is closed and of no more use.
 
@@ -262,13 +266,7 @@ class Connection:
             raise self._lost(request.api, error) from None
         return self._correlation_id
 
-    def _receive(
-        self,
-        request: Request,
-        correlation_id: int,
-        deadline: Deadline,
-        decode: Callable[[int, int, bytes], tuple[int, Any]] = decode_response,
-    ) -> Any:
+    def _receive(self, request: Request, correlation_id: int, deadline: Deadline, decode: Decode = decode_response) -> Any:
         payload = self._next_frame(request.api, deadline)
         try:
             echoed, body = decode(request.api.key, request.version, payload)
