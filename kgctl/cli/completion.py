@@ -154,9 +154,8 @@ def completion(
 
 
 def script(shell: str) -> str:
-    """Kgctl's own, not typer's: that for bash knows of no words with a colon (behind ``orders:`` it asks for nothing), that for zsh
-    lets it guess where a value ends, and that for fish asks twice for each Tab and knows of no ``--option=value``.
-    """
+    # Not typer's: that for bash knows of no words with a colon (behind ``orders:`` it asks for nothing), that for zsh lets it
+    # guess where a value ends, and that for fish asks twice for each Tab and knows of no ``--option=value``.
     from importlib import resources
 
     return (resources.files("kgctl") / "cli" / "scripts" / f"kgctl.{shell}").read_text(encoding="utf-8")
