@@ -36,10 +36,12 @@ def building(
         KgctlError: a package or Java is missing, there is no warehouse or no such cluster, somebody else is building.
     """
     from kgctl.pipeline.engines import choose, open_engine
-    from kgctl.pipeline.extras import require
+    from kgctl.pipeline.extras import leave_pandas_out, require
 
     modules = ("pyarrow", "numpy", "deltalake")
     require("kgctl history build", *modules, *(["pyspark"] if options.name is EngineName.SPARK else []))
+    if environment.is_own_process and choose(options)[0] is EngineName.LOCAL:
+        leave_pandas_out()
     from kgctl.pipeline.builds.run import build
     from kgctl.pipeline.store.warehouse import Warehouse
 

@@ -14,8 +14,11 @@ from kgctl.errors import UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 from kgctl.pipeline.extras import is_there, require
 from kgctl.pipeline.session import SparkOptions, spark_session
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.ports import free_ports
 from tests.support.patience import PATIENCE_S
+from tests.support.pipeline.generated_log import Size, generated_log
+from tests.support.pipeline.warehouses import add
 
 
 def test_what_is_there_is_not_asked_for() -> None:
@@ -62,3 +65,15 @@ def test_pyarrow_does_without_pandas_where_it_is_told_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.stdout, done.returncode) == ("3 [{'a': 1}] False\n", 0), done.stderr
+
+
+def test_a_build_that_no_spark_does_leaves_pandas_out(tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    add(warehouse, "c1", generated_log(0, Size(200)), "generated")
+    program = (
+        "import sys; from kgctl.cli.app import run_process;"
+        f"code = run_process(['history', 'build', '--warehouse', {str(tmp_path / 'w')!r}, '--jobs', '1']);"
+        "print(code, 'pyarrow' in sys.modules, 'pandas' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.stderr.splitlines()[-1] == "0 True False", done.stderr
