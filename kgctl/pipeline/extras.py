@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import os
 import sys
 
 from kgctl.errors import UsageError
@@ -34,6 +35,7 @@ def leave_pandas_out() -> None:
     """
     if "pandas" in sys.modules or not is_there("pyarrow"):
         return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads for linear algebra, of which there is none
     import pyarrow as pa
 
     finder = _NoPandas()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +50,7 @@ class Behind:
     samples: int = 0
 
 
-_TABLES_OF_GROUPS = ("offset_commits", "generations", "member_changes")
+_TABLES_OF_GROUPS = ("generations", "offset_commits", "member_changes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,40 +135,76 @@ class History:
         places = zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
         return sum(1 for partition, offset in places if offset <= built.get(partition, -1))
 
-    def rows(self, table: str, columns: Sequence[str], groups: Sequence[str] | None = None) -> pa.Table:
+    def rows(
+        self, table: str, columns: Sequence[str], groups: Sequence[str] | None = None, span: tuple[int, int] | None = None
+    ) -> pa.Table:
         """The rows of these groups, or of all, if the table has a column ``group``; times in milliseconds.
 
-        Only files and stretches of them are read that can have one of the groups.
+        Only files and stretches of them are read that can have one of the groups, and a time of ``span``, ends included; others
+        of their rows may be there too.
         """
+        from kgctl.pipeline.answers.rows import read_rows
+
+        def read(opened: Table, file: DataFile, wanted: Sequence[str]) -> list[pa.Table]:
+            is_in_time = span is None or file.may_hold(opened.stored.time, *span)
+            return [read_rows(opened, file, wanted, groups, span)] if is_in_time else []
+
+        return self._found(table, columns, groups, read)
+
+    def looked_back(
+        self, table: str, columns: Sequence[str], groups: Sequence[str] | None, at_ms: int, *, with_later: bool = False
+    ) -> pa.Table:
+        """Rows of these groups, or of all, that tell what held at a moment: those that `kgctl.pipeline.store.lookback` keeps of
+        the rows up to there, at least; ``with_later``: and one of each key that has later ones. Times in milliseconds."""
+        from kgctl.pipeline.answers.rows import read_lookback
+        from kgctl.pipeline.store.tables import EARLIEST_MS
+
+        chosen = None if groups is None else ("group", groups)
+
+        def read(opened: Table, file: DataFile, wanted: Sequence[str]) -> list[pa.Table]:
+            is_needed = with_later or file.may_hold(opened.stored.time, EARLIEST_MS, at_ms)
+            return read_lookback(opened, file, wanted, chosen, at_ms, with_later=with_later) if is_needed else []
+
+        return self._found(table, columns, groups, read)
+
+    def _found(
+        self,
+        table: str,
+        columns: Sequence[str],
+        groups: Sequence[str] | None,
+        read: Callable[[Table, DataFile, Sequence[str]], list[pa.Table]],
+    ) -> pa.Table:
         import pyarrow as pa
 
-        from kgctl.pipeline.answers.rows import files_of, read_rows
+        from kgctl.pipeline.answers.rows import files_of
         from kgctl.pipeline.store.tables import from_stored, stored_columns
 
         opened = self._table(table)
         wanted = stored_columns(table, columns)
         schema = pa.schema([opened.stored.schema.field(name) for name in wanted])
         try:
-            found = [read_rows(opened, file, wanted, groups) for file in files_of(opened, self.cluster, groups, self._buckets)]
+            files = files_of(opened, self.cluster, groups, self._buckets)
+            found = [rows for file in files for rows in read(opened, file, wanted)]
         except StorageError as error:
             raise StorageError(f"{error.message}; {self._remedy}") from error
         return from_stored(table, _together(found) if found else _as_read(schema))
 
-    def samples(self, until_ms: int, files: int) -> pa.Table:
-        """Topic, partition and ``time_ms`` of samples up to a moment, from the newest ``files`` files that were built."""
+    def samples(self, topics: Collection[str], until_ms: int, files: int) -> pa.Table:
+        """Topic, partition and ``time_ms`` of samples of topics up to a moment, the last ten of each partition at least, from the
+        newest ``files`` files that were built."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         from kgctl.pipeline.answers.rows import files_of
-        from kgctl.pipeline.store.tables import from_stored, stored_columns
+        from kgctl.pipeline.store.tables import EARLIEST_MS, from_stored, stored_columns
 
         built = self.warehouse.table("state", self.as_of).number(f"samples/{self.cluster}")
         table = self.warehouse.table("samples", built)
-        there = [file for file in files_of(table, self.cluster, None, 0) if file.may_hold("time", 0, until_ms)]
+        there = [file for file in files_of(table, self.cluster, None, 0) if file.may_hold("time", EARLIEST_MS, until_ms)]
         newest = sorted(there, key=lambda file: file.high.get("time", 0))[-files:]
         wanted = stored_columns("samples", ("topic", "partition", "timestamp_ms"))
         schema = pa.schema([table.stored.schema.field(name) for name in wanted])
-        found = [rows for file in newest if (rows := _read_if_whole(table, file, wanted)) is not None]
+        found = [rows for file in newest for rows in _read_if_whole(table, file, wanted, topics, until_ms)]
         rows = from_stored("samples", _together(found) if found else _as_read(schema))
         rows = rows.rename_columns(["topic", "partition", "time_ms"])
         return rows.filter(pc.less_equal(rows.column("time_ms"), until_ms))
@@ -199,7 +235,9 @@ class History:
         """When the lag of one of the groups, or of all, was last measured; None: never. A group may long write no record then."""
         import pyarrow.compute as pc
 
-        found: int | None = pc.max(self.rows("lag", ("time_ms",), groups).column("time_ms")).as_py()
+        from kgctl.pipeline.store.tables import LATEST_MS
+
+        found: int | None = pc.max(self.looked_back("lag", ("time_ms",), groups, LATEST_MS).column("time_ms")).as_py()
         return found
 
     @cached_property
@@ -243,11 +281,13 @@ class History:
     def _find_homes(self, groups: Sequence[str]) -> None:
         import pyarrow.compute as pc
 
+        from kgctl.pipeline.store.tables import LATEST_MS
+
         for table in _TABLES_OF_GROUPS:
             wanted = [group for group in groups if group not in self._homes]
             if not wanted:
                 return
-            found = self.rows(table, ("group", "log_partition"), wanted)
+            found = self.looked_back(table, ("group", "log_partition"), wanted, LATEST_MS)
             for group in wanted:
                 there = found.filter(pc.equal(found.column("group"), group))
                 if there.num_rows:
@@ -277,14 +317,16 @@ def versions_of(warehouse: Warehouse, as_of: int | None) -> Mapping[str, int]:
     return {name: version for name, version in found.items() if version is not None}
 
 
-def _read_if_whole(table: Table, file: DataFile, columns: Sequence[str]) -> pa.Table | None:
+def _read_if_whole(
+    table: Table, file: DataFile, columns: Sequence[str], topics: Collection[str], until_ms: int
+) -> list[pa.Table]:
     """Samples of a damaged file count as not taken: a build names it."""
-    from kgctl.pipeline.answers.rows import read_rows
+    from kgctl.pipeline.answers.rows import read_lookback
 
     try:
-        return read_rows(table, file, columns)
+        return read_lookback(table, file, columns, ("topic", topics), until_ms)
     except StorageError:
-        return None
+        return []
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

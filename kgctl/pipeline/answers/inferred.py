@@ -12,7 +12,7 @@ time-out of members of the consumer protocol.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -53,7 +53,7 @@ def standings(history: History, groups: Sequence[str] | None, at_ms: int) -> lis
 def judge(history: History, rows: Sequence[Row], groups: Sequence[str] | None, at_ms: int) -> None:
     """Give rows of ``lag``, the last of each partition up to ``at_ms``, their ``status`` and ``why``, as `standings` does."""
     told = {_key(row): row["status"] for row in rows_at(history, STATUS, groups, at_ms)} if rows else {}
-    evidence = _Evidence(history, groups, at_ms)
+    evidence = _Evidence(history, groups, {row["topic"] for row in rows}, at_ms)
     for row in rows:
         row["status"], row["why"] = _judged(row, told.get(_key(row), "OK"), evidence, at_ms)
 
@@ -61,7 +61,7 @@ def judge(history: History, rows: Sequence[Row], groups: Sequence[str] | None, a
 def judge_each(history: History, rows: Sequence[Row], groups: Sequence[str] | None) -> None:
     """Give rows of ``lag`` of any time the ``status`` that their partitions had then; null where no lag is known."""
     changes: dict[_Key, tuple[list[int], list[str]]] = {}
-    for change in rows_between(history, STATUS, groups, None, None) if rows else ():
+    for change in _status_changes(history, groups, [row["time_ms"] for row in rows]):
         times, statuses = changes.setdefault(_key(change), ([], []))
         times.append(change["time_ms"])
         statuses.append(change["status"])
@@ -70,6 +70,14 @@ def judge_each(history: History, rows: Sequence[Row], groups: Sequence[str] | No
         at = bisect_right(times, row["time_ms"])
         row["status"] = None if row["lag"] is None else statuses[at - 1] if at else "OK"
         row["why"] = ""
+
+
+def _status_changes(history: History, groups: Sequence[str] | None, times: Sequence[int]) -> list[Row]:
+    """The changes of status that hold at one of these times, by partition and time."""
+    if not times:
+        return []
+    first, last = min(times), max(times)
+    return rows_at(history, STATUS, groups, first) + rows_between(history, STATUS, groups, first + 1, last + 1)
 
 
 _BADNESS: Mapping[str | None, int] = {"OK": 0, "WARN": 1, UNMEASURED: 2, None: 3, "STOP": 4, "STALL": 5, "REWIND": 6}
@@ -108,9 +116,10 @@ def _judged(row: Row, status: str, evidence: _Evidence, at_ms: int) -> tuple[str
 class _Evidence:
     """Commits and samples before a moment, read when a status hangs on them."""
 
-    def __init__(self, history: History, groups: Sequence[str] | None, at_ms: int) -> None:
+    def __init__(self, history: History, groups: Sequence[str] | None, topics: Collection[str], at_ms: int) -> None:
         self._history = history
         self._groups = groups
+        self._topics = topics
         self._at_ms = at_ms
 
     def silence(self, row: Row) -> tuple[int, int]:
@@ -136,13 +145,14 @@ class _Evidence:
     def _commits(self) -> dict[_Key, list[int]]:
         import pyarrow.compute as pc
 
-        rows = self._history.rows("lag", ("group", "topic", "partition", "time_ms", "kind"), self._groups)
+        columns = ("group", "topic", "partition", "time_ms", "kind")
+        rows = self._history.looked_back("lag", columns, self._groups, self._at_ms)
         is_meant = pc.and_(pc.equal(rows.column("kind"), "commit"), pc.less_equal(rows.column("time_ms"), self._at_ms))
         return {_key(row): times for row, times in _last_times(rows.filter(is_meant), ("group", "topic", "partition"))}
 
     @cached_property
     def _samples(self) -> dict[tuple[str, int], list[int]]:
-        found = self._history.samples(self._at_ms, _FILES)
+        found = self._history.samples(self._topics, self._at_ms, _FILES)
         return {(row["topic"], row["partition"]): times for row, times in _last_times(found, ("topic", "partition"))}
 
 

@@ -263,7 +263,7 @@ def _partitions(history: History, known: Iterable[_Partition]) -> dict[str, int]
     found: dict[str, int] = {}
     for topic, partition in sorted(known):
         found[topic] = partition + 1
-    for row in history.samples(1 << 60, 16).select(["topic", "partition"]).to_pylist():
+    for row in history.samples(list(found), 1 << 60, 16).select(["topic", "partition"]).to_pylist():
         if row["topic"] in found:
             found[row["topic"]] = max(found[row["topic"]], row["partition"] + 1)
     return found

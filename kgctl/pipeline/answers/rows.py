@@ -37,38 +37,136 @@ def _may_hold(file: DataFile, group: str, bucket: int) -> bool:
     return file.may_hold("group", group, group) and (match is None or int(match[1]) <= bucket <= int(match[2]))
 
 
-def read_rows(table: Table, file: DataFile, columns: Sequence[str], groups: Collection[str] | None = None) -> pa.Table:
-    """These columns of a file; of these groups, or of all. Raises `StorageError` where the file is damaged."""
+def read_rows(
+    table: Table,
+    file: DataFile,
+    columns: Sequence[str],
+    groups: Collection[str] | None = None,
+    span: tuple[int, int] | None = None,
+) -> pa.Table:
+    """These columns of a file; of these groups, or of all; of stretches that may have a time of ``span``, ends included.
+
+    Raises `StorageError` where the file is damaged.
+    """
     from kgctl.pipeline.store.files import opened
 
     with opened(table.location, table.name, file.path, [name for name in columns if name in DICTIONARIES]) as source:
-        if groups is None:
-            return source.read(list(columns))
-        wanted = list(dict.fromkeys([*columns, "group"]))
-        found = source.read_row_groups(_row_groups(source.metadata, sorted(groups)), wanted)
-        return _of_groups(found, groups).select(list(columns))
+        chosen = None if groups is None else ("group", groups)
+        numbers = _row_groups(source.metadata, chosen)
+        if span is not None:
+            bounds = _Bounds(source.metadata, table.stored.time)
+            numbers = [number for number in numbers if bounds.meets(number, *span)]
+        return _read(source, numbers, columns, chosen)
 
 
-def _row_groups(metadata: Any, groups: Sequence[str]) -> list[int]:
-    """The row groups that may hold one of the groups, by the lowest and highest group in each."""
-    column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "group")
+def read_lookback(
+    table: Table,
+    file: DataFile,
+    columns: Sequence[str],
+    chosen: Chosen | None,
+    at_ms: int,
+    *,
+    with_later: bool = False,
+) -> list[pa.Table]:
+    """Of a file's chosen rows up to a moment at least those that `kgctl.pipeline.store.lookback` keeps; ``with_later``: and of
+    each key that has later ones, one of these. What else is there is not read where the file's notes spare it.
+
+    Raises `StorageError` where the file is damaged.
+    """
+    from kgctl.pipeline.store.files import opened
+    from kgctl.pipeline.store.lookback import Notes
+
+    with opened(table.location, table.name, file.path, [name for name in columns if name in DICTIONARIES]) as source:
+        bounds, notes = _Bounds(source.metadata, table.stored.time), Notes.of(source.metadata.metadata)
+        wanted = [n for n in _row_groups(source.metadata, chosen) if with_later or bounds.may_begin_by(n, at_ms)]
+        noted = [n for n in wanted if n in notes.numbers and not bounds.straddles(n, at_ms)]
+        found = [_read(source, [n for n in wanted if n not in noted], columns, chosen)] if len(noted) < len(wanted) else []
+        if noted:
+            rows = _chosen(notes.of_row_groups(noted, _with_key(columns, chosen)), chosen)
+            found.append(_with_dictionaries(rows.select(list(columns))))
+        return found
+
+
+Chosen: TypeAlias = tuple[str, Collection[str]]
+"""A column of texts, and which of them are asked for."""
+
+
+def _read(source: Any, numbers: Sequence[int], columns: Sequence[str], chosen: Chosen | None) -> pa.Table:
+    if chosen is None:
+        return source.read_row_groups(numbers, list(columns))
+    parts = [source.read_row_groups([number], _with_key(columns, chosen)) for number in numbers]
+    found = [_chosen(part, chosen).select(list(columns)) for part in parts]
+    return pa.concat_tables(found) if found else source.read_row_groups([], list(columns))
+
+
+def _with_key(columns: Sequence[str], chosen: Chosen | None) -> list[str]:
+    return list(columns if chosen is None else dict.fromkeys([*columns, chosen[0]]))
+
+
+def _with_dictionaries(rows: pa.Table) -> pa.Table:
+    texts = pa.dictionary(pa.int32(), pa.string())
+    kinds = [each.with_type(texts) if each.name in DICTIONARIES else each for each in rows.schema]
+    return rows.cast(pa.schema(kinds))
+
+
+class _Bounds:
+    """The first and the last time in each row group, where the file has them."""
+
+    def __init__(self, metadata: Any, time: str) -> None:
+        self._metadata = metadata
+        self._column = _column_of(metadata, time)
+
+    def _of(self, number: int) -> tuple[int, int] | None:
+        from kgctl.pipeline.store.files import instant_ms
+
+        statistics = self._metadata.row_group(number).column(self._column).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        return instant_ms(statistics.min), instant_ms(statistics.max)
+
+    def meets(self, number: int, first_ms: int, last_ms: int) -> bool:
+        """Whether it may have a row from one time to another."""
+        found = self._of(number)
+        return found is None or (found[0] <= last_ms and found[1] >= first_ms)
+
+    def may_begin_by(self, number: int, at_ms: int) -> bool:
+        """Whether it may have a row up to a moment."""
+        found = self._of(number)
+        return found is None or found[0] <= at_ms
+
+    def straddles(self, number: int, at_ms: int) -> bool:
+        """Whether it may have rows up to a moment, and others behind it."""
+        found = self._of(number)
+        return found is None or found[0] <= at_ms < found[1]
+
+
+def _column_of(metadata: Any, name: str) -> int:
+    return next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name)
+
+
+def _row_groups(metadata: Any, chosen: Chosen | None) -> list[int]:
+    """The row groups that may hold one of the texts, by the lowest and highest one in each; all, if nothing is chosen."""
+    if chosen is None:
+        return list(range(metadata.num_row_groups))
+    column, texts = _column_of(metadata, chosen[0]), sorted(chosen[1])
     found = []
     for place in range(metadata.num_row_groups):
         statistics = metadata.row_group(place).column(column).statistics
         if statistics is None or not statistics.has_min_max:
             found.append(place)
             continue
-        at = bisect_left(groups, statistics.min)
-        if at < len(groups) and groups[at] <= statistics.max:
+        at = bisect_left(texts, statistics.min)
+        if at < len(texts) and texts[at] <= statistics.max:
             found.append(place)
     return found
 
 
-def _of_groups(table: pa.Table, groups: Collection[str]) -> pa.Table:
-    import pyarrow as pa
+def _chosen(table: pa.Table, chosen: Chosen | None) -> pa.Table:
     import pyarrow.compute as pc
 
-    return table.filter(pc.is_in(table.column("group"), value_set=pa.array(sorted(groups), pa.string())))
+    if chosen is None:
+        return table
+    return table.filter(pc.is_in(table.column(chosen[0]), value_set=pa.array(sorted(chosen[1]), pa.string())))
 
 
 Numbers: TypeAlias = np.ndarray[Any, Any]

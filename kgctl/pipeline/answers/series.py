@@ -150,7 +150,10 @@ def _last_rows(history: History, series: Series, groups: Sequence[str] | None, a
 
     from kgctl.pipeline.answers.rows import last_of_each
 
-    rows = history.rows(series.table, series.columns, groups)
+    if _is_of_stored_time(series):
+        rows = history.looked_back(series.table, series.columns, groups, at_ms)
+    else:
+        rows = history.rows(series.table, series.columns, groups)
     past = rows.filter(pc.less_equal(_times(rows, series), at_ms))
     timed = past.append_column("at", _times(past, series))
     if series.known:
@@ -174,12 +177,24 @@ def table_between(
     """Return the rows of a span as a table; rows of one key keep the order of the stored table."""
     import pyarrow.compute as pc
 
-    rows = history.rows(series.table, series.columns, groups)
+    from kgctl.pipeline.store.tables import EARLIEST_MS, LATEST_MS
+
+    span = None
+    if _is_of_stored_time(series) and not series.length:
+        span = (EARLIEST_MS if from_ms is None else from_ms, LATEST_MS if to_ms is None else to_ms)
+    rows = history.rows(series.table, series.columns, groups, span)
     if from_ms is not None:
         rows = rows.filter(pc.greater_equal(_last_moments(rows, series), from_ms))
     if to_ms is not None:
         rows = rows.filter(pc.less(_times(rows, series), to_ms))
     return rows
+
+
+def _is_of_stored_time(series: Series) -> bool:
+    """Whether the table's own time, by which files and row groups are left out, is when the rows are."""
+    from kgctl.pipeline.store.tables import TABLES, stored_columns
+
+    return stored_columns(series.table, series.time) == [TABLES[series.table].time]
 
 
 def _times(rows: pa.Table, series: Series) -> pa.ChunkedArray:
@@ -255,7 +270,7 @@ def offsets_at(history: History, groups: Sequence[str] | None, at_ms: int) -> li
     """
     import pyarrow.compute as pc
 
-    rows = history.rows("offset_commits", COLUMNS, groups)
+    rows = history.looked_back("offset_commits", COLUMNS, groups, at_ms, with_later=True)
     found: list[CommitAt] = []
     for partition in rows.column("log_partition").unique().to_pylist():
         here = rows.filter(pc.equal(rows.column("log_partition"), partition))

@@ -23,6 +23,7 @@ from pyarrow import types
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.pipeline.extras import require
+from kgctl.pipeline.store.lookback import footer, row_groups_of
 from kgctl.pipeline.store.tables import TABLES, StoredTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -108,7 +109,6 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     return found, path
 
 
-ROW_GROUP_ROWS = 131_072
 _DAY_US = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 _INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
@@ -186,7 +186,7 @@ def write_files(location: Location, name: str, rows: pa.Table, prefix: str) -> l
 def _write(location: Location, table: StoredTable, rows: pa.Table, day: str, prefix: str) -> DataFile:
     path = f"data/date={day}/{prefix}{uuid.uuid4().hex}.parquet"  # noqa: TID251 - a name that nobody else takes
     sink = pa.BufferOutputStream()
-    encode_table(rows, sink)
+    encode_table(rows, sink, table.name)
     data = sink.getvalue()
     filesystem, root = location.filesystem()
     target = f"{root}/{table.name}/{path}"
@@ -245,8 +245,8 @@ def instant_ms(value: datetime) -> int:
     return (value.astimezone(UTC) - _INSTANT) // timedelta(milliseconds=1)
 
 
-def encode_table(table: Any, file: Any) -> None:
-    """Write a table as Parquet to an open file or stream.
+def encode_table(table: pa.Table, file: Any, name: str) -> None:
+    """Write rows of table ``name`` as Parquet to an open file or stream.
 
     Dictionaries for texts and keys, which repeat; differences for integers, which ascend. Smallest and greatest values are kept
     of what readers leave row groups out by. A column that is a dictionary in memory is plain text to whoever reads the file.
@@ -254,18 +254,23 @@ def encode_table(table: Any, file: Any) -> None:
     numbers = {each.name: "DELTA_BINARY_PACKED" for each in table.schema if _is_number(each.type)}
     encoded = [each.name for each in table.schema if types.is_dictionary(each.type)]
     texts = encoded + [each.name for each in table.schema if types.is_string(each.type)]
-    ranges = [name for name in ("cluster", "group", "topic", "time", "log_partition", "log_offset") if name in table.schema.names]
-    pq.write_table(
-        table,
+    row_groups = row_groups_of(name, table)
+    with pq.ParquetWriter(
         file,
+        table.schema,
         compression="zstd",
         compression_level=1,
-        row_group_size=ROW_GROUP_ROWS,
-        write_statistics=ranges,
+        write_statistics=[each for each in _SKIPPED_BY if each in table.schema.names],
         use_dictionary=[*texts, *({"key"} & set(table.schema.names))],
         column_encoding=numbers,
         store_schema=not encoded,
-    )
+    ) as writer:
+        for rows in row_groups:
+            writer.write_table(rows, rows.num_rows)
+        writer.add_key_value_metadata(footer(name, row_groups))
+
+
+_SKIPPED_BY = ("cluster", "group", "topic", "time", "log_partition", "log_offset")
 
 
 def _is_number(kind: pa.DataType) -> bool:

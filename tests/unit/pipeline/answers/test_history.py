@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -31,9 +31,9 @@ def test_only_files_that_can_have_a_group_are_opened(tmp_path: Path, monkeypatch
         write_gold(tmp_path, {"offset_commits": [commit(group, "t", 0, 1, 1, 1)]})
     opened: list[str] = []
 
-    def reading(table: Table, file: DataFile, columns: Sequence[str], groups: Sequence[str] | None) -> pa.Table:
+    def reading(table: Table, file: DataFile, *rest: Any) -> pa.Table:
         opened.append(file.low["group"])
-        return read_rows(table, file, columns, groups)
+        return read_rows(table, file, *rest)
 
     monkeypatch.setattr("kgctl.pipeline.answers.rows.read_rows", reading)
 
@@ -53,7 +53,7 @@ def test_group_is_found_wherever_it_is(tmp_path: Path) -> None:
 
 def test_row_groups_are_chosen_by_their_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [commit(f"g{number:03}", "t", 0, number, 1, number) for number in range(100)]
-    monkeypatch.setattr("kgctl.pipeline.store.files.ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr("kgctl.pipeline.store.lookback.ROW_GROUP_ROWS", 10)
     write_gold(tmp_path, {"offset_commits": rows})
     history = History.open(tmp_path)
 
