@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -72,6 +72,9 @@ class FolderState:
         return int(self.tables.get(database, "0.").partition(".")[0])
 
 
+_STATE_FIELDS = tuple(item.name for item in fields(FolderState))
+
+
 @cache
 def boot_id() -> str:
     """A name of this run of the machine, empty where the system has none: within it nothing that was written is lost."""
@@ -104,12 +107,11 @@ class StateFile:
         text, _, checksum = line.rpartition(b" ")
         if checksum != _checksum(text):
             raise DamagedError(f"{self.path}: damaged (its checksum is wrong)")
-        known = {item.name for item in fields(FolderState)}
-        return FolderState(**{name: value for name, value in json.loads(text).items() if name in known})
+        return FolderState(**{name: value for name, value in json.loads(text).items() if name in _STATE_FIELDS})
 
     def write(self, state: FolderState) -> None:
         """Replace the state. Raises `StorageError`."""
-        text = json.dumps(asdict(state), separators=(",", ":")).encode()
+        text = json.dumps({name: getattr(state, name) for name in _STATE_FIELDS}, separators=(",", ":")).encode()
         line = b"%s %s" % (text, _checksum(text))
         try:
             if self._descriptor < 0:
