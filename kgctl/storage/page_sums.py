@@ -30,6 +30,8 @@ _MAGIC = 0x6B677331
 _READ_BYTES = 1 << 20
 _BLOCK = 1_024
 """Sums that are written to the file at one time."""
+_LOCK_BYTE = 1 << 30
+"""Nothing is ever in the page that has this byte."""
 _WORD = 4
 _WAL_HEADER_BYTES = 32
 """Words 4 and 5 are the salts of this round of the log."""
@@ -73,7 +75,8 @@ class PageSums:
                 return False
             self._sums = self._sum_all()
             known.extend([0] * (len(self._sums) - len(known)))
-            for page in exempt:
+            lock_page = _LOCK_BYTE // self._page_bytes + 1
+            for page in exempt | ({lock_page} if lock_page < len(known) else set()):
                 known[page] = self._sums[page]
             self.is_trusted = known == self._sums
             if self.is_trusted and exempt:

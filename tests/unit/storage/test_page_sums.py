@@ -134,3 +134,16 @@ def test_a_full_disk_takes_the_sums_and_nothing_else(path: Path, monkeypatch: py
     assert not (path / f"{COORDINATOR_FILE}-sums").exists()
     with open_folder(path, create=False) as folder:
         assert len(contents(folder)) == 40
+
+
+def test_the_page_that_sqlite_leaves_out_in_large_files_has_no_sum(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_folder(path, create=True) as folder:
+        append(folder, range(5))
+    file = path / f"{COORDINATOR_FILE}-sums"
+    data = bytearray(file.read_bytes())
+    data[3 * 4 : 4 * 4] = bytes(4)
+    file.write_bytes(data)
+    assert not is_known_whole(killed(path))
+
+    monkeypatch.setattr(page_sums, "_LOCK_BYTE", 2 * PAGE + 10)
+    assert is_known_whole(killed(path))
