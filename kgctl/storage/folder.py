@@ -52,15 +52,10 @@ if TYPE_CHECKING:
 
 
 class Compacting(Protocol):
-    """A log that can be compacted in small steps."""
+    """A log that can be compacted in small steps (`kgctl.storage.record_log.RecordLog`), on files of its own."""
 
-    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.record_log.RecordLog`."""
-        ...
-
-    def close(self) -> None:
-        """Give files back."""
-        ...
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool: ...
+    def close(self) -> None: ...
 
 
 OnFound = Callable[[DamagedError], None]

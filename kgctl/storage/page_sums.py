@@ -118,8 +118,9 @@ class PageSums:
                 self._half_moved |= pages
                 return
             self._half_moved.clear()
+            self._sums.extend([0] * (max(pages, default=0) + 1 - len(self._sums)))
             for page in pages:
-                self._set(page, crc32c(self._page(page)))
+                self._sums[page] = crc32c(self._page(page))
             if self.is_trusted:
                 self._write(pages)
         except OSError:
@@ -166,11 +167,6 @@ class PageSums:
 
     def _page(self, page: int) -> bytes:
         return self._database.read((page - 1) * self._page_bytes, self._page_bytes)
-
-    def _set(self, page: int, checksum: int) -> None:
-        if page >= len(self._sums):
-            self._sums.extend([0] * (page + 1 - len(self._sums)))
-        self._sums[page] = checksum
 
     def _sum_all(self) -> array[int]:
         """Sums of all pages, read a megabyte at a time: 0.2 ms each."""

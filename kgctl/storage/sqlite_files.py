@@ -118,11 +118,9 @@ class SqliteCompaction:
         self._compactor = Compactor(SqliteCompactionTarget(self._database))
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.record_log.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 
     def close(self) -> None:
-        """Close the connection."""
         self._database.close()
 
 
