@@ -323,6 +323,20 @@ class GroupAdmin(Protocol):
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None: ...
 
 
+class Closing:
+    """Closes itself at the end of a ``with``."""
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
 @runtime_checkable
 class TellsChanges(Protocol):
     """A `GroupAdmin` that hears of changes by itself, so that whoever watches groups need not wait to ask again."""

@@ -6,8 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -31,6 +30,7 @@ from kgctl.admin import (
     MAX_TIMESTAMP,
     NO_SUCH_NAME,
     READ,
+    Closing,
     GroupResults,
     ItemError,
     PartitionResults,
@@ -168,7 +168,7 @@ NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 _LONG = {"request_timeout": LIBRDKAFKA_TIMEOUT_S}
 
 
-class ConfluentGroupAdmin:
+class ConfluentGroupAdmin(Closing):
     """A live cluster through librdkafka; see `kgctl.admin.live.LiveGroupAdmin` for what kgctl uses where it can.
 
     What librdkafka cannot tell: groups of other types than consumer groups are missing from a listing, the states Assigning and
@@ -363,12 +363,6 @@ class ConfluentGroupAdmin:
     def close(self) -> None:
         """Safe to call twice."""
         self._calls.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
     def _explain_missing(self, groups: Collection[str]) -> dict[str, ItemError]:
         """The old listing of librdkafka has groups of every type, though it does not tell of which."""

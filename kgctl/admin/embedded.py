@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 from kgctl.admin import (
@@ -16,6 +15,7 @@ from kgctl.admin import (
     EARLIEST_LOCAL,
     LATEST_TIERED,
     MAX_TIMESTAMP,
+    Closing,
     GroupResults,
     ItemError,
     PartitionResults,
@@ -246,7 +246,7 @@ def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000  # noqa: TID251 - this is the driver of the folder's coordinator
 
 
-class EmbeddedGroupAdmin:
+class EmbeddedGroupAdmin(Closing):
     """Answers from the folder's coordinator; changes are durable when a method returns. ``folder`` is closed with it."""
 
     def __init__(self, folder: DataFolder, clock_ms: Callable[[], int]) -> None:
@@ -399,12 +399,6 @@ class EmbeddedGroupAdmin:
     def close(self) -> None:
         """Safe to call twice."""
         self._folder.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
     def _classic_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         answer = cast("DescribeGroupsResult", self._session.ask(DescribeGroups(request_id=1, group_ids=tuple(group_ids))))

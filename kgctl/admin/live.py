@@ -15,8 +15,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from struct import Struct
 from struct import error as struct_error
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgctl.admin import (
     COMMIT,
@@ -24,6 +23,7 @@ from kgctl.admin import (
     DELETE_OFFSETS,
     LOOK,
     REMOVE_MEMBERS,
+    Closing,
     GroupResults,
     ItemError,
     PartitionResults,
@@ -268,7 +268,7 @@ K = TypeVar("K", bound=Hashable)
 _SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
 
 
-class LiveGroupAdmin:
+class LiveGroupAdmin(Closing):
     """`kgctl.admin.GroupAdmin` of a cluster. Nothing is contacted before the first call."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
@@ -374,12 +374,6 @@ class LiveGroupAdmin:
         self._cluster.close()
         if "_confluent" in self.__dict__:
             self._confluent.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
     def _deadline(self) -> Deadline:
         return Deadline(self._timeout_ms)

@@ -172,6 +172,8 @@ def _no_bootstrap_server(failures: list[UnreachableError]) -> UnreachableError:
 K = TypeVar("K", bound=Hashable)
 
 _FIRST_WAIT_S = 0.02
+_ELECTION_S = 0.2
+"""After so long a partition without a leader is looked at once more: a new leader is there by then, where there can be one."""
 _LONGEST_WAIT_S = 0.5
 _BATCH_VERSION = 4  # FindCoordinator takes several keys from here on (KIP-699)
 _ASK_AGAIN = frozenset(
@@ -203,6 +205,9 @@ class Failure(NamedTuple):
     code: ErrorCode
     message: str | None = None
 
+
+NO_LEADER = Failure(ErrorCode.LEADER_NOT_AVAILABLE)
+"""By the cluster's own word: none of those in sync is there, and only an operator can tell when one will be."""
 
 LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
 
@@ -267,7 +272,7 @@ def _ask(
     until = deadline.part(patience)
     wanted = list(dict.fromkeys(keys))
     answers: dict[K, R | Failure] = {}
-    pending, wait_s = wanted, _FIRST_WAIT_S
+    pending, wait_s, is_second_look = wanted, _FIRST_WAIT_S, False
     while pending:
         try:
             route = find(pending, again=bool(answers))
@@ -278,9 +283,13 @@ def _ask(
             break
         _ask_each(cluster, route, ask, deadline, answers)
         pending = [key for key in pending if _is_passing(answers.setdefault(key, LEFT_OUT))]
+        if is_second_look:
+            pending = [key for key in pending if answers[key] is not NO_LEADER]
+        elif NO_LEADER in (answers[key] for key in pending):
+            wait_s = _ELECTION_S
         if pending and not until.wait(wait_s):
             break
-        wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+        is_second_look, wait_s = True, min(wait_s * 2, _LONGEST_WAIT_S)
     return {key: answers[key] for key in wanted}
 
 
@@ -374,7 +383,7 @@ def _leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> 
             why = f"topic '{partition.topic}' has no partition {partition.partition} (it has {len(topic.leaders)})"
             failures[partition] = Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
         else:
-            failures[partition] = Failure(ErrorCode.LEADER_NOT_AVAILABLE)
+            failures[partition] = NO_LEADER
     return Route(by_node, failures)
 
 

@@ -15,10 +15,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Self
 
-from kgctl.admin import GroupAdmin, GroupResults, ItemError, PartitionResults, Place, Results, Sight, item_error, zookeeper
+from kgctl.admin import (
+    Closing,
+    GroupAdmin,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Place,
+    Results,
+    Sight,
+    item_error,
+    zookeeper,
+)
 from kgctl.admin.zookeeper import (
     ChangedMeanwhileError,
     GroupNotFoundError,
@@ -321,7 +330,7 @@ def open_zookeeper(
     return ZooKeeperGroupAdmin(Connection(settings, timeout_ms=timeout_ms), brokers)
 
 
-class ZooKeeperGroupAdmin:
+class ZooKeeperGroupAdmin(Closing):
     """Groups in ZooKeeper. A group is Stable while an instance runs, else Empty; its type is ZOOKEEPER."""
 
     def __init__(self, connection: Connection, brokers: GroupAdmin | None = None) -> None:
@@ -458,12 +467,6 @@ class ZooKeeperGroupAdmin:
         self._connection.close()
         if self._brokers is not None:
             self._brokers.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
     def _read(
         self, group_ids: Sequence[str], *, members: bool = True, offsets: bool = True

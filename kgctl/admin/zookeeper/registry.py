@@ -26,10 +26,9 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from kgctl.admin import zookeeper
+from kgctl.admin import Closing, zookeeper
 from kgctl.admin.zookeeper import (
     ChangedMeanwhileError,
     InstanceNotRegisteredError,
@@ -251,7 +250,7 @@ class Found(tuple[N, ...], Generic[N]):
         return next((each for each in self if each.name == name), None)
 
 
-class Registry:
+class Registry(Closing):
     """The groups of one ZooKeeper, and what Kafka keeps there. The caller closes it, or uses ``with``."""
 
     def __init__(self, connection: Connection) -> None:
@@ -296,12 +295,6 @@ class Registry:
     def close(self) -> None:
         """End the session. Safe to call twice."""
         self.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
 
 class Group:

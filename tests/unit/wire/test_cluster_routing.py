@@ -176,7 +176,16 @@ def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBrok
     )
 
     assert answers == {TopicPartition("t", 0): 1, TopicPartition("t", 1): Failure(ErrorCode.LEADER_NOT_AVAILABLE)}
-    assert deadline.seconds_left() > 2
+    assert len(broker.asked(METADATA)) == 2, "looked at once more, and not again"
+    assert deadline.seconds_left() > 8
+
+
+def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, cluster: Cluster) -> None:
+    leaders = [-1, 1]
+    broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: leaders.pop(0)}})
+    found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: dict.fromkeys(wanted, 7), soon())
+
+    assert found == {TopicPartition("t", 0): 7}
 
 
 def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
