@@ -8,6 +8,7 @@ authenticated. Here are too the sentence for each of Kafka's errors, and which r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -323,12 +324,12 @@ class GroupAdmin(Protocol):
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None: ...
 
 
-class Closing:
+class Closing(ABC):
     """Closes itself at the end of a ``with``."""
 
+    @abstractmethod
     def close(self) -> None:
         """Safe to call twice."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
