@@ -20,7 +20,6 @@ last line was cut short, by a full disk say, and is refused.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import math
@@ -28,9 +27,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
-from fractions import Fraction
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
@@ -95,6 +92,8 @@ def read_header(line: str, name: str) -> FileHeader | None:
 
 
 def _digest(text: str) -> str:
+    import hashlib
+
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -469,6 +468,8 @@ _DAYS = {"today": 0, "yesterday": 1}
 
 def _of_day(text: str, words: list[str], now_ms: int) -> int:
     """``yesterday [HH:MM[:SS]] [ZONE]``, or a date instead: a wall clock's time in that zone."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     rest = words[1:]
     clock = time.fromisoformat(rest.pop(0)) if rest and _CLOCK.fullmatch(rest[0]) else time()
     try:
@@ -515,6 +516,8 @@ def parse_duration_ms(text: str) -> int:
     Raises:
         UsageError: not a span, a negative one, or one of months or years, which have no fixed length.
     """
+    from fractions import Fraction
+
     stripped = text.strip()
     if len(stripped) > _LONGEST_DURATION:
         raise UsageError(f"cannot read {stripped[:20]!r}... as a duration: {_DURATION_HELP}")

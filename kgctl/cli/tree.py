@@ -8,7 +8,6 @@ import re
 import subprocess
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -304,6 +303,8 @@ def commit() -> str:
 
 def libraries() -> dict[str, str]:
     """Return the version of each library that kgctl asks for, with and without extras; ``-`` where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     found = {}
     for wanted in _wanted():
         name = re.split(r"[^\w.-]", wanted, maxsplit=1)[0]
@@ -315,6 +316,8 @@ def libraries() -> dict[str, str]:
 
 
 def _wanted() -> list[str]:
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         return [each for each in requires("kgctl") or () if "extra == 'dev'" not in each.replace('"', "'")]
     except PackageNotFoundError:  # run from a folder, not installed

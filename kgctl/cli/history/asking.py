@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.admin.notation import format_instant, parse_duration_ms, parse_past_instant_ms
-from kgctl.admin.offset_reset import PastOffset, Strategy, ToHistory
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Report, Row
-from kgctl.cli.selection import Selection
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.admin.offset_reset import TopicScope
+    from kgctl.admin.offset_reset import PastOffset, Strategy, TopicScope
+    from kgctl.cli.selection import Selection
+    from kgctl.model.groups import TopicPartition
     from kgctl.pipeline.answers.history import Behind, History
     from kgctl.pipeline.answers.series import CommitAt, Series
     from kgctl.pipeline.collect.live import Plan
@@ -419,6 +418,8 @@ def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, c
         UsageError: the options stand beside another strategy.
         KgctlError: as `kgctl.cli.history.asking.open_history`.
     """
+    from kgctl.admin.offset_reset import ToHistory
+
     if isinstance(strategy, ToHistory):
         return open_history(session, warehouse, cluster, "--history-cluster")
     for option, given in (("--warehouse", warehouse), ("--history-cluster", cluster)):
@@ -435,6 +436,9 @@ def from_history(
     Groups that the history never heard of are errors of the selection from here on. Raises `RefusedError` where the history is
     known to be another cluster's than that with this id.
     """
+    from kgctl.admin.offset_reset import ToHistory
+    from kgctl.cli.selection import Selection
+    from kgctl.model.groups import TopicPartition
     from kgctl.pipeline.answers.series import offsets_at
 
     assert isinstance(strategy, ToHistory)
@@ -461,6 +465,8 @@ def _whose(history: History, cluster_id: str | None) -> str:
 
 
 def _past(commit: CommitAt, history: History, at_ms: int) -> PastOffset:
+    from kgctl.admin.offset_reset import PastOffset
+    from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata
     from kgctl.pipeline.answers.series import Exactness
 
     moment = format_instant(at_ms)

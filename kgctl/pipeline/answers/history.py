@@ -74,6 +74,8 @@ class History:
     as_of: int | None = None
     _homes: dict[str, int] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
+    _looked_back: dict[str, tuple[object, pa.Table]] = field(default_factory=dict)
+    """By table what was looked back at last, and its rows: an answer asks for the same more than once."""
 
     @classmethod
     def open(cls, where: str | Path | Location, cluster: str | None = None, as_of: int | None = None) -> History:
@@ -159,13 +161,19 @@ class History:
         from kgctl.pipeline.answers.rows import read_lookback
         from kgctl.pipeline.store.tables import EARLIEST_MS
 
+        asked = (groups if groups is None else tuple(groups), at_ms, with_later)
+        known, rows = self._looked_back.get(table, (None, None))
+        if known == asked and rows is not None and set(columns) <= set(rows.column_names):
+            return rows.select(list(columns))
         chosen = None if groups is None else ("group", groups)
 
         def read(opened: Table, file: DataFile, wanted: Sequence[str]) -> list[pa.Table]:
             is_needed = with_later or file.may_hold(opened.stored.time, EARLIEST_MS, at_ms)
             return read_lookback(opened, file, wanted, chosen, at_ms, with_later=with_later) if is_needed else []
 
-        return self._found(table, columns, groups, read)
+        found = self._found(table, columns, groups, read)
+        self._looked_back[table] = asked, found
+        return found
 
     def _found(
         self,

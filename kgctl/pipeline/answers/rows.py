@@ -185,8 +185,14 @@ def last_of_each(table: pa.Table, keys: Sequence[str], order: Sequence[str] = ()
     ranks = [_numbers(table.column(name)) for name in order]
     if not _is_sorted(key, ranks):
         places = np.lexsort([*ranks[::-1], key])
-        table, key = table.take(places), key[places]
-    return table.take(np.flatnonzero(np.append(key[1:] != key[:-1], True)))
+        table, key = taken(table, places), key[places]
+    return taken(table, np.flatnonzero(np.append(key[1:] != key[:-1], True)))
+
+
+def taken(table: pa.Table, places: Numbers) -> pa.Table:
+    """The rows at these places. Unlike ``take`` with an array of numpy's it loads nothing of numpy's masked arrays."""
+    numbers = np.ascontiguousarray(places, np.int64)
+    return table.take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
 
 
 def by_group(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -196,7 +202,7 @@ def by_group(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     codes = _numbers(table.column("group"))
     places = np.argsort(codes, kind="stable")
     ends = np.flatnonzero(np.append(codes[places][1:] != codes[places][:-1], True)) + 1
-    sorted_rows = table.take(places)
+    sorted_rows = taken(table, places)
     for begin, end in pairwise([0, *ends.tolist()]):
         yield sorted_rows.column("group")[begin].as_py(), sorted_rows.slice(begin, end - begin)
 
@@ -224,8 +230,8 @@ def _one_number(columns: Sequence[Numbers]) -> Numbers:
 def _is_sorted(key: Numbers, ranks: Sequence[Numbers]) -> bool:
     """Whether rows of one key are neighbours and ascend by ``ranks``."""
     is_same = key[1:] == key[:-1]
-    starts = key[np.append(True, ~is_same)]
-    if len(np.unique(starts)) != len(starts):
+    starts = np.sort(key[np.append(True, ~is_same)])  # numpy's `unique` loads its masked arrays first: 20 ms
+    if (starts[1:] == starts[:-1]).any():
         return False
     for rank in ranks:
         if (is_same & (rank[:-1] > rank[1:])).any():
@@ -242,5 +248,5 @@ def times_of_each(table: pa.Table, keys: Sequence[str]) -> list[tuple[dict[str, 
     time_ms = np.asarray(table.column("time_ms").to_numpy())
     places = np.lexsort([time_ms, key])
     ends = np.flatnonzero(np.append(key[places][1:] != key[places][:-1], True)) + 1
-    rows = table.select(list(keys)).take(places[ends - 1]).to_pylist()
+    rows = taken(table.select(list(keys)), places[ends - 1]).to_pylist()
     return list(zip(rows, (part.tolist() for part in np.split(time_ms[places], ends[:-1])), strict=True))
