@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -85,6 +86,9 @@ def default_registry() -> Registry:
 
 FIRST_NODE_ID = 1
 HANDSHAKE_S = 10.0
+_ACCEPTED_IN_A_TURN = 64
+"""What asyncio calls the backlog is also how many connections it takes in one go: 1,024 held the loop for 50 ms."""
+_BACKLOG = 1_024
 
 log = logging.getLogger(__name__)
 
@@ -321,13 +325,15 @@ class Server:
                 connection,
                 broker.host,
                 broker.port,
-                backlog=1024,
+                backlog=_ACCEPTED_IN_A_TURN,
                 ssl=self._tls,
                 ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
             )
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {reason}") from error
+        with socket.socket(fileno=os.dup(listener.sockets[0].fileno())) as listening:
+            listening.listen(_BACKLOG)
         broker.port = listener.sockets[0].getsockname()[1]
         self._listeners[broker.node_id] = listener
 

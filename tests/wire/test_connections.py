@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
@@ -188,3 +189,26 @@ def test_a_client_that_only_sends_is_read_no_further(server: BackgroundServer, r
 
         assert sent < 100_000_000
         assert raw.call(LIST_GROUPS, 3) is not None
+
+
+def test_many_that_come_at_once_are_let_in_a_few_a_turn() -> None:
+    async def growth() -> list[int]:
+        found: list[int] = []
+        while sum(found) < len(clients):
+            before = len(running.server.host.connections)
+            await asyncio.sleep(0)
+            found.append(len(running.server.host.connections) - before)
+        return found
+
+    async def hold() -> list[int]:
+        clients.extend(socket.create_connection((host, int(port))) for _ in range(300))
+        return await growth()
+
+    clients: list[socket.socket] = []
+    with BackgroundServer() as running:
+        host, port = running.bootstrap.split(":")
+        grown = running.run(hold())
+        for client in clients:
+            client.close()
+
+    assert (sum(grown), max(grown) <= 64) == (300, True)
