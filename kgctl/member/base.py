@@ -289,6 +289,7 @@ class BaseMember(MemberParts):
     def _begin_poll(self, until_us: int) -> None:
         if POLL_LIMIT in self._deadlines.armed:
             self._deadlines.cancel(POLL_LIMIT)
+        self._polls_itself = self.config.behaviour.polls_itself
         self._poll_until_us = until_us
         self._finds_records = False
         self._poll_number += 1
@@ -515,6 +516,9 @@ class BaseMember(MemberParts):
             self.committer.retry()
         elif name == POLL_LIMIT:
             self.on_poll_limit()
+            self._polls_itself = (
+                False  # librdkafka's rd_kafka_cgrp_join, too: nobody joins again before the application has polled
+            )
         elif name == CLOSE:
             self._finish_close()
         elif name == READ:

@@ -124,6 +124,15 @@ def test_a_stall_beyond_max_poll_interval_costs_the_membership_and_is_repaired()
     assert (result.metric("members"), result.metric("state")) == (4, "Stable")
 
 
+@pytest.mark.parametrize("client", ["java", "librdkafka", "aiokafka"])
+def test_a_member_that_was_stuck_for_too_long_joins_again_when_it_polls_and_not_before(client: str) -> None:
+    config = {"max.poll.interval.ms": "8000", "session.timeout.ms": "6000", "partition.assignment.strategy": "roundrobin"}
+    result = run(scenario(event("stall", "app/1", for_us=30 * S), config=config, rate=10, client=client, duration_s=60), 1)
+    members = {point.at_us // S - 20: point.members for point in result.recording.history.group if point.state == "Stable"}
+    assert [number for at_s, number in members.items() if at_s > 0] == [3, 4]
+    assert max(members) >= 30
+
+
 def test_a_group_goes_on_without_a_static_member_that_does_not_join_again_in_time() -> None:
     """Its JoinGroup is out, so that no thread looks at its limit: it stays a member, and owns beside its successor."""
     config = {**COOPERATIVE, "max.poll.interval.ms": "20000"}
