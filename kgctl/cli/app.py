@@ -149,9 +149,11 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
             session.environment.stdout.write(text)
             session.environment.stdout.flush()
         except OSError as error:
-            if not report.is_change:
+            if report.is_change:
+                return _told_on_stderr(report, output, session, error)
+            if not isinstance(error, BrokenPipeError):
                 raise
-            return _told_on_stderr(report, output, session, error)
+            session.environment.leave_stdout()  # no error, and no reason to hide what the answer is
     _notice_all(report, session)
     return report.exit_code
 

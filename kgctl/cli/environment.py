@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -74,6 +75,11 @@ class Environment:
     @property
     def stdout_is_terminal(self) -> bool:
         return self.stdout.isatty()
+
+    def leave_stdout(self) -> None:
+        """Let what is still written to stdout, whose reader has gone, go nowhere; Python flushes it once more at exit."""
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stdout.fileno())
 
     @property
     def config_file(self) -> Path:

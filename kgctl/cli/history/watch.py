@@ -365,8 +365,13 @@ class _Told:
             self.is_over = True
 
     def _write(self, text: str) -> None:
-        self._session.environment.stdout.write(text)
-        self._session.environment.stdout.flush()
+        """Write what happened; a reader that has gone ends the run, as its end would."""
+        try:
+            self._session.environment.stdout.write(text)
+            self._session.environment.stdout.flush()
+        except BrokenPipeError:
+            self._session.environment.leave_stdout()
+            self.is_over = True
 
     def _screen(self) -> str:
         firing = self.watch.alerts.firing()

@@ -71,6 +71,14 @@ def test_a_run_with_an_end(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "REWIND" in shown.out
 
 
+@pytest.mark.parametrize("line", [["--once", "-o", "json"], ["--exit-on-alert"], ["--for", "1h", "--every", "1h"]])
+def test_reader_that_has_gone_hides_no_alert(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: list[str]) -> None:
+    """As in ``kgctl history watch ... | head -1``."""
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    cli.stdout_error = BrokenPipeError()
+    assert cli.run([*WATCH, *line, "--alert", "lag > 5"]).code == 6
+
+
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
