@@ -91,17 +91,13 @@ class StateFile:
         self.path = folder / STATE_FILE
         self._descriptor = -1
 
-    def read(self) -> FolderState | None:
-        """Read the state; None where there is no such file, or a power cut left it without content.
+    def has_content(self) -> bool:
+        """Whether there is such a file, with something in it. Raises `StorageError`."""
+        return bool(self._line())
 
-        Raises `DamagedError` for one that is not what was written, and `StorageError`.
-        """
-        try:
-            line = self.path.read_bytes().rstrip(b" \n\0")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StorageError(f"{self.path}: {error.strerror}") from error
+    def read(self) -> FolderState | None:
+        """Read the state; None where there is none. Raises `DamagedError` for one that was not written, and `StorageError`."""
+        line = self._line()
         if not line:
             return None
         text, _, checksum = line.rpartition(b" ")
@@ -114,11 +110,22 @@ class StateFile:
         text = json.dumps({name: getattr(state, name) for name in _STATE_FIELDS}, separators=(",", ":")).encode()
         line = b"%s %s" % (text, _checksum(text))
         try:
-            if self._descriptor < 0:
+            is_first = self._descriptor < 0
+            if is_first:
                 self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
             os.pwrite(self._descriptor, line.ljust(_STATE_BYTES - 1) + b"\n", 0)
+            if is_first:  # from now on a power cut leaves it older, not empty
+                os.fsync(self._descriptor)
         except OSError as error:
             raise StorageError(f"{self.path}: cannot write: {error.strerror}") from error
+
+    def _line(self) -> bytes:
+        try:
+            return self.path.read_bytes().rstrip(b" \n\0")
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise StorageError(f"{self.path}: {error.strerror}") from error
 
     def close(self) -> None:
         """Flush it and give the file back. Safe to call twice."""

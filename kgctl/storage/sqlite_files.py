@@ -159,6 +159,7 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
     with ExitStack() as opened:
         state = StateFile(folder)
         opened.callback(state.close)
+        state_is_there = state.has_content()
         expected = _expected(state, on_damage)
         versions = {name: 0 if expected is None else expected.version_of(name) for name in (COORDINATOR_FILE, TOPICS_FILE)}
         coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR, expected_version=versions[COORDINATOR_FILE])
@@ -167,6 +168,7 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         topics = Database(folder / TOPICS_FILE, TOPICS, synchronous="NORMAL", expected_version=versions[TOPICS_FILE])
         opened.callback(topics.close)
         _check_tables(expected, coordinator, topics)
+        had_state = coordinator.read_meta(FOLDER_ID) is not None  # else the folder is an older kgctl's, or new
         _check_ids(folder, _folder_id(coordinator, expected, new_id), topics, expected, on_damage)
         documents = _documents(folder, expected, on_damage)
         for database, names in ((coordinator, _META_NAMES), (topics, {FOLDER_ID, CHANGES})):
@@ -179,7 +181,10 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         if on_damage is not OnDamage.REFUSE:
             _leave_out(topics, damaged_batches(topics), on_damage)
         files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
-        _check_state(folder, files.now(), expected, had_state=STATE_FILE in found or not found, on_damage=on_damage)
+        if had_state and not state_is_there and (had_lock or files.now().records):
+            _damage(f"{folder}: damaged: {STATE_FILE} is gone, so what else is missing cannot be told", on_damage)
+        if expected is not None:
+            _check_state(folder, files.now(), expected, on_damage)
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")
         files.keep_state()
@@ -293,12 +298,8 @@ def _setting_checksum(name: str, text: str) -> str:
     return f"crc:{crc32c(f'{name}={text}'.encode()):08x}"
 
 
-def _check_state(folder: Path, now: FolderState, expected: FolderState | None, *, had_state: bool, on_damage: OnDamage) -> None:
+def _check_state(folder: Path, now: FolderState, expected: FolderState, on_damage: OnDamage) -> None:
     """Compare the databases with what the state file says was written."""
-    if expected is None:
-        if had_state and now.records:
-            log.warning("%s: %s cannot be read; whether something is missing cannot be told", folder, STATE_FILE)
-        return
     if now.offsets_partitions != expected.offsets_partitions:
         counts = f"{now.offsets_partitions} partitions of __consumer_offsets, there were {expected.offsets_partitions}"
         _damage(f"{folder}: damaged: {COORDINATOR_FILE} has {counts}", on_damage)

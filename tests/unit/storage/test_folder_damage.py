@@ -398,13 +398,17 @@ def test_a_write_ahead_log_of_topics_is_missed_within_a_run_of_the_machine_only(
     assert "as after a power cut" in caplog.text
 
 
-def test_a_state_that_was_altered_is_damage_and_one_without_content_is_not(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With another file in its place nothing tells whether a write-ahead log is missing, so that it is not believed."""
-    whole = (path / STATE_FILE).read_bytes()
-    (path / STATE_FILE).write_bytes(whole.replace(b"records", b"recordz"))
-    with pytest.raises(DamagedError, match=r"kgctl.state: damaged .*--accept-loss"):
+@pytest.mark.parametrize("content", [b"recordz", bytes(512), b"", None])
+def test_a_state_that_is_altered_or_gone_is_damage(path: Path, content: bytes | None, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing else tells whether a write-ahead log is missing."""
+    state = path / STATE_FILE
+    whole = state.read_bytes()
+    state.unlink()
+    if content is not None:
+        state.write_bytes(whole.replace(b"records", content) if content == b"recordz" else content)
+    with pytest.raises(DamagedError, match=r"kgctl.state(: damaged| is gone).*--accept-loss"):
         open_folder(path, create=False)
-    (path / STATE_FILE).write_bytes(bytes(512))
-    open_folder(path, create=False).close()
-    assert "kgctl.state cannot be read; whether something is missing cannot be told" in caplog.text
-    assert (path / STATE_FILE).read_bytes() == whole
+    open_folder(path, create=False, on_damage=OnDamage.ACCEPT_LOSS).close()
+
+    assert "accepted" in caplog.text
+    assert state.read_bytes() == whole
