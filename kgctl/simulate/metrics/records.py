@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
 from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries, Wait
@@ -73,7 +73,7 @@ def latency_mean(run: Measured, filters: Filters) -> float | None:
 
 
 def latency_p99(run: Measured, filters: Filters) -> float | None:
-    """The time that 99 % of the records wait at most between being written and being read."""
+    """The time that 99 % of the records wait at most between being written and being read, or have waited when the run ends."""
     run.recording.settle_traffic()
     first, last = run.window(filters)
     written = sum(
@@ -82,7 +82,18 @@ def latency_p99(run: Measured, filters: Filters) -> float | None:
     )
     meant = frozenset(run.partitions(filters))
     waits = [wait for wait in run.ledger.waits if first < wait.at_us <= last and wait.number in meant]
+    waits += _still_waiting(run, meant) if last == run.end_us else ()
     return seconds(_slowest(waits, written // 100)) if written else None
+
+
+def _still_waiting(run: Measured, numbers: Iterable[int]) -> Iterator[Wait]:
+    """Yield what is written and not read, with how long it has waited."""
+    at_us, arrivals = run.end_us, run.ledger.arrivals
+    for number in numbers:
+        position_pr = run.ledger.position_pr(number, at_us)
+        unread_pr = arrivals.total_pr(number, at_us) - position_pr
+        if unread_pr >= UNIT_PR:
+            yield Wait(at_us, number, unread_pr, 0, at_us - arrivals.arrived_us(number, position_pr))
 
 
 def _slowest(waits: list[Wait], amount: int) -> int:

@@ -376,6 +376,7 @@ def test_lag_and_backlog_while_nobody_reads() -> None:
     assert [view.metric("lag_area"), view.metric("latency_mean")] == [4000, 10]
     assert [view.metric("backlog", ("at 5s",)), view.metric("backlog", ("mean",))] == [100, 200]
     assert view.metric("drain_time", ("at 10s",)) == float("inf")
+    assert view.metric("latency_p99") == pytest.approx(19.8, abs=0.001)  # nobody has read them: they have waited up to 20 s
 
 
 def test_what_was_read_and_committed_is_no_lag() -> None:
