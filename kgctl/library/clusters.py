@@ -296,7 +296,8 @@ def connect(
 
     One of ``bootstrap`` (``host:port[,host:port]``), ``embedded`` (the data folder of ``kgctl serve``), ``zookeeper``
     (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs) and
-    ``context`` (a name in the file of ``kgctl context``, which ``KGCTL_CONFIG`` may name; its secrets are looked up).
+    ``context`` (a name in the user's file of ``kgctl context``, or the file that ``KGCTL_CONFIG`` names, never a project's
+    ``.kgctl.yml`` that happens to lie there: a program means the same cluster in every folder; its secrets are looked up).
     ``properties`` have librdkafka's names, and stand over those of a context. ``timeout_ms`` covers each call as a whole: 10,000
     where neither it nor the context says so.
 

@@ -120,6 +120,20 @@ def test_a_context_names_the_cluster(cluster: EmbeddedServer, tmp_path: Path, mo
         kgctl.connect(cluster.bootstrap, context="staging")
 
 
+def test_a_projects_file_counts_where_it_is_named(
+    cluster: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kgctl.yml").write_text(f"contexts:\n  dev:\n    bootstrap-server: {cluster.bootstrap}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGCTL_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with pytest.raises(UsageError, match="unknown context 'dev'"):
+        kgctl.connect(context="dev")
+    monkeypatch.setenv("KGCTL_CONFIG", ".kgctl.yml")
+    with kgctl.connect(context="dev") as admin:
+        assert list(admin.list_groups().values) == ["payments"]
+
+
 def test_groups_in_zookeeper(cluster: EmbeddedServer, zookeeper: str) -> None:
     with Registry.connect(zookeeper) as registry:
         registry.group("mirror").commit("orders", 0, 7)
