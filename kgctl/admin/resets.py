@@ -41,7 +41,7 @@ from kgctl.admin.offset_reset import (
     present_scopes,
     resolve_scopes,
 )
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
 
@@ -85,9 +85,10 @@ def _plan_groups(
         offsets, flaws = committed.values, committed.flaws
         errors.update((group_id, error.to_exception(group=group_id)) for group_id, error in committed.errors.items())
         scopes = {group_id: _scope(request, group_id, offsets[group_id], common) for group_id in found if group_id in offsets}
-    for group_id in [group_id for group_id, partitions in scopes.items() if not partitions]:
-        del scopes[group_id]
-        errors[group_id] = NotFoundError(f"group {group_id!r} has no committed offsets: nothing to reset", group=group_id)
+    if bare := [group_id for group_id, partitions in scopes.items() if not partitions]:
+        lacks = admin.sight().lacks_topics
+        errors.update((group_id, _nothing_committed(group_id, "nothing to reset", lacks)) for group_id in bare)
+        scopes = {group_id: partitions for group_id, partitions in scopes.items() if partitions}
     facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
     plans = [
         GroupPlan(
@@ -104,6 +105,13 @@ def _plan_groups(
         if (flaw.topic, flaw.partition) not in scopes.get(group_id, ())
     ]
     return ResetPlan(tuple(plans), (*(errors[group_id] for group_id in request.group_ids if group_id in errors), *apart))
+
+
+def _nothing_committed(group_id: str, so: str, lacks: str) -> KgctlError:
+    """``lacks``: the right for want of which nobody can tell."""
+    if lacks:
+        return AuthError(f"group {group_id!r} has no committed offsets that are to be seen: {lacks}; {so}", group=group_id)
+    return NotFoundError(f"group {group_id!r} has no committed offsets: {so}", group=group_id)
 
 
 def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPartition]:
@@ -227,7 +235,8 @@ def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes:
         if commit.offset != NO_OFFSET and (not scopes or is_within(partition, scopes))
     }
     if not wanted:
-        raise NotFoundError(f"group {source!r} has no committed offsets there: nothing to copy", group=source)
+        so = "nothing to copy in this scope" if scopes else "nothing to copy"
+        raise _nothing_committed(source, so, admin.sight().lacks_topics)
     return FromFile(dict.fromkeys(group_ids, wanted))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import GroupAdmin
+from kgctl.admin import GroupAdmin, Sight
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
     FailIfLagOver,
@@ -113,7 +113,7 @@ def list_groups(
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
     with session.connect() as admin, session.waiting():
-        listed = admin.list_groups(states=states, types=types)
+        listed, sight = admin.list_groups(states=states, types=types), admin.sight()
         listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
         errors += [error.to_exception() for error in listed.unreachable.values()]
@@ -126,10 +126,12 @@ def list_groups(
             verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
         else:
             measured = [str(row["group"]) for row in rows] if lag else ()
-            verdict = Verdict((), tuple(error.message for error in hidden(admin.sight(), measured, Scope())))
+            verdict = Verdict((), tuple(error.message for error in hidden(sight, measured, Scope())))
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
-    told = _summary(rows, lag=lag) if rows else () if errors else (_nothing(names, bool(states or types or topic or protocol)),)
+    told = (
+        _summary(rows, lag=lag) if rows else () if errors else _nothing(names, bool(states or types or topic or protocol), sight)
+    )
     known = {error.message for error in verdict.errors}
     errors = [*(error for error in errors if error.message not in known), *verdict.errors]
     return Report(columns, rows, errors, (*told, *verdict.notices), ("group",), verdict.exit_code)
@@ -206,5 +208,7 @@ def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:
     return (f"{plural(len(rows), 'group')}: {shown}{total}{unknown}.",) if len(rows) > 1 else ()
 
 
-def _nothing(names: NameFilter, filtered: bool) -> str:
-    return "No group matches." if names or filtered else "The cluster has no groups."
+def _nothing(names: NameFilter, filtered: bool, sight: Sight) -> tuple[str, ...]:
+    if names or filtered:
+        return ("No group matches.",)
+    return ("The cluster has no groups." if sight.all_groups else "No group is to be seen.",)

@@ -99,6 +99,12 @@ def test_bad_regular_expression_is_a_usage_error(cli: Cli) -> None:
     assert cli.settings == []
 
 
+def test_who_may_see_no_group_is_not_told_that_there_are_none(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups.clear()
+    cluster.own_sight = Sight(all_groups=False, user="alice")
+    assert cli("list groups").err.startswith("No group is to be seen.\nuser 'alice' lacks the right DESCRIBE on all groups")
+
+
 def test_empty_cluster_is_an_empty_list(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.groups.clear()
     assert cli("list groups") == Ran(0, "", "The cluster has no groups.\n")

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kgctl.admin import Sight
 from kgctl.errors import TimedOutError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
@@ -251,6 +252,10 @@ def test_group_with_nothing_committed_has_nothing_to_reset(cli: Cli, cluster: Fa
     assert cli("reset-offsets g4 --all-topics --to-latest") == Ran(
         4, "", "kgctl: group 'g4' has no committed offsets: nothing to reset\n"
     )
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    unseen = "has no committed offsets that are to be seen: user 'alice' lacks the right DESCRIBE on all topics; nothing to"
+    assert cli("reset-offsets g4 --all-topics --to-latest") == Ran(8, "", f"kgctl: group 'g4' {unseen} reset\n")
+    assert cli("reset-offsets g1 --from-group g4") == Ran(8, "", f"kgctl: group 'g4' {unseen} copy\n")
 
 
 def test_unknown_topic_and_partition_are_named_and_stop_everything(cli: Cli, cluster: FakeGroupAdmin) -> None:
