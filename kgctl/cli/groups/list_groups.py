@@ -122,11 +122,10 @@ def list_groups(
             rows = _with_members(admin, rows, errors, topic or ())
         if lag:
             rows = _with_lag(admin, rows, errors)
+        measured = [str(row["group"]) for row in rows] if lag else ()
+        verdict = Verdict((), tuple(error.message for error in hidden(sight, measured, Scope())))
         if limits:
             verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
-        else:
-            measured = [str(row["group"]) for row in rows] if lag else ()
-            verdict = Verdict((), tuple(error.message for error in hidden(sight, measured, Scope())))
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
     told = (
@@ -208,7 +207,7 @@ def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:
     return (f"{plural(len(rows), 'group')}: {shown}{total}{unknown}.",) if len(rows) > 1 else ()
 
 
-def _nothing(names: NameFilter, filtered: bool, sight: Sight) -> tuple[str, ...]:
-    if names or filtered:
+def _nothing(sight: Sight, *, is_filtered: bool) -> tuple[str, ...]:
+    if is_filtered:
         return ("No group matches.",)
     return ("The cluster has no groups." if sight.all_groups else "No group is to be seen.",)
