@@ -23,7 +23,7 @@ from kgctl.cli.groups.thresholds import (
 )
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Report, Row
-from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
+from kgctl.cli.selection import ExcludeOption, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError
 from kgctl.model.groups import GroupListing, GroupState, GroupType
@@ -128,9 +128,8 @@ def list_groups(
             verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
-    told = (
-        _summary(rows, lag=lag) if rows else () if errors else _nothing(names, bool(states or types or topic or protocol), sight)
-    )
+    is_filtered = bool(names or states or types or topic or protocol)
+    told = _summary(rows, lag=lag) if rows else () if errors else _nothing(sight, is_filtered=is_filtered)
     known = {error.message for error in verdict.errors}
     errors = [*(error for error in errors if error.message not in known), *verdict.errors]
     return Report(columns, rows, errors, (*told, *verdict.notices), ("group",), verdict.exit_code)
