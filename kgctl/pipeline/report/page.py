@@ -207,11 +207,11 @@ def html_page(content: Content) -> str:
     drawn = {(each.cluster, each.group) for each in content.figures}
     main = Template(_file("page.html")).substitute(
         title=escape(title),
-        span=escape(content.span),
-        clusters=escape(f"cluster{'s' if is_of_several else ''} {', '.join(content.clusters)}"),
+        span=_text(content.span),
+        clusters=_text(f"cluster{'s' if is_of_several else ''} {', '.join(content.clusters)}"),
         heading=f"{len(content.overview)} group{'s' if len(content.overview) != 1 else ''}",
         overview=_overview(content.overview, drawn, is_of_several=is_of_several),
-        notes="".join(f'<p class="note">{escape(note)}</p>' for note in content.notes),
+        notes="".join(f'<p class="note">{_text(note)}</p>' for note in content.notes),
         figure=_FIGURE.substitute(choices=_choices(names)) if names else "",
         resets=_resets(content.resets, drawn, is_of_several=is_of_several),
         links=_links(has_charts=bool(names), has_resets=bool(content.resets)),
@@ -225,7 +225,29 @@ def html_page(content: Content) -> str:
 def undo_command(group: str, before: str, cluster: str | None = None) -> str:
     """The command line that brings back what a group had committed at ``before``; ``cluster``: where there are several."""
     words = ["kgctl", "reset-offsets", group, "--to-history", before]
-    return shlex.join(words if cluster is None else [*words, "--history-cluster", cluster])
+    return _typed(words if cluster is None else [*words, "--history-cluster", cluster])
+
+
+def _typed(words: Sequence[str]) -> str:
+    """Return a command line, as bash takes it, in which nothing is hidden."""
+    return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
+
+
+def _escaped(word: str) -> str:
+    quoted = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{_visible(quoted)}'"
+
+
+def _visible(text: str) -> str:
+    """The text with what cannot be seen, or turns the direction of what follows, written as an escape."""
+    if text.isprintable():
+        return text
+    codes = ((char, ord(char)) for char in text)
+    return "".join(char if char.isprintable() else f"\\u{at:04x}" if at < 1 << 16 else f"\\U{at:08x}" for char, at in codes)
+
+
+def _text(text: str) -> str:
+    return escape(_visible(text))
 
 
 def link_to(cluster: str, group: str, *, from_ms: int | None = None, to_ms: int | None = None) -> str:
@@ -250,16 +272,16 @@ def _file(name: str) -> str:
 
 
 def _choices(names: Iterable[str]) -> str:
-    return "".join(f"<option>{escape(name)}</option>" for name in names)
+    return "".join(f"<option>{_text(name)}</option>" for name in names)
 
 
 def _overview(groups: Sequence[GroupOverview], drawn: Set[tuple[str, str]], *, is_of_several: bool) -> str:
     rows = []
     for each in groups:
-        name = escape(each.group)
+        name = _text(each.group)
         if (each.cluster, each.group) in drawn:
             name = f'<a href="{escape(link_to(each.cluster, each.group))}">{name}</a>'
-        cluster = f"<td>{escape(each.cluster)}</td>" if is_of_several else ""
+        cluster = f"<td>{_text(each.cluster)}</td>" if is_of_several else ""
         rows.append(f"<tr>{cluster}<td>{name}</td>{_cells('td', _facts(each))}</tr>")
     columns = ["cluster", *_COLUMNS] if is_of_several else _COLUMNS
     head = _cells("th", [("" if name in ("cluster", "group", "worst status") else "figure", name) for name in columns])
@@ -296,15 +318,15 @@ def _resets(resets: Sequence[ListedReset], drawn: Set[tuple[str, str]], *, is_of
 
 def _reset(each: ListedReset, name: str, *, is_drawn: bool) -> str:
     link = link_to(each.cluster, each.group, from_ms=each.at_ms - _AROUND_MS, to_ms=each.at_ms + _AROUND_MS)
-    at = f'<a href="{escape(link)}">{escape(each.at)}</a>' if is_drawn else escape(each.at)
+    at = f'<a href="{escape(link)}">{_text(each.at)}</a>' if is_drawn else _text(each.at)
     return (
         f'<tr id="{escape(each.row_id)}"><td class="figure">{at}</td>'
-        f"{_cells('td', [('', f'{name}: {each.text}')])}<td><code>{escape(each.undo)}</code></td></tr>"
+        f"{_cells('td', [('', f'{name}: {each.text}')])}<td><code>{_text(each.undo)}</code></td></tr>"
     )
 
 
 def _cells(tag: str, cells: Iterable[tuple[str, str]]) -> str:
-    return "".join(f'<{tag} class="{css}">{escape(text)}</{tag}>' for css, text in cells)
+    return "".join(f'<{tag} class="{css}">{_text(text)}</{tag}>' for css, text in cells)
 
 
 def _number(value: int | None) -> str:
@@ -396,7 +418,7 @@ def _listed(
             words = ["kgctl", "history", "resets", group, *(["--cluster", cluster] if is_of_several else [])]
             notes.append(
                 f"Of {_shown(cluster if is_of_several else '', group)} the last {MOST_RESETS} of {len(rows)} resets are listed; "
-                f"all of them: {shlex.join(words)}"
+                f"all of them: {_typed(words)}"
             )
     kept.sort(key=lambda one: one[:4])
     if len(kept) > MOST_ROWS:

@@ -153,6 +153,15 @@ def test_nothing_known_needs_no_charts(example: Content) -> None:
     assert "<script" not in html_page(replace(example, overview=[], figures=[], resets=[]))
 
 
+def test_names_hide_nothing_and_turn_nothing_round(example: Content) -> None:
+    name = "pay'\u202e\x1bments"
+    undo = contents.undo_command(name, "2026-03-02T08:39:00Z")
+    assert undo == r"kgctl reset-offsets $'pay\'\u202e\u001bments' --to-history 2026-03-02T08:39:00Z"
+    page = without_scripts(html_page(replace(example, overview=[GroupOverview(name, "OK", 0, 0, 0, 0, 0, 0, "c1")])))
+    assert r"pay&#x27;\u202e\u001bments" in page
+    assert not {"\u202e", "\x1b"} & set(page)
+
+
 def without_scripts(page: str) -> str:
     return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
