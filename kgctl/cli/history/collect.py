@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -138,7 +138,7 @@ class Rest:
 
     segments: tuple[str, ...]
     record_log: str | None
-    parquet: str | None
+    parquet: tuple[str, ...]
     engine: EngineOptions
 
     @property
@@ -167,9 +167,21 @@ class Rest:
         """The one source. Raises `UsageError` for several, and for an empty path."""
         if len(self.flags) > 1:
             raise UsageError(f"{self.flags[0]} and {self.flags[1]} exclude each other")
-        if "" in (*self.segments, self.record_log, self.parquet):
+        if "" in (*self.segments, self.record_log, *self.parquet):
             raise UsageError(f"{self.flags[0]} is empty (an unset variable?)")
         return self.flags[0]
+
+    def paths(self, given: Sequence[str]) -> list[Path]:
+        """The files and folders that an option names. Raises `UsageError` for a store that is elsewhere."""
+        from kgctl.pipeline.store.files import Location
+
+        found = []
+        for each in given:
+            location = Location.parse(each) if "://" in each else None
+            if location is not None and not location.is_local:
+                raise UsageError(f"{self.flag} {each}: files of this machine are read; bring them here first")
+            found.append(Path(each if location is None else location.uri).expanduser())
+        return found
 
 
 def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
@@ -192,23 +204,29 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
 
 def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None]:
     """Sources, samples, and the name that their cluster has there."""
+    import pyarrow as pa
+
     from kgctl.pipeline.sources import at_rest
     from kgctl.pipeline.store.tables import LOG_OFFSETS
 
     if rest.record_log is not None:
-        from kgctl.pipeline.sources.at_rest import record_log_samples
+        (folder,) = rest.paths([rest.record_log])
+        samples = at_rest.record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms())
+        return [at_rest.record_log(folder)], samples, None
+    if rest.parquet:
+        paths = rest.paths(rest.parquet)
+        found = [at_rest.parquet(path) for path in paths]
+        samples = pa.concat_tables([at_rest.parquet_samples(path) for path in paths])
+        return found, samples, _one_cluster(found)
+    return [at_rest.segments(path) for path in rest.paths(rest.segments)], LOG_OFFSETS.empty_table(), None
 
-        folder = Path(rest.record_log).expanduser()
-        found = [at_rest.record_log(folder)]
-        return found, record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms()), None
-    if rest.parquet is not None:
-        from kgctl.pipeline.sources.at_rest import parquet_samples
 
-        path = Path(rest.parquet).expanduser()
-        source = at_rest.parquet(path)
-        return [source], parquet_samples(path), source.cluster
-    each = [at_rest.segments(Path(path).expanduser()) for path in rest.segments]
-    return each, LOG_OFFSETS.empty_table(), None
+def _one_cluster(sources: Sequence[Source]) -> str | None:
+    """The cluster that all of the sources are of which tell. Raises `UsageError` where they are of several."""
+    names = sorted({source.cluster for source in sources if source.cluster is not None})
+    if len(names) > 1:
+        raise UsageError(f"--parquet: these are of several clusters ({', '.join(names)}): collect them one by one")
+    return names[0] if names else None
 
 
 def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
@@ -216,7 +234,7 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
     settings = connection_settings(session.flags, session.environment)
     if settings.embedded is not None:
         live.refuse_with("--embedded")
-        rest = Rest((), str(settings.embedded), None, rest.engine)
+        rest = Rest((), str(settings.embedded), (), rest.engine)
         return collect_from_files(session, rest, warehouse, cluster)
     if settings.zookeeper is not None:
         raise UsageError("groups in ZooKeeper leave no history: collect that of the Kafka cluster, with --bootstrap-server")
@@ -395,8 +413,10 @@ def history_collect(
         typer.Option(metavar="DIR", help="The data folder of kgctl serve or simulate run --records-out.", show_default=False),
     ] = None,
     parquet: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files.", show_default=False),
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files; repeatable.", show_default=False
+        ),
     ] = None,
     warehouse: asking.Warehouse = None,
     cluster: Annotated[
@@ -437,7 +457,7 @@ def history_collect(
     session = session_of(ctx)
     live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
     how = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="history collect --engine spark")
-    rest = Rest(tuple(segments or ()), record_log, parquet, how)
+    rest = Rest(tuple(segments or ()), record_log, tuple(parquet or ()), how)
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     if rest.is_given:

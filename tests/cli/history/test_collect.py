@@ -110,6 +110,18 @@ def test_another_warehouse_keeps_its_name(cli: Cli, logs: Path) -> None:
     assert sum(row["records"] for row in ran.data) == 52
 
 
+def test_several_warehouses_are_collected_together(cli: Cli, logs: Path) -> None:
+    for number in (7, 31):
+        line = f"history collect --segments {logs / f'__consumer_offsets-{number}'} --cluster one --warehouse"
+        assert cli(f"{line} {cli.folder / f'part-{number}'}").code == 0
+    ran = cli(f"history collect --parquet {cli.folder / 'part-7'} --parquet file://{cli.folder / 'part-31'}")
+    assert (ran.code, ran.err) == (0, "Collected 52 records of cluster 'one'.\n")
+
+    assert cli(f"history collect --segments {logs} --cluster other --warehouse {cli.folder / 'other'}").code == 0
+    ran = cli(f"history collect --parquet {cli.folder / 'part-7'} --parquet {cli.folder / 'other'}")
+    assert (ran.code, ran.err) == (2, "kgctl: --parquet: these are of several clusters (one, other): collect them one by one\n")
+
+
 def test_progress_is_for_terminals() -> None:
     for stream, expected in ((Terminal(), "\r\x1b[Kone\r\x1b[K"), (io.StringIO(), "")):
         with progress_line(Environment(stderr=stream)) as show:
@@ -138,6 +150,8 @@ def test_progress_is_for_terminals() -> None:
         ("--reader kcat", 2, "--reader"),
         ("--once -X security.protocol=nonsense", 2, "security.protocol"),
         ("--once --reader wire -X security.protocol=SASL_SSL -X sasl.mechanism=GSSAPI", 1, "use --reader confluent"),
+        ("--parquet s3://bucket/wh", 2, "--parquet s3://bucket/wh: files of this machine are read"),
+        ("--segments gs://bucket/logs", 2, "--segments gs://bucket/logs: files of this machine are read"),
         ("--once --bootstrap-server 127.0.0.1:1", 7, "127.0.0.1:1"),
         ("--once --bootstrap-server 127.0.0.1:1 --reader confluent --timeout 2", 7, "127.0.0.1:1"),
     ],
