@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
-_CONNECT_PORT = 15002
+_PORTS = {"sc": 15002, "spark": 7077}
 
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -77,6 +77,7 @@ def spark_session(options: SparkOptions) -> Iterator[SparkSession]:
     if existing is not None:
         yield SparkSession.getActiveSession() or SparkSession(existing)
         return
+    _require_master(options.master)
     made = _under_spark_submit if "PYSPARK_GATEWAY_PORT" in os.environ else _own
     with made(options) as context:
         yield SparkSession(context)
@@ -88,7 +89,7 @@ def _remote(url: str) -> Iterator[SparkSession]:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    _require_answer(url)
+    _require_answer(url, [url.split(";", 1)[0]], "server of Spark Connect")
     try:
         session = SparkSession.builder.remote(url).create()
         session.version  # noqa: B018 - the first call that goes there
@@ -102,13 +103,24 @@ def _remote(url: str) -> Iterator[SparkSession]:
             session.stop()
 
 
-def _require_answer(url: str) -> None:
-    """Raise where nobody listens: pyspark would try for ten minutes."""
-    found = urlsplit(url.split(";", 1)[0])
-    try:
-        socket.create_connection((found.hostname or "", found.port or _CONNECT_PORT), timeout=10).close()
-    except OSError as error:
-        raise UnreachableError(f"{url}: no server of Spark Connect answers: {error.strerror or error}") from None
+def _require_answer(url: str, addresses: Iterable[str], what: str) -> None:
+    """Raise where nobody listens at any of these: pyspark would try for ten minutes to find a server, and for one a master."""
+    said = ""
+    for address in addresses:
+        found = urlsplit(address)
+        try:
+            socket.create_connection((found.hostname or "", found.port or _PORTS[found.scheme]), timeout=10).close()
+        except (OSError, ValueError) as error:
+            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        else:
+            return
+    raise UnreachableError(f"{url}: no {what} answers: {said}")
+
+
+def _require_master(url: str | None) -> None:
+    """Raise where a standalone master, ``spark://HOST:PORT[,HOST:PORT]``, is named and none is there."""
+    if url is not None and url.startswith("spark://"):
+        _require_answer(url, [f"spark://{each}" for each in url.removeprefix("spark://").split(",")], "master of Spark")
 
 
 @contextmanager

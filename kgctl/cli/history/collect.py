@@ -127,6 +127,12 @@ _Master = Annotated[str | None, typer.Option(metavar="URL", help="Files, on Spar
 _Remote = Annotated[
     str | None, typer.Option(metavar="URL", help="Files: a server of Spark Connect, sc://HOST:PORT.", show_default=False)
 ]
+_Parquet = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files; repeatable.", show_default=False
+    ),
+]
 _LARGE_BYTES = 100_000_000
 """So much is worth the time that a JVM takes to compile what rows pass through."""
 _SAMPLE_EVERY_MS = 1_000
@@ -412,12 +418,7 @@ def history_collect(
         str | None,
         typer.Option(metavar="DIR", help="The data folder of kgctl serve or simulate run --records-out.", show_default=False),
     ] = None,
-    parquet: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files; repeatable.", show_default=False
-        ),
-    ] = None,
+    parquet: _Parquet = None,
     warehouse: asking.Warehouse = None,
     cluster: Annotated[
         str | None,

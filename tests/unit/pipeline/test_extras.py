@@ -53,6 +53,16 @@ def test_no_server_of_spark_connect_is_one_line() -> None:
         pass
 
 
+def test_no_master_of_spark_is_one_line_before_a_jvm_starts() -> None:
+    one, two = free_ports(2)
+    master = f"spark://127.0.0.1:{one},127.0.0.1:{two}"
+    with (
+        pytest.raises(UnreachableError, match=rf"^{re.escape(master)}: no master of Spark answers: Connection refused$"),
+        spark_session(SparkOptions(master=master)),
+    ):
+        pass
+
+
 def test_work_goes_to_spark_as_plans_of_data_frames() -> None:
     shipped = re.compile(r"\bparallelize\b|\bsparkContext\b|\.rdd\b|\bRDD\b|\baccumulator\b|\bdefaultParallelism\b")
     assert [str(path) for path in Path(kgctl.__file__).parent.rglob("*.py") if shipped.search(path.read_text())] == []

@@ -137,6 +137,21 @@ def test_a_static_member_that_returns_is_no_rebalance(driven: Driven) -> None:
     ]
 
 
+def test_a_static_member_that_returns_does_not_date_the_rebalance_that_was_compacted_away(driven: Driven) -> None:
+    harness = driven.harness
+    harness.join(instance="i")
+    driven.settle("i-1", generation=1, partitions={"i-1": assigned(0)})
+    harness.sleep_ms(5000)
+    harness.join(instance="i")
+    raw = driven.log.raw()
+
+    for kept in ([raw.num_rows - 1], [0, raw.num_rows - 1]):
+        rows = GROUP_GENERATIONS.build(inputs_of(raw.take(kept))).to_pylist()
+        assert [(row["started_ms"], row["started_by"], row["stable_ms"], row["duration_ms"]) for row in rows] == [
+            (None, None, 5000, None)
+        ], kept
+
+
 def test_epochs_of_the_consumer_protocol(driven: Driven) -> None:
     harness = driven.harness
     driven.come("m1")
