@@ -210,8 +210,6 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
 
 def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None]:
     """Sources, samples, and the name that their cluster has there."""
-    import pyarrow as pa
-
     from kgctl.pipeline.sources import at_rest
     from kgctl.pipeline.store.tables import LOG_OFFSETS
 
@@ -222,8 +220,7 @@ def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None
     if rest.parquet:
         paths = rest.paths(rest.parquet)
         found = [at_rest.parquet(path) for path in paths]
-        samples = pa.concat_tables([at_rest.parquet_samples(path) for path in paths])
-        return found, samples, _one_cluster(found)
+        return found, at_rest.parquet_samples(*paths), _one_cluster(found)
     return [at_rest.segments(path) for path in rest.paths(rest.segments)], LOG_OFFSETS.empty_table(), None
 
 

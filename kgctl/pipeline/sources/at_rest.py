@@ -230,12 +230,16 @@ def parquet(path: Path) -> Source:
     return Source(_pieces(files), ("parquet", str(path)), cluster)
 
 
-def parquet_samples(path: Path) -> Any:
-    """The samples of another warehouse (`LOG_OFFSETS`); none in other folders."""
+def parquet_samples(*paths: Path) -> Any:
+    """The samples of other warehouses (`LOG_OFFSETS`); none in other folders."""
+    return pa.concat_tables([LOG_OFFSETS.empty_table(), *(table for path in paths for table in _samples(path))])
+
+
+def _samples(path: Path) -> list[Any]:
     if (path / "clusters" / "_delta_log").exists():
-        return conform(from_stored("samples", Warehouse.open(path).table("samples").rows()), LOG_OFFSETS)
+        return [conform(from_stored("samples", Warehouse.open(path).table("samples").rows()), LOG_OFFSETS)]
     files = sorted(_old_folder(path, "log_offsets").rglob("*.parquet")) if (path / OLD_MARKER).exists() else []
-    return pa.concat_tables([LOG_OFFSETS.empty_table(), *(_read(file) for file in files)])
+    return [_read(file) for file in files]
 
 
 def _old_cluster(path: Path) -> str:
