@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.errors import UsageError
 from kgctl.pipeline.extras import require
 from kgctl.pipeline.store.files import one_line
-from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.tables import TABLES, TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,11 +73,32 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
         return table
 
 
+_OF_VIEWS = {
+    "members": ("member_changes", ("group", "member_id", "group_instance_id", "client_id", "client_host")),
+    "assignments": ("assignment_changes", ("group", "topic", "partition", "member_id", "generation_id")),
+    "stalls": ("status_changes", ("group", "topic", "partition", "status")),
+}
+"""The table that a view's columns are from, and those that mean there what they mean here."""
+_STRETCH = {
+    "first_generation": ("int32", "the generation or epoch with which it came"),
+    "from": (str(TIME), "when it began"),
+    "to": (str(TIME), "when it ended; null: it had not"),
+}
+
+
 def described() -> list[dict[str, str]]:
-    """Every column of every table, and the views, for people."""
+    """Every column of every table and view, for people."""
     rows = [
         {"table": table.name, "column": column, "type": str(table.schema.field(column).type), "meaning": meaning}
         for table in TABLES.values()
         for column, meaning in table.meanings.items()
     ]
-    return rows + [{"table": name, "column": "", "type": "view", "meaning": about} for name, (about, _) in VIEWS.items()]
+    for name, (about, _) in VIEWS.items():
+        table, columns = TABLES[_OF_VIEWS[name][0]], ("cluster", *_OF_VIEWS[name][1])
+        rows.append({"table": name, "column": "", "type": "view", "meaning": about})
+        kinds = {column: (str(table.schema.field(column).type), table.meanings[column]) for column in columns}
+        stretch = {column: said for column, said in _STRETCH.items() if name == "members" or column != "first_generation"}
+        rows += [
+            {"table": name, "column": column, "type": kind, "meaning": said} for column, (kind, said) in (kinds | stretch).items()
+        ]
+    return rows

@@ -26,6 +26,17 @@ def test_what_no_build_has_brought_in_is_told_by_cluster_and_counted(cli: Cli, q
     assert ran.err.splitlines() == [f"cluster 'c1': 20 {told}", f"cluster 'c2': 30 {told}"]
 
 
+def test_every_column_of_every_view_is_told(cli: Cli) -> None:
+    Warehouse.create(cli.folder / "warehouse")
+    cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
+    told = cli("history sql --tables -o json").data
+    for view in ("members", "assignments", "stalls"):
+        asked = cli.run(["history", "sql", f"SELECT column_name FROM (DESCRIBE {view})", "-o", "json"])
+        columns = [row["column_name"] for row in asked.data]
+        meanings = {row["column"]: row["meaning"] for row in told if row["table"] == view and row["column"]}
+        assert (sorted(meanings), all(meanings.values())) == (sorted(columns), True)
+
+
 def test_the_variable_names_a_store_by_its_url(cli: Cli) -> None:
     cli.variables["KGCTL_WAREHOUSE"] = "s9://bucket/history"
 
