@@ -59,6 +59,7 @@ class Committer:
         self.is_automatic = runtime.config.enable_auto_commit
         self._waiting: list[_Commit] = []
         self._term = 0
+        self._begun_us: int | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -66,9 +67,16 @@ class Committer:
         return not self._waiting
 
     def restart_timer(self) -> None:
-        """Put the next automatic commit an interval away."""
-        if self.is_automatic:
-            self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.auto_commit_interval_ms * 1000)
+        """Put the next automatic commit an interval away; with `Behaviour.commits_by_clock` it comes when it would have come."""
+        if not self.is_automatic:
+            return
+        runtime, interval_us = self._runtime, self._runtime.config.auto_commit_interval_us
+        if runtime.config.behaviour.commits_by_clock:
+            if self._begun_us is None:
+                self._begun_us = runtime.now_us  # librdkafka's rd_kafka_cgrp_new starts the timer, once
+            runtime.arm_in(AUTO_COMMIT, interval_us - (runtime.now_us - self._begun_us) % interval_us)
+        else:
+            runtime.arm_in(AUTO_COMMIT, interval_us)
 
     def is_due(self) -> bool:
         """Whether the interval of automatic commits is over."""

@@ -81,6 +81,8 @@ class Behaviour:
     SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than leaving the group (a fetch that is
     under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup, evenly
     spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
+    ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other commits there
+    are.
     """
 
     polls_itself: bool = False
@@ -96,6 +98,7 @@ class Behaviour:
     leaves_when_refused: bool = False
     rebootstraps: bool = False
     adds_timeouts: bool = False
+    commits_by_clock: bool = False
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
@@ -275,6 +278,7 @@ PROFILES: Mapping[str, MemberConfig] = {
         behaviour=Behaviour(
             mixes_protocols=False,
             polls_itself=True,
+            commits_by_clock=True,
             start_us=(63_000, 108_000),
             classic_drift=_PUNCTUAL,
             consumer_drift=_PUNCTUAL,

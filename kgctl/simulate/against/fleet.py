@@ -486,7 +486,8 @@ class PlayedProcess(Process):
 
     def has_error(self, line: Line) -> None:
         _raise_if_not_allowed(line)
-        self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
+        if line.rest[0] != "_MAX_POLL_EXCEEDED":  # librdkafka's word for what others only tell by onPartitionsLost
+            self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
 
     def has_failed(self, line: Line) -> None:
         _raise_if_not_allowed(line)

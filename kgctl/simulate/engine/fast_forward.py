@@ -224,7 +224,7 @@ def _vain_us(process: Process, member: Member) -> int | None:
 
 
 def _commits_late_us(process: Process) -> int:
-    if process.commit.mode is not CommitMode.AUTO:
-        return 0
     config = process.config
+    if process.commit.mode is not CommitMode.AUTO or config.behaviour.polls_itself:  # a thread of the client's own commits
+        return 0
     return process.polls.commits_late_us(config.auto_commit_interval_us, in_every_other=config.group_protocol == "consumer")

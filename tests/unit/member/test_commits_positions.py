@@ -1,4 +1,4 @@
-"""Where reading begins."""
+"""Where reading begins, and when automatic commits come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random  # the seeded source that members are handed
 import pytest
 
 from kgctl.member.api import FindCoordinatorResult, ListOffsets, ListOffsetsResult, MemberIdentity, Send, StartConsuming
-from kgctl.member.commits import POSITIONS, Positions
+from kgctl.member.commits import AUTO_COMMIT, POSITIONS, Committer, Positions
 from kgctl.member.config import MemberConfig
 from kgctl.member.runtime import Connection, Runtime
 from kgctl.model.error_codes import ErrorCode
@@ -123,3 +123,16 @@ def test_drop_names_only_what_was_read() -> None:
 
     assert reader.positions.drop([A, B]) == (A,)
     assert reader.positions.is_settled
+
+
+@pytest.mark.parametrize(("client", "next_s"), [("java", 12), ("librdkafka", 10)])
+def test_a_rebalance_puts_off_the_automatic_commit_of_java_and_not_that_of_librdkafka(client: str, next_s: int) -> None:
+    runtime = Runtime(
+        MemberIdentity(name="m", group_id="g"), MemberConfig.from_properties({}, client), Random(1), lambda _p, _t: {}
+    )
+    connection = Connection(runtime, count(1), lambda: None)
+    committer = Committer(runtime, connection, lambda: ErrorCode.UNKNOWN_MEMBER_ID, lambda _error, _sent: None)
+    committer.restart_timer()
+    runtime.now_us = 7_000_000
+    committer.restart_timer()
+    assert runtime.deadlines.at(AUTO_COMMIT) == next_s * 1_000_000
