@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
+from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -154,8 +156,8 @@ class UniformOrder:
     """
 
     ranks: Mapping[UUID, int]
-    owned: Mapping[UUID, Container[int]]
-    """Topic -> the partitions that were in somebody's target before: those are handed out last."""
+    owned: Mapping[UUID, Mapping[int, int]]
+    """Topic -> the partitions that were in somebody's target before, with their rank among what members may have to give."""
 
     def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
         """Return ``target`` in the order of Java's maps."""
@@ -176,15 +178,20 @@ class UniformOrder:
     def _additions(self, target: Target, before: Target) -> Iterator[UUID]:
         """The topics of the partitions that are new, as they are added one by one.
 
-        First those that nobody had, topic by topic. Then those that members had to give, in the order of these members:
-        ``target`` holds its new topics as they came.
+        First those that nobody had, topic by topic. Then those that members had to give, in the order of these members, and of
+        the topics in the map of each.
         """
-        for is_second_round in (False, True):
-            for topic in target if is_second_round else sorted(target, key=self.ranks.__getitem__):
-                known, owned = frozenset(before.get(topic, ())), self.owned.get(topic, ())
-                for number in target[topic]:
-                    if number not in known and (number in owned) == is_second_round:
+        given: list[tuple[int, UUID]] = []
+        for topic in sorted(target, key=self.ranks.__getitem__):
+            known, owned = frozenset(before.get(topic, ())), self.owned.get(topic, {})
+            for number in target[topic]:
+                if number not in known:
+                    if number not in owned:
                         yield topic
+                    else:
+                        given.append((owned[number], topic))
+        given.sort(key=itemgetter(0))
+        yield from map(itemgetter(1), given)
 
 
 def _partitions(numbers: Sequence[int], before: Sequence[int]) -> Sequence[int]:
@@ -377,9 +384,10 @@ def _uniform_order(spec: TargetSpec) -> UniformOrder:
     return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, _owned_before(spec))
 
 
-def _owned_before(spec: TargetSpec) -> dict[UUID, set[int]]:
-    owned: dict[UUID, set[int]] = {}
+def _owned_before(spec: TargetSpec) -> dict[UUID, dict[int, int]]:
+    owned: dict[UUID, dict[int, int]] = {}
+    ranks = count()
     for member in spec.members:
-        for topic_id, numbers in member.target.items():
-            owned.setdefault(topic_id, set()).update(numbers)
+        for topic_id in hash_map_order(member.target, hash_of=uuid_hash):
+            owned.setdefault(topic_id, {}).update(dict.fromkeys(member.target[topic_id], next(ranks)))
     return owned
