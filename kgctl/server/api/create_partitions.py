@@ -10,6 +10,7 @@ from typing import Any
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import hash_map_order
 from kgctl.server.api.fields import storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -20,23 +21,27 @@ NO_PROBLEM: Problem = (ErrorCode.NONE, None)
 
 
 def handle(context: RequestContext, body: Any) -> Values:
-    """One result a topic, names that come twice first. What a request may add in all is bounded; what is beyond fails."""
+    """One result a topic, names that come twice first, then in the order of a HashSet, in which Kafka takes them.
+
+    What a request may add in all is bounded. The topic that is beyond fills Kafka's list of records with what fits, so that each
+    topic behind it fails, too (BoundedListTooLongException).
+    """
     names = Counter(topic.name for topic in body.topics)
     twice: Problem = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     problems = {name: twice for name, times in names.items() if times > 1}
     room, grown = MAX_RECORDS_OF_A_CHANGE, {}
-    for topic in body.topics:
-        if topic.name in problems:
-            continue
+    asked = {topic.name: topic for topic in body.topics}
+    for name in hash_map_order([name for name in names if name not in problems]):
+        topic = asked[name]
         problem = _problem(context, topic)
         if problem is NO_PROBLEM:
             added = topic.count - _current(context, topic.name)
             if added > room:
-                problem = ErrorCode.UNKNOWN_SERVER_ERROR, None  # Kafka's list of records is full (BoundedListTooLongException)
+                problem = ErrorCode.UNKNOWN_SERVER_ERROR, None
             else:
-                room -= added
-                grown[topic.name] = topic.count
-        problems[topic.name] = problem
+                grown[name] = topic.count
+            room = max(0, room - added)
+        problems[name] = problem
     if grown and not body.validate_only:
         problems |= _grow(context, grown)
     return {"results": [{"name": name, "error_code": error, "error_message": text} for name, (error, text) in problems.items()]}

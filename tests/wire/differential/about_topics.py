@@ -101,7 +101,17 @@ def bounds_of_growth(probe: Probe, version: int, name: str) -> None:
         topics = [{"name": topic, "count": count, "assignments": None} for topic, count in zip(names, counts, strict=False)]
         probe.call(CREATE_PARTITIONS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": True})
 
-    for counts in ((10_001,), (10_002,), (2**31 - 1,), (-5,)):
+    for counts in (
+        (10_001,),
+        (10_002,),
+        (2**31 - 1,),
+        (-5,),
+        (6_000, 6_000),
+        (2**31 - 1, 2**31 - 1),
+        (10_002, 5),
+        (5, 10_002),
+        (-5, 20_000),
+    ):
         grow(*counts)
     again = [{"name": name, "count": count, "assignments": None} for count in (2, 3)]
     probe.call(CREATE_PARTITIONS, version, {"topics": again, "timeout_ms": 10_000, "validate_only": True})
