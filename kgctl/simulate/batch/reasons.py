@@ -87,6 +87,8 @@ def _stall(look: Look) -> str:
 
 _MATTERS = 5
 """A wait is told if it takes at least the fifth part of the piece."""
+_SOON_US = 50_000
+"""A join phase ends within so long of what ends it."""
 _ENDS = frozenset({"crash", "killed", "stopped", "exit"})
 
 
@@ -136,12 +138,15 @@ def _rebalance(look: Look) -> str:
         if state.state == "PreparingRebalance" and later.state != "PreparingRebalance" and later.at_us >= look.from_us
     ]
     if not parked:
-        return ""
+        return _assignment(look, states)
     first, last = max(parked, key=lambda times: times[1] - max(times[0], look.from_us))
     if 2 * (min(last, look.to_us) - max(first, look.from_us)) < look.to_us - look.from_us:
-        return ""  # most of the time it was something else
+        return _assignment(look, states)  # most of the time it was something else
     latest = max((join for join in joins if join.at_us <= last), key=lambda join: join.at_us, default=None)
     if latest is None or last - latest.at_us > 1_000_000:
+        if gone := [each for each in look.events if isinstance(each, Removed) and last - _SOON_US <= each.at_us <= last]:
+            who = " and ".join(f"{each.pod}, which {_going(look, each)[1]}" for each in gone)
+            return f"the JoinGroups of all others were parked until {duration(last)} for {who}"
         config = read_broker_settings(look.scenario.cluster.config)
         return (
             f"the coordinator held the JoinGroups until {duration(last)}: nobody joined in the last "
@@ -152,6 +157,18 @@ def _rebalance(look: Look) -> str:
         f"the JoinGroups of all others were parked for {latest.pod}, the last to join, {duration(latest.at_us - first)} after "
         f"the rebalance began: {_why_late(look, latest, first)}"
     )
+
+
+def _assignment(look: Look, states: Sequence[GroupChanged]) -> str:
+    """Return that the leader's assignor took most of the piece, if it did."""
+    for state, later in itertools.pairwise(states):
+        length_us = min(later.at_us, look.to_us) - max(state.at_us, look.from_us)
+        if state.state == "CompletingRebalance" and 2 * length_us >= look.to_us - look.from_us:
+            return (
+                f"all waited {duration(length_us)} for the assignment, until {duration(later.at_us)}: {state.leader} "
+                "leads and makes it in a poll(), as long as its assignor takes (assign_time)"
+            )
+    return ""
 
 
 def _why_late(look: Look, latest: Requested, first_us: int) -> str:
@@ -250,7 +267,18 @@ def _handover(look: Look) -> str:
     """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
     if rule := _rebalance(look):
         return rule
-    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
+    given = "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
+    return "; ".join(filter(None, (_revocation(look), given)))
+
+
+def _revocation(look: Look) -> str:
+    """Return that who had the partition ran its callback first, where that takes a good part of the piece."""
+    if look.gap.before == NOBODY:
+        return ""
+    length_us = look.result.recording.history.pods[look.gap.before].members.callbacks.revoked.mean_us
+    if length_us * _MATTERS < look.to_us - look.from_us or not length_us:
+        return ""
+    return f"{look.pod(look.gap.before)} runs onPartitionsRevoked first, {duration(length_us)} in the mean (callbacks.revoked)"
 
 
 def _fetch(look: Look) -> str:

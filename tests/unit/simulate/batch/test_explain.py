@@ -177,3 +177,31 @@ events: [{at: 0s, rollout: app, sigterm: exit}]
     assert re.search(
         r"were parked for app-\d+.*, which had ended at [\d.]+s: no heartbeat for session.timeout.ms=45000 until ", told
     )
+
+
+PLANTED = {
+    "a batch past max.poll.interval.ms": (
+        "members: {app: {count: 4, config: {max.poll.interval.ms: 60s}}}\n"
+        "events: [{at: 1s, stall: app/2, for: 120s}, {at: 5s, scale: app, by: +1}]\n",
+        "parked until 1m 0.965s for app-2, which left by itself, past max.poll.interval.ms=60000: no poll() since 1s",
+    ),
+    "a slow onPartitionsRevoked": (
+        "members: {app: {count: 4, callbacks: {revoked: 9s}, config: {partition.assignment.strategy: cooperative-sticky}}}\n"
+        "events: [{at: 1s, scale: app, by: +1}]\n",
+        "runs onPartitionsRevoked first, 9s in the mean (callbacks.revoked)",
+    ),
+    "a slow assignor": (
+        "members: {app: {count: 4}}\nassign_time: {base: 8s}\nevents: [{at: 1s, scale: app, by: +1}]\n",
+        "for the assignment, until 17.165s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
+    ),
+}
+"""Cause -> a scenario that has it, and what is told of it."""
+
+
+@pytest.mark.parametrize("cause", PLANTED)
+def test_a_cause_that_was_planted_is_named(cause: str) -> None:
+    scenario_has, told = PLANTED[cause]
+    text = f"kgctl: 1\nname: x\nwarmup: 60s\nduration: 2m\ntopics: {{orders: 12}}\ntraffic: {{orders: 600/s}}\n{scenario_has}"
+    story = explain(load(read_yaml(text, "x.yaml")).variants[0].scenario, 1, ablates=False).story
+    assert story is not None
+    assert told in " ".join(piece.rule for piece in story.pieces)
