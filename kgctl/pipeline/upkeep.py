@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,9 +47,14 @@ def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> P
             taken = _thin(warehouse, name, cluster, before_ms)
             if taken:
                 found.rows[name] = found.rows.get(name, 0) + taken
-    found.merged = compact(warehouse)
-    found.files = _clean(warehouse, hours)
+    tidied = tidy(warehouse, hours=hours)
+    found.merged, found.files = tidied.merged, tidied.files
     return found
+
+
+def tidy(warehouse: Warehouse, *, hours: int = KEPT_HOURS) -> Pruned:
+    """Put small files together and remove those that nothing has named for some time; rows stay as they are."""
+    return Pruned(merged=compact(warehouse), files=_clean(warehouse, hours))
 
 
 def _thin(warehouse: Warehouse, name: str, cluster: str, before_ms: int) -> int:
@@ -111,14 +117,35 @@ def _merge_small(warehouse: Warehouse, name: str, cluster: str, built: int | Non
         if is_whole and file.size < SMALL_BYTES and (known is None or file.path in known):
             together.setdefault((file.date, buckets_of(file)), []).append(file)
     merged = 0
-    for (_, (first, last)), files in together.items():
+    for (_, (first, last)), found in together.items():
+        files = _of_a_size(found)
         if len(files) < MANY_FILES:
             continue
         prefix = f"{COMPACTED}-" if built is not None else prefix_of(first, last, is_provisional=False)
         rows = table.rows(files).sort_by([(key, "ascending") for key in _ORDER if key in table.stored.schema.names])
-        table.commit(write_files(warehouse.location, name, rows, prefix), files)
+        try:
+            table.commit(write_files(warehouse.location, name, rows, prefix), files, check=partial(_require_all, table, files))
+        except _MovedOnError:
+            continue
         merged += len(files) - 1
     return merged
+
+
+class _MovedOnError(Exception):
+    """Somebody has built meanwhile: what was put together is not what counts any more."""
+
+
+def _require_all(table: Table, files: list[DataFile]) -> None:
+    if not {file.path for file in files} <= {file.path for file in table.files()}:
+        raise _MovedOnError
+
+
+def _of_a_size(files: list[DataFile]) -> list[DataFile]:
+    """The files less those that are larger than all smaller ones together: they are not written anew for each few more."""
+    found = sorted(files, key=lambda file: file.size)
+    while len(found) > 1 and found[-1].size > sum(file.size for file in found[:-1]):
+        found.pop()
+    return found
 
 
 def _note_forgotten(warehouse: Warehouse, cluster: str) -> None:

@@ -52,7 +52,7 @@ _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
 _AFTER_TROUBLE_S = 10.0
 _DAY_MS = 86_400_000
-_PRUNE_EVERY_MS = 3_600_000
+_UPKEEP_EVERY_MS = 3_600_000
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
@@ -176,7 +176,7 @@ def history_watch(
     with ExitStack() as stack:
         source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, cluster))
         name = source.cluster if source else _built_cluster(place, cluster)
-        outside = _outside(session.environment, place, name, _warm_engine(how, stack), keep_ms)
+        outside = _outside(session.environment, place, name, _warm_engine(how, stack), keep_ms, is_single=once)
         watch = _watch(place, name, outside, _settings(rules, allow_unknown=allow_unknown, is_patient=not once), state)
         watch.webhook, watch.metrics = hook, _metrics(session, stack, name, metrics, metrics_file)
         told = _Told(session, watch, exit_on_alert=exit_on_alert, is_single=once)
@@ -226,23 +226,29 @@ def _built_cluster(place: Location, cluster: str | None) -> str:
 
 
 def _outside(
-    environment: Environment, place: Location, cluster: str, engine: Callable[[int], Engine], keep_ms: int | None
+    environment: Environment,
+    place: Location,
+    cluster: str,
+    engine: Callable[[int], Engine],
+    keep_ms: int | None,
+    *,
+    is_single: bool,
 ) -> Outside:
     from kgctl.pipeline.watch.loop import Outside
 
-    next_prune_ms = 0
+    next_upkeep_ms = 0
 
     def build() -> None:
-        nonlocal next_prune_ms
+        nonlocal next_upkeep_ms
         from kgctl.pipeline.builds.run import build as build_tables
         from kgctl.pipeline.store.warehouse import Warehouse
-        from kgctl.pipeline.upkeep import prune
+        from kgctl.pipeline.upkeep import compact, prune, tidy
 
         now_ms = environment.now_ms()
         warehouse = Warehouse.open(place)
-        if keep_ms is not None and now_ms >= next_prune_ms:
-            prune(warehouse, now_ms - keep_ms)
-            next_prune_ms = now_ms + _PRUNE_EVERY_MS
+        if now_ms >= next_upkeep_ms:
+            (compact if is_single else tidy)(warehouse) if keep_ms is None else prune(warehouse, now_ms - keep_ms)
+            next_upkeep_ms = now_ms + _UPKEEP_EVERY_MS
         result = build_tables(warehouse, [cluster], engine, now_ms=now_ms)
         for reason in result.late.get(cluster, ()):
             environment.notice(f"{reason}.")

@@ -28,6 +28,8 @@ BLOCK_ROWS = 65_536
 """A group with more rows in a file has row groups of its own, each of so many rows that follow each other in the log."""
 _WORTH = 8
 """Rows are noted where they are no more than one of so many."""
+_LEAST_ROWS = 1_000
+"""Fewer rows than this are read as quickly as notes of them."""
 _KEY = b"kgctl.lookback"
 _ORDERS = {"offset_commits": "effect_offset", "lag": "time", "status_changes": "time"}
 """The tables that a group has many rows in, and the column that tells their order in the log."""
@@ -148,8 +150,10 @@ def footer(name: str, row_groups: Sequence[pa.Table]) -> dict[bytes, bytes]:
     """What a file of table ``name`` with these row groups has in its footer; nothing where notes are not worth it."""
     numbers, noted = [], []
     for number, rows in enumerate(row_groups if name in _NOTED else ()):
+        if rows.num_rows < _LEAST_ROWS:
+            continue
         is_kept = _NOTED[name](rows)
-        if rows.num_rows and int(is_kept.sum()) * _WORTH <= rows.num_rows:
+        if int(is_kept.sum()) * _WORTH <= rows.num_rows:
             numbers.append(number)
             noted.append(_plain(rows.filter(pa.array(is_kept)), number))
     if not noted:

@@ -112,6 +112,22 @@ class Picture:
         return {row["group"]: row for row in rows_at(self.history, REBALANCES, None, self.now_ms)}
 
     @cached_property
+    def removed(self) -> Mapping[str, Row]:
+        """Of each group whose commits are all removed the last removal: what a group that never had a member ends with."""
+        import pyarrow.compute as pc
+
+        from kgctl.pipeline.answers.rows import last_of_each
+
+        names = ("group", "topic", "partition", "time_ms", "committed_offset", "effect_offset")
+        rows = self.history.looked_back("offset_commits", names, None, self.now_ms)
+        past = rows.filter(pc.less_equal(rows.column("time_ms"), self.now_ms))
+        last = last_of_each(past, ("group", "topic", "partition"), ("effect_offset",))
+        is_removed = pc.is_null(last.column("committed_offset"))
+        there = set(last.filter(pc.invert(is_removed)).column("group").unique().to_pylist())
+        found = sorted(last.filter(is_removed).to_pylist(), key=lambda row: row["effect_offset"])
+        return {row["group"]: row for row in found if row["group"] not in there}
+
+    @cached_property
     def _rebalances(self) -> list[Row]:
         return rows_between(self.history, REBALANCES, None, self.now_ms - _LONGEST_MS, self.now_ms + 1)
 
@@ -208,6 +224,9 @@ def _gone(picture: Picture, rule: Rule) -> Iterator[Finding]:
         at_ms = row["started_ms"] if row["started_ms"] is not None else row["stable_ms"]
         if row["cause"] == "group_deleted" and at_ms is not None and at_ms > picture.now_ms - rule.span_ms:
             yield Finding(group, f"{group} was deleted, or has expired", marker=row["log_offset"])
+    for group, row in picture.removed.items():
+        if group not in picture.generations and row["time_ms"] > picture.now_ms - rule.span_ms:
+            yield Finding(group, f"{group} was deleted, or has expired", marker=row["effect_offset"])
 
 
 RULES: Mapping[str, RuleKind] = {

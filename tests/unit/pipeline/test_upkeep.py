@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from kgctl.errors import StorageError, UsageError
+from kgctl.pipeline import upkeep
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import Exactness, offsets_at
-from kgctl.pipeline.sql import described, query
+from kgctl.pipeline.sql import VIEWS, described, query
 from kgctl.pipeline.store import files
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, RAW, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
@@ -116,7 +117,7 @@ def test_sql_that_cannot_be_answered_is_one_line(tmp_path: Path, text: str) -> N
 
 
 def test_every_column_is_described() -> None:
-    assert {(row["table"], row["column"]) for row in described() if row["type"] != "view"} == {
+    assert {(row["table"], row["column"]) for row in described() if row["table"] not in VIEWS} == {
         (name, column) for name, table in TABLES.items() for column in table.schema.names
     }
 
@@ -172,6 +173,31 @@ def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path, in_parts: 
     assert (result.failed, result.late) == ([], {})
     assert tables_of(warehouse) == expected
     assert compact(warehouse) == 0
+
+
+def test_files_that_a_build_has_taken_away_meanwhile_are_not_put_back(
+    tmp_path: Path, in_parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))
+    before = tables_of(warehouse)
+    written = files.write_files
+
+    def meanwhile(location: Any, name: str, rows: Any, prefix: str) -> Any:
+        table = warehouse.table(name)
+        if name == "offset_commits":
+            there = table.files()
+            table.commit(written(location, name, table.rows(there), "b0-63-"), there)
+        return written(location, name, rows, prefix)
+
+    monkeypatch.setattr(upkeep, "write_files", meanwhile)
+    compact(warehouse)
+
+    assert tables_of(warehouse) == before
+
+
+@pytest.mark.parametrize(("sizes", "together"), [([1] * 9, 9), ([1] * 9 + [10], 9), ([1] * 9 + [9], 10), ([50, 1, 1, 7], 2)])
+def test_large_files_are_not_written_anew_for_a_few_small_ones(sizes: list[int], together: int) -> None:
+    assert len(upkeep._of_a_size([files.DataFile(str(number), size, 1, "") for number, size in enumerate(sizes)])) == together
 
 
 def test_what_takes_nothing_away_makes_nothing_anew(tmp_path: Path) -> None:

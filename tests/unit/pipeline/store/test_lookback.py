@@ -72,6 +72,7 @@ def test_answers_are_the_same_with_notes_and_without(tmp_path: Path, monkeypatch
     monkeypatch.setattr(lookback, "BLOCK_ROWS", 300)
     monkeypatch.setattr(lookback, "ROW_GROUP_ROWS", 250)
     monkeypatch.setattr(lookback, "_WORTH", 1)
+    monkeypatch.setattr(lookback, "_LEAST_ROWS", 1)
     noted = history(tmp_path / "noted", seed)
     assert _notes(noted)
     assert not _notes(without)
@@ -91,6 +92,7 @@ def _notes(warehouse: Warehouse) -> int:
 
 def test_question_about_a_moment_reads_the_rows_around_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookback, "BLOCK_ROWS", 200)
+    monkeypatch.setattr(lookback, "_LEAST_ROWS", 1)
     warehouse = history(tmp_path, 3)
     read = []
     whole = rows._read

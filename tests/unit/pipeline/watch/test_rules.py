@@ -11,6 +11,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.watch.rules import RULES, Picture, Rule, parse_rule
 from tests.support.pipeline.example import example_history, minute
+from tests.support.pipeline.gold import commit, run, write_gold
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +86,18 @@ def test_what_is_found(warehouse: Path, text: str, at: float, expected: list[tup
 def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path) -> None:
     texts = {name: {"count": " > 1", "time": " > 1m"}.get(kind.limit, "") for name, kind in RULES.items()}
     assert {name: found(warehouse, name + limit, -60) for name, limit in texts.items()} == {name: [] for name in RULES}
+
+
+def test_group_that_never_had_a_member_is_gone_with_its_last_commit(tmp_path: Path) -> None:
+    commits = [
+        *(commit(group, "t", number, 5, minute(number), number) for number, group in enumerate(("simple", "half", "back"))),
+        commit("half", "t", 7, 5, minute(3), 3),
+        *(commit(group, "t", number, None, minute(10), 10 + number) for number, group in enumerate(("simple", "half", "back"))),
+        commit("back", "t", 2, 6, minute(30), 30),
+    ]
+    write_gold(tmp_path, {"offset_commits": commits, "coverage": [run(0, 40, minute(0), minute(60))]})
+
+    asked = (("gone", 9), ("gone", 20), ("gone", 40), ("gone in 5m", 20))
+    seen = [sorted(each[0] for each in found(tmp_path, text, at)) for text, at in asked]
+
+    assert seen == [[], ["back", "simple"], ["simple"], []]
