@@ -22,7 +22,7 @@ from kgctl.admin import (
     item_error,
 )
 from kgctl.admin.offset_reset import TopicScope, is_within
-from kgctl.errors import AuthError, KgctlError, UnsupportedError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, UnsupportedError, did_you_mean
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_LEADER_EPOCH,
@@ -529,6 +529,12 @@ def _verdict(history: Sequence[Position], *, is_read: bool) -> Verdict:
         return stuck if len(history) >= 3 else Verdict.UNKNOWN
     is_growing = all(after.lag >= before.lag for before, after in steps)
     return Verdict.WARN if is_growing else Verdict.OK
+
+
+def missing_topic(admin: GroupAdmin, topic: str, why: str = "does not exist") -> NotFoundError:
+    """The error of a topic that there is none of, with the nearest name that there is."""
+    near = did_you_mean(topic, admin.list_topics(), quoted=True)
+    return NotFoundError(f"topic {topic!r} {why}{near}", code="UNKNOWN_TOPIC_OR_PARTITION", topic=topic)
 
 
 def check_rights_on(admin: GroupAdmin, missing: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from kgctl.admin.changes import (
     committed_now,
     present,
 )
-from kgctl.admin.group_view import check_rights_on
+from kgctl.admin.group_view import check_rights_on, missing_topic
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
     GroupPlan,
@@ -119,7 +119,10 @@ def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPar
         return ()
     counts = admin.list_topics([scope.topic for scope in request.scopes])
     scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
-    check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
+    missing = [scope.topic for scope in scopes if scope.topic not in counts]
+    check_rights_on(admin, missing)
+    if missing:
+        raise missing_topic(admin, missing[0])
     return sorted(resolve_scopes(scopes, counts))
 
 

@@ -16,7 +16,6 @@ _WORDS = {
     "group": "list groups",
     "get": "list groups",
     "ls": "list groups",
-    "consumer-groups": "list groups",
     "lag": "list groups --lag",
     "desc": "describe group",
     "show": "describe group",
@@ -132,7 +131,7 @@ def kgctl_line(family: str, typed: Sequence[str]) -> str:
     """
     if family:
         return _second_word(family, typed)
-    if typed[0].rpartition("/")[2].startswith("kafka-consumer-groups"):
+    if "consumer-groups" in typed[0].rpartition("/")[2]:
         typed = typed[1:] or ["--list"]
     if typed[0].startswith("-"):
         return _kafka_line(typed)

@@ -44,7 +44,7 @@ def name_filter(match: str | None, exclude: str | None) -> NameFilter:
     """The filter of ``--match`` and ``--exclude``.
 
     Raises:
-        UsageError: not a regular expression.
+        UsageError: empty, or not a regular expression.
     """
     return NameFilter(_compiled("--match", match), _compiled("--exclude", exclude))
 
@@ -52,6 +52,8 @@ def name_filter(match: str | None, exclude: str | None) -> NameFilter:
 def _compiled(option: str, text: str | None) -> re.Pattern[str] | None:
     if text is None:
         return None
+    if not text:
+        raise UsageError(f"{option} is empty (an unset variable?), and would match every group: give it a regular expression")
     try:
         return re.compile(text)
     except re.error as error:

@@ -15,6 +15,8 @@ from tests.cli.harness import Cli
         ("describe payments", "type: kgctl describe group payments"),
         ("list payments", "type: kgctl list groups"),
         ("list consumer-groups", "type: kgctl list groups"),
+        ("consumer-groups --list", "type: kgctl list groups ("),
+        ("consumer-groups --describe --group g", "type: kgctl describe group --group g ("),
         ("--list", "type: kgctl list groups"),
         ("--bootstrap-server a:1 --list", "type: kgctl list groups --bootstrap-server a:1"),
         ("--describe --group g --members", "type: kgctl describe group --group g --members"),
@@ -138,6 +140,30 @@ def test_groups_that_are_not_there(cli: Cli, line: str) -> None:
     assert (pattern.code, "--match '^g-.*x.*$')" in pattern.err) == (4, True), pattern.err
     near = cli(line.format("G2"))
     assert (near.code, "did you mean 'g2'?" in near.err) == (4, True), near.err
+
+
+@pytest.mark.parametrize("line", ["reset-offsets g1 --topic T1 --to-latest --execute", "describe group g1 --topic t11"])
+def test_a_topic_that_is_not_there(cli: Cli, line: str) -> None:
+    ran = cli(line)
+    assert (ran.code, "did you mean 't1'?" in ran.err) == (4, True), ran.err
+
+
+@pytest.mark.parametrize("option", ["--match", "--exclude", "--match=.* --exclude"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list groups",
+        "describe group",
+        "reset-offsets --all-topics --to-latest --execute --yes",
+        "delete-groups --yes",
+        "delete-offsets --topic t1 --yes",
+        "remove-members --all --yes",
+        "top --iterations 1",
+    ],
+)
+def test_a_pattern_of_an_unset_variable_matches_nothing(cli: Cli, line: str, option: str) -> None:
+    ran = cli(f"{line} {option} ''")
+    assert (ran.code, "is empty (an unset variable?)" in ran.err, cli.settings) == (2, True, []), ran.err
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from kgctl.cli.selection import (
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
-from kgctl.errors import NotFoundError, UsageError
+from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -266,14 +266,10 @@ def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicSco
     present = {each.lag.partition.topic for view in found.views for each in view.partitions}
     wanted = [scope.topic for scope in scopes if scope.topic not in present]
     if wanted and found.views and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
-        from kgctl.admin.group_view import check_rights_on
+        from kgctl.admin.group_view import check_rights_on, missing_topic
 
         check_rights_on(admin, missing)
-        raise NotFoundError(
-            f"topic {missing[0]!r} does not exist, or this user may not see it",
-            code="UNKNOWN_TOPIC_OR_PARTITION",
-            topic=missing[0],
-        )
+        raise missing_topic(admin, missing[0], "does not exist, or this user may not see it")
 
 
 def _chosen_view(**views: bool) -> str:

@@ -174,7 +174,9 @@ def _report(members: Sequence[_Member], account: Account[_Member], errors: Seque
     names = ("consumer_id", "group_instance_id")
     report = account_report(COLUMNS, rows, account, "removed", name_keys=names, explain=_explain)
     told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    return replace(report, errors=(*errors, *report.errors), notices=(told,))
+    known = {(error.group, error.code) for error in errors}  # a group that is not there is told once, not for each member
+    others = (error for error in report.errors if (error.group, error.code) not in known)
+    return replace(report, errors=(*errors, *others), notices=(told,))
 
 
 def _row(member: _Member) -> dict[str, str | None]:
