@@ -162,7 +162,7 @@ def test_a_topic_that_is_not_there(cli: Cli, line: str) -> None:
     ],
 )
 def test_a_pattern_of_an_unset_variable_matches_nothing(cli: Cli, line: str, option: str) -> None:
-    ran = cli(f"{line} {option} ''")
+    ran = cli.run([*line.split(), *option.split(), ""])
     assert (ran.code, "is empty (an unset variable?)" in ran.err, cli.settings) == (2, True, []), ran.err
 
 
