@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 from typer._completion_classes import completion_init
 
-from kgctl.cli.environment import Environment
+from kgctl.cli.environment import Environment, write_whole
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.registry import DESTRUCTIVE
 from kgctl.cli.render import RENDERERS, printable
@@ -146,8 +146,7 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
     if not report.errors or report.rows or report.text or output.speaks_of_errors:
         text = RENDERERS[output](report, session.command, session.environment)
         try:
-            session.environment.stdout.write(text)
-            session.environment.stdout.flush()
+            write_whole(session.environment.stdout, text)
         except OSError as error:
             if report.is_change:
                 return _told_on_stderr(report, output, session, error)
@@ -177,7 +176,7 @@ def _told_on_stderr(report: Report, output: OutputFormat, session: Session, erro
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), session.environment.stdout.fileno())
     session.notice(f"kgctl: cannot write to stdout ({error.strerror or error}); this was done:")
-    session.environment.stderr.write(RENDERERS[output](report, session.command, session.environment))
+    write_whole(session.environment.stderr, RENDERERS[output](report, session.command, session.environment))
     _notice_all(report, session)
     return report.exit_code
 

@@ -3,6 +3,7 @@ and the signals that end a change."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -28,6 +29,27 @@ def _connect(settings: ConnectionSettings) -> GroupAdmin:
     from kgctl.admin.connect import connect
 
     return connect(settings)
+
+
+def write_whole(stream: TextIO, text: str) -> None:
+    """Write all of it, through to the operating system, and let handlers of signals run meanwhile.
+
+    With PYTHONUNBUFFERED, as in many container images, CPython drops the rest of a large write to a pipe that a signal has
+    interrupted, and raises nothing: rows of a change would be missing for a Ctrl-C that was meant to end nothing.
+    """
+    buffer = getattr(stream, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    stream.flush()
+    if raw is None or os.linesep != "\n":
+        stream.write(text)
+        stream.flush()
+        return
+    left = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
+    while left:
+        written = raw.write(left)
+        if written is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        left = left[written:]
 
 
 def _program() -> str:

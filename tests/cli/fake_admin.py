@@ -265,7 +265,9 @@ class FakeGroupAdmin:
         self._called("remove_members", (group_id, tuple(member_ids), tuple(group_instance_ids), reason))
 
         def remove(name: str) -> ItemError | None:
-            group = self.groups[group_id]
+            group = self.groups.get(group_id)
+            if group is None:
+                return error(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
             kept = [m for m in group.description.members if name not in (m.member_id, m.group_instance_id)]
             if len(kept) == len(group.description.members):
                 return error(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id!r} has no member {name!r}")

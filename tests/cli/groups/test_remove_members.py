@@ -33,7 +33,7 @@ def test_unknown_member_is_not_found_and_the_others_leave(cli: Cli, cluster: Fak
 
 def test_a_group_that_is_not_there_is_told_once(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("remove-members nosuch --member a --member b --yes")
-    assert (ran.code, ran.err) == (4, "kgctl: group 'nosuch' does not exist\nNothing was changed.\n")
+    assert (ran.code, ran.err) == (4, "kgctl: Group 'nosuch' does not exist\nNothing was changed.\n")
 
 
 def test_asks_first(cli: Cli, cluster: FakeGroupAdmin) -> None:
