@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -27,7 +28,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, _interrupt)
     from kgctl.cli.app import run_process
 
-    sys.exit(run_process(sys.argv[1:]))
+    code = run_process(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):  # all has been told: a signal from here on does not change what it means
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: os._exit(code))
+    sys.exit(code)
 
 
 def _interrupt(_: int, __: object) -> NoReturn:

@@ -50,7 +50,7 @@ def test_user_is_shown_the_way_in_which_they_called(
 
 @pytest.mark.parametrize("buffering", [0, -1])
 def test_a_signal_leaves_no_hole_in_a_long_result(buffering: int) -> None:
-    """``buffering`` 0 is stdout with PYTHONUNBUFFERED: there a write that a signal interrupts is short, and Python tells nobody."""
+    """``buffering`` 0 is stdout with PYTHONUNBUFFERED: there a write that a signal interrupts is short, and nobody is told."""
     reader, writer = os.pipe()
     stream = io.TextIOWrapper(os.fdopen(writer, "wb", buffering), encoding="utf-8", write_through=True)
     main, read, hits = threading.main_thread(), list[bytes](), list[int]()
