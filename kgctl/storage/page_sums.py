@@ -38,7 +38,7 @@ _WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 """Page, pages of the file after a commit (0 within one), salts, checksums; the page follows."""
 _FRAMES_AT_A_TIME = 64
-_COMMITS_A_LOOK = 8
+_CHANGES_A_LOOK = 24
 
 
 class PageSums:
@@ -55,7 +55,7 @@ class PageSums:
         """Sum of page N at place N; the magic number at place 0."""
         self._frame_bytes = _FRAME_HEADER_BYTES
         self._frames_read = bytearray()
-        self._commits = 0
+        self._changes = 0
         self._due = DUE_FRAMES
         self._salts = b""
         self._half_moved: set[int] = set()
@@ -95,11 +95,12 @@ class PageSums:
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
-    def move_if_due(self, connection: sqlite3.Connection) -> None:
-        """After a commit: move the write-ahead log into the file once it is long enough."""
-        self._commits += 1
-        if self._commits % _COMMITS_A_LOOK:
+    def move_if_due(self, connection: sqlite3.Connection, changes: int) -> None:
+        """After a commit of so many changed rows: move the write-ahead log into the file once it is long enough."""
+        self._changes += 1 + changes
+        if self._changes < _CHANGES_A_LOOK:
             return
+        self._changes = 0
         with suppress(OSError):
             salts = self._wal.read(16, 8)
             if salts != self._salts:

@@ -204,6 +204,7 @@ class Database:
                 yield connection
                 return
             connection.execute("BEGIN IMMEDIATE")
+            before = connection.total_changes
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -211,7 +212,7 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._sums.move_if_due(connection)
+            self._sums.move_if_due(connection, connection.total_changes - before)
 
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""

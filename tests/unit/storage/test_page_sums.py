@@ -21,7 +21,7 @@ PAGE = 4096
 def few_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """The write-ahead log is moved every few commits."""
     monkeypatch.setattr(page_sums, "DUE_FRAMES", 20)
-    monkeypatch.setattr(page_sums, "_COMMITS_A_LOOK", 1)
+    monkeypatch.setattr(page_sums, "_CHANGES_A_LOOK", 1)
     monkeypatch.setattr(page_sums, "_FRAMES_AT_A_TIME", 7)
 
 
@@ -147,3 +147,10 @@ def test_the_page_that_sqlite_leaves_out_in_large_files_has_no_sum(path: Path, m
 
     monkeypatch.setattr(page_sums, "_LOCK_BYTE", 2 * PAGE + 10)
     assert is_known_whole(killed(path))
+
+
+def test_what_is_written_in_one_large_transaction_is_moved_at_once(path: Path) -> None:
+    with open_folder(path, create=True) as folder:
+        with folder.bulk():
+            append(folder, range(2_000))
+        assert (path / COORDINATOR_FILE).stat().st_size > 50 * PAGE
