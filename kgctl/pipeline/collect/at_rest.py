@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
@@ -126,7 +127,9 @@ def _read_by_spark(known: Known, sources: Sequence[Source], session: SparkSessio
 
     with spark_errors():
         register(session)
-        frames = [session.read.format(NAME).options(**dict([each.option]), reports="true").load() for each in sources]
+        # a server of Spark Connect has another working folder
+        paths = [(kind, str(Path(path).absolute())) for kind, path in (each.option for each in sources)]
+        frames = [session.read.format(NAME).options(**{kind: path}, reports="true").load() for kind, path in paths]
         staged = reduce(lambda one, other: one.unionAll(other), frames).mapInArrow(shipped(_Staging(known)), "read binary")
         return [pickle.loads(row.read) for row in staged.collect()]  # noqa: S301 - what kgctl's tasks have made
 

@@ -101,7 +101,8 @@ class ConsumerOffsetsSource(DataSource):
             raise UsageError(f"{NAME}: one of the options {', '.join((*_FILES, _LIVE))} must be given; {what} was")
         fails, reports = _is_on(options, "failOnDamage", "true"), _is_on(options, "reports", "false")
         if given[0] != _LIVE:
-            return PieceReader(given[0], Path(_option(options, given[0])), fails, reports)
+            # executors have another working folder
+            return PieceReader(given[0], Path(_option(options, given[0])).absolute(), fails, reports)
         if reports:
             raise UsageError(f"{NAME}: reports are of files: {', '.join(_FILES)}")
         return LiveBatchReader(Target.of(options), fails)

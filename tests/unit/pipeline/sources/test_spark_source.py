@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from kgctl.errors import KgctlError, TimedOutError
 from kgctl.pipeline.sources import spark_source
 from kgctl.pipeline.sources.live import Part
-from kgctl.pipeline.sources.spark_source import LiveBatchReader, RangeInput, Target
+from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, LiveBatchReader, PieceInput, RangeInput, Target
 from kgctl.pipeline.store.tables import RAW, rows_of
+from tests.support.pipeline.segments import example_segments
 
 
 class Log:
@@ -54,3 +56,14 @@ def test_a_log_that_ends_in_what_no_client_is_given_ends(monkeypatch: pytest.Mon
     log: Any = Log(silent=0)
     assert read(monkeypatch, log, 9) == [0, 1, 2, 3]
     assert log.asked < 10
+
+
+def test_a_relative_path_is_the_drivers_on_executors_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example_segments(tmp_path / "logs")
+    monkeypatch.chdir(tmp_path)
+    any_schema: Any = None
+    inputs = ConsumerOffsetsSource({"segments": "logs"}).reader(any_schema).partitions()
+    monkeypatch.chdir("/")
+    sources = {each.piece.source for each in inputs if isinstance(each, PieceInput)}
+    assert sources == {str(path) for path in (tmp_path / "logs").rglob("*.log")}
+    assert len(sources) == len(inputs)
