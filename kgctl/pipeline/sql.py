@@ -70,7 +70,25 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
             raise UsageError(f"SQL: {one_line(error)}") from None
         if table is None:
             raise UsageError("SQL: this has no rows: ask with SELECT")
-        return table
+        return _storable(table)
+
+
+def _storable(table: pa.Table) -> pa.Table:
+    """The rows with spans of time as texts in ISO 8601, which Parquet has no type for."""
+    import pyarrow as pa
+
+    def texts(column: pa.ChunkedArray) -> pa.Array:
+        return pa.array([None if span is None else _span(span) for span in column.to_pylist()], pa.string())
+
+    columns = [texts(column) if column.type == pa.month_day_nano_interval() else column for column in table.columns]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _span(span: Any) -> str:
+    """A span of time as ``P1M2DT3.5S``."""
+    seconds = f"{span.nanoseconds / 1e9:.9f}".rstrip("0").rstrip(".")
+    found = "".join((f"{span.months}M" if span.months else "", f"{span.days}D" if span.days else ""))
+    return f"P{found}" + (f"T{seconds}S" if span.nanoseconds or not found else "")
 
 
 _OF_VIEWS = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -467,8 +470,23 @@ def _sql_row(row: dict[str, Any]) -> Row:
 
 
 def _cell(value: Any) -> Any:
+    """A value as programs take it; what is nested deeper than a list is JSON."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, bytes):
         return value.hex()
-    return value if value is None or isinstance(value, str | int | float | bool | list) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list):
+        return [json.dumps(_plain(each)) if isinstance(each, list | tuple | dict) else _cell(each) for each in value]
+    if isinstance(value, dict):
+        return json.dumps(_plain(value))
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return {str(name): _plain(each) for name, each in value.items()} if isinstance(value, dict) else _cell(value)

@@ -342,10 +342,11 @@ def write_rows(
 
 
 def write_table(file: BinaryIO, rows: pa.Table) -> None:
-    """Write an Arrow table as it is."""
-    import pyarrow.parquet as pq
-
-    pq.write_table(rows, file, compression="zstd")
+    """Write an Arrow table as it is. Raises `UsageError` where a column is of a type that Parquet has not."""
+    try:
+        pq.write_table(rows, file, compression="zstd")
+    except pa.ArrowNotImplementedError as error:
+        raise UsageError(f"Parquet has no such type: {one_line(error)}: cast the column in the query") from None
 
 
 def _as(value: Any, kind: type) -> Any:

@@ -26,6 +26,38 @@ def test_what_no_build_has_brought_in_is_told_by_cluster_and_counted(cli: Cli, q
     assert ran.err.splitlines() == [f"cluster 'c1': 20 {told}", f"cluster 'c2': 30 {told}"]
 
 
+def test_every_type_has_a_form_for_programs(cli: Cli) -> None:
+    Warehouse.create(cli.folder / "warehouse")
+    cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
+    at = "TIMESTAMPTZ '2026-01-31 10:00:00.5+00'"
+    text = f"""SELECT sum(n) AS whole, sum(n) / 4 AS part, 1.50::DECIMAL(9, 2) AS money, [{at}] AS times,
+        {{'at': {at}, 'n': [1]}} AS nested, {at} - {at} AS nothing, INTERVAL '1 month 2 days 3.5 seconds' AS span,
+        [[1], [2]] AS lists, '\\x01'::BLOB AS bytes, NULL AS no, 'inf'::DOUBLE AS endless
+        FROM (VALUES (3), (4)) AS numbers(n)"""
+
+    ran = cli.run(["history", "sql", text, "-o", "json"])
+
+    assert ran.data == [
+        {
+            "whole": 7,
+            "part": 1.75,
+            "money": 1.5,
+            "times": ["2026-01-31T10:00:00.500Z"],
+            "nested": '{"at": "2026-01-31T10:00:00.500Z", "n": [1]}',
+            "nothing": "PT0S",
+            "span": "P1M2DT3.5S",
+            "lists": ["[1]", "[2]"],
+            "bytes": "01",
+            "no": None,
+            "endless": None,
+        }
+    ]
+    file = str(cli.folder / "rows.parquet")
+    assert [cli.run(["history", "sql", text, *form]).code for form in (["-o", "csv"], [], ["--parquet", file])] == [0, 0, 0]
+    mixed = cli.run(["history", "sql", "SELECT union_value(a := 2) AS a", "--parquet", file])
+    assert (mixed.code, mixed.err.startswith("kgctl: Parquet has no such type: ")) == (2, True)
+
+
 def test_every_column_of_every_view_is_told(cli: Cli) -> None:
     Warehouse.create(cli.folder / "warehouse")
     cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
