@@ -470,20 +470,18 @@ def _sql_row(row: dict[str, Any]) -> Row:
 
 
 def _cell(value: Any) -> Any:
-    """A value as programs take it; what is nested deeper than a list is JSON."""
+    """A value as programs take it: what is no number is null, what is nested deeper than a list JSON."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float | Decimal):
+        return (int(value) if isinstance(value, Decimal) and value % 1 == 0 else float(value)) if math.isfinite(value) else None
     if isinstance(value, list):
         return [json.dumps(_plain(each)) if isinstance(each, list | tuple | dict) else _cell(each) for each in value]
     if isinstance(value, dict):
         return json.dumps(_plain(value))
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -280,14 +280,14 @@ def offsets_at(history: History, groups: Sequence[str] | None, at_ms: int) -> li
 
 def commits_at(rows: pa.Table, runs: Sequence[Run], at_ms: int, thinned_until_ms: int = 0) -> list[CommitAt]:
     """The same of the commits (`COLUMNS`) of one log partition, of which ``runs`` were collected; in no order. Of commits before
-    ``thinned_until_ms`` only the last ones are there."""
+    ``thinned_until_ms`` only the last ones are there; 0: none were thinned."""
     import pyarrow.compute as pc
 
     from kgctl.pipeline.answers.rows import last_of_each
 
     is_past = pc.less_equal(rows.column("time_ms"), at_ms)
     past = last_of_each(rows.filter(is_past), _KEY, ("effect_offset", "log_offset"))
-    is_thinned = at_ms < thinned_until_ms
+    is_thinned = thinned_until_ms > 0 and at_ms < thinned_until_ms
     known_runs = () if is_thinned else runs
     found = [commit for row in past.to_pylist() if (commit := _commit(row, known_runs, at_ms)) is not None]
     if not is_whole_until(known_runs, at_ms):
