@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 
@@ -28,11 +30,17 @@ def main() -> None:
         signal.signal(signal.SIGINT, _interrupt)
     from kgctl.cli.app import run_process
 
+    atexit.register(_on_signals, signal.SIG_IGN)  # registered first, it is called last: then libraries are unloaded
     code = run_process(sys.argv[1:])
-    for number in (signal.SIGINT, signal.SIGTERM):  # all has been told: a signal from here on does not change what it means
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: os._exit(code))
+    _on_signals(lambda *_: os._exit(code))
     sys.exit(code)
+
+
+def _on_signals(handler: Callable[[int, object], object] | signal.Handlers) -> None:
+    """For the time after all has been told: a signal then does not change the exit code, which says what was done."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _interrupt(_: int, __: object) -> NoReturn:

@@ -196,9 +196,8 @@ def check_count(count: int, at_most: int | None) -> None:
         RefusedError: there are more.
     """
     if at_most is not None and count > at_most:
-        raise RefusedError(
-            f"{count} groups are meant, and --max-groups allows {at_most}; nothing was changed", code="TOO_MANY_GROUPS"
-        )
+        meant = f"{plural(count, 'group')} {'is' if count == 1 else 'are'} meant"
+        raise RefusedError(f"{meant}, and --max-groups allows {at_most}; nothing was changed", code="TOO_MANY_GROUPS")
 
 
 def plural(count: int, noun: str) -> str:

@@ -231,3 +231,21 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     """Run a line of sh, which can close what Python always opens."""
     environment = {**os.environ, "KGCTL_CONFIG": os.devnull}
     return run(["sh", "-c", line], environment)
+
+
+@pytest.mark.parametrize("place", ["before", "inside"])
+def test_a_signal_after_all_was_told_leaves_the_exit_code(place: str) -> None:
+    """While Python's exit functions run, those of kgctl itself behind them, and while libraries are unloaded."""
+    code = (
+        "import atexit, os, signal, sys\n"
+        "import kgctl.cli.app as app\n"
+        "end = lambda: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "def run_process(argv):\n"
+        f"    {place!r} == 'inside' and atexit.register(end)\n"
+        "    return 3\n"
+        "app.run_process = run_process\n"
+        f"{place!r} == 'before' and atexit.register(end)\n"
+        "from kgctl.__main__ import main\n"
+        "main()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 3
