@@ -129,15 +129,7 @@ def read_time_ms(option: str, text: str | None, environment: Environment) -> int
     try:
         return parse_past_instant_ms(text, environment.now_ms())
     except UsageError as error:
-        meant = f" (`{text} ago`?)" if _is_duration(text) else ", or `2h ago`" if "write " in error.message else ""
-        raise UsageError(f"{option}: {error.message}{meant}") from None
-
-
-def _is_duration(text: str) -> bool:
-    try:
-        return parse_duration_ms(text) >= 0
-    except UsageError:
-        return False
+        raise UsageError(f"{option}: {error.message}") from None
 
 
 def read_span(from_: str | None, to: str | None, environment: Environment) -> Span:

@@ -90,7 +90,7 @@ def test_unknown_groups_are_errors_of_their_own(cli: Cli) -> None:
     ("line", "code", "message"),
     [
         ("--at lastweek", 2, "--at: cannot read 'lastweek' as a time"),
-        ("--at 2h", 2, "(`2h ago`?)"),
+        ("--at 2h", 2, "did you mean '2h ago'?"),
         ("--topic orders:x", 2, "'x' is not a partition"),
         ("--warehouse=", 2, "--warehouse is empty (an unset variable?)"),
         ("--cluster=", 2, "--cluster is empty (an unset variable?)"),
