@@ -106,7 +106,8 @@ class History:
                 + (
                     "a newer kgctl: use that one"
                     if version > TABLES_VERSION
-                    else "an older kgctl: kgctl history build builds them anew"
+                    else "an older kgctl: "
+                    + ("kgctl history build builds them anew" if as_of is None else f"ask a version later than {as_of}")
                 )
             )
         return history
