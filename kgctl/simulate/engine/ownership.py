@@ -79,6 +79,7 @@ class Ownership:
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The member says that the process reads these no longer."""
         numbers = self._partitions.numbers_of(partitions)
+        process.lost_its_batch |= reason is StopReason.POLL_TIMEOUT and bool(numbers)
         self.end(process, numbers, self._cause(process, reason))
 
     def end(self, process: Process, numbers: list[int], cause: Cause) -> None:

@@ -7,6 +7,7 @@ import pytest
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Share
+from kgctl.simulate.scenario.fields import Commit, CommitMode
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 from kgctl.simulate.scenario.vocabulary import parse_selector
@@ -122,6 +123,13 @@ def test_a_stall_beyond_max_poll_interval_costs_the_membership_and_is_repaired()
     # The client leaves by itself; the rest takes over within a heartbeat.
     assert 8.0 <= result.metric("unavailable", ("stall", "app/1")) + 8 <= 8 + 2 * 3.2  # type: ignore[operator]
     assert (result.metric("members"), result.metric("state")) == (4, "Stable")
+
+
+@pytest.mark.parametrize(("mode", "failed"), [(CommitMode.AFTER_BATCH, 1), (CommitMode.AUTO, 0)])
+def test_the_commit_of_a_batch_that_took_too_long_is_refused(mode: CommitMode, failed: int) -> None:
+    config = {**RANGE, "max.poll.interval.ms": "8000"}
+    result = run(scenario(event("stall", "app/1", for_us=20 * S), config=config, rate=10, commit=Commit(mode=mode)), 1)
+    assert (result.metric("fenced_commits"), result.metric("errors", ("COMMIT_FAILED",))) == (failed, failed)
 
 
 @pytest.mark.parametrize("client", ["java", "librdkafka", "aiokafka"])
