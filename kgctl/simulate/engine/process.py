@@ -147,8 +147,7 @@ class DrivenMember(ABC):
         self.unseen_commit_us = -1
         """When the last commit was that the coordinator has not been told of, if any."""
         self.stop_wanted = False
-        self.lost_its_batch = False
-        """Whether what the batch under way is from was lost, as the application does not poll."""
+        self.lost_its_batch = False  # what the batch under way is from, as the application did not poll
         self.is_counted = False
         self.gone_us = -1
         self.lost: tuple[int, ...] = ()
@@ -332,10 +331,9 @@ class DrivenMember(ABC):
     def _commit_batch(self, member: Member) -> None:
         """The application commits what it has processed, where it is due, before it polls."""
         commit, now_us = self.commit, self.loop.now_us
-        if self.lost_its_batch:
-            self.lost_its_batch = False
-            if commit.mode is CommitMode.AFTER_BATCH and not self.consuming:
-                self._note_failed_commit()
+        if self.lost_its_batch and commit.mode is CommitMode.AFTER_BATCH and not self.consuming:
+            self._note_failed_commit()
+        self.lost_its_batch = False
         if commit.mode is CommitMode.AUTO or not self.consuming:
             return
         if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
