@@ -117,7 +117,7 @@ def _window(question: Question, group: str, span: asking.Span) -> tuple[int, int
     if from_ms < reach.first_ms or from_ms >= to_ms:
         raise NotFoundError(
             f"group {group!r}: collected from {format_instant(reach.first_ms)} to {format_instant(reach.last_ms)}: "
-            "what it did outside of that is not known",
+            "what it did outside of that is not known; without --from it begins there",
             group=group,
         )
     for number in history.partitions([group]):
