@@ -120,7 +120,47 @@ _NOTED: Mapping[str, Callable[[pa.Table], Bools]] = {
     **{name: KEPT[name][1] for name in _ORDERS},
     "samples": partial(is_last, key=["topic", "partition"], order=["time"], count=_LOOKED_BACK),
 }
-"""The tables whose files have notes, and of which rows."""
+"""The tables whose files have notes, and of which rows, in any order."""
+
+
+def _noted(name: str, rows: pa.Table) -> Bools:
+    """The rows that a file notes of a row group: at the cost of a few passes where they are sorted, as builds write them."""
+    changes = np.ones(rows.num_rows, np.bool_)
+    changes[1:] = False
+    for key in ("group", "topic", "partition"):
+        if key in rows.column_names:
+            codes = _any_codes(rows.column(key))
+            changes[1:] |= codes[1:] != codes[:-1]
+    order = int64s(rows, _ORDERS.get(name, "time"))
+    if ((order[1:] < order[:-1]) & ~changes[1:]).any():
+        return _NOTED[name](rows)
+    series = np.cumsum(changes)
+    found = _last_places(series, np.arange(rows.num_rows), _LOOKED_BACK if name == "samples" else 1)
+    if name == "lag":
+        is_commit = pc.equal(rows.column("kind"), "commit").to_numpy()
+        found |= _last_places(series, np.flatnonzero(is_commit), _LOOKED_BACK)
+        found |= _last_places(series, np.flatnonzero(~nulls(rows.column("lag"))), 1)
+    return found
+
+
+def _any_codes(column: pa.ChunkedArray) -> Int64s:
+    """Numbers that differ where the values do."""
+    if not types.is_dictionary(column.type):
+        return _codes(column)
+    whole = column.unify_dictionaries().combine_chunks()
+    array = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    found: Int64s = array.indices.to_numpy()
+    return found
+
+
+def _last_places(series: Int64s, among: Int64s, count: int) -> Bools:
+    """Which rows are the last ``count`` of their series, of those at places ``among``, which ascend."""
+    is_last = np.ones(len(among), np.bool_)
+    numbers = series[among]
+    is_last[:-count] = numbers[:-count] != numbers[count:]
+    found = np.zeros(len(series), np.bool_)
+    found[among[is_last]] = True
+    return found
 
 
 @dataclass(frozen=True)
@@ -152,7 +192,7 @@ def footer(name: str, row_groups: Sequence[pa.Table]) -> dict[bytes, bytes]:
     for number, rows in enumerate(row_groups if name in _NOTED else ()):
         if rows.num_rows < _LEAST_ROWS:
             continue
-        is_kept = _NOTED[name](rows)
+        is_kept = _noted(name, rows)
         if int(is_kept.sum()) * _WORTH <= rows.num_rows:
             numbers.append(number)
             noted.append(_plain(rows.filter(pa.array(is_kept)), number))

@@ -107,3 +107,10 @@ def test_question_about_a_moment_reads_the_rows_around_it_alone(tmp_path: Path, 
         read.clear()
         offsets_at(opened_, ["busy"], at_ms)
         assert sum(read) <= most
+
+
+@pytest.mark.parametrize("name", ["offset_commits", "lag", "status_changes"])
+def test_sorted_rows_are_judged_as_rows_in_any_order(tmp_path: Path, name: str) -> None:
+    table = history(tmp_path, 0).table(name)
+    stored = table.rows()
+    assert lookback._noted(name, stored).tolist() == lookback._NOTED[name](stored).tolist()
