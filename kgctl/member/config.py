@@ -191,6 +191,8 @@ class MemberConfig:
             elif name not in SETTINGS_ELSEWHERE:
                 hint = did_you_mean(name, [*settings(), *SETTINGS_ELSEWHERE], at_most=3)
                 raise UsageError(f"unknown consumer setting {given!r}{hint}")
+            elif name.endswith((".ms", ".bytes", ".records")) and not text.strip().removeprefix("-").isdecimal():
+                raise UsageError(f"setting {name!r} must be a whole number, not {text!r}")
         found = replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
         if found.watch_partition_changes:
             watching = replace(found.behaviour, watches_partitions=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from kgctl.simulate.scenario.quantities import did_you_mean, parse_duration, parse_rate
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +279,8 @@ class _Parser:
         self._take()
         right = self._sum()
         _check_units(left, right, token.at)
+        _check_unit_of_metric(left, right, token.at)
+        _check_unit_of_metric(right, left, token.at)
         left, right = _in_percent(left, right), _in_percent(right, left)
         if self._peek().kind == "op" and self._peek().text in COMPARISONS:
             raise ExpressionError("one comparison at a time; join two by 'and'", self._peek().at)
@@ -374,6 +377,19 @@ def _check_units(left: Node, right: Node, at: int) -> None:
         if is_time and isinstance(other, Number) and not other.unit and other.value:
             assert isinstance(one, Setting)
             raise ExpressionError(f"{one.name} is a time: give the number a unit, such as {other.value:g}ms", at)
+
+
+_UNITS = {"seconds": "s", "partition-seconds": "s", "share": "%", "per cent": "%", "count": "", "records": "", "bytes": "B"}
+"""What a metric is measured in -> the unit that a number beside it may have; without one it may always be."""
+
+
+def _check_unit_of_metric(metric: Node, number: Node, at: int) -> None:
+    """Refuse a time beside a count, a share beside a time and the like, which hold or fail whatever happens."""
+    spec = METRIC_SPECS.get(metric.name) if isinstance(metric, Metric) else None
+    if spec is None or spec.unit not in _UNITS or not isinstance(number, Number) or number.unit in ("", _UNITS[spec.unit]):
+        return
+    what = "a plain number" if spec.unit == "count" else f"in {spec.unit}"
+    raise ExpressionError(f"{spec.name} is {what}, and {number.unit!r} beside it is another unit", at)
 
 
 def _in_percent(node: Node, other: Node) -> Node:

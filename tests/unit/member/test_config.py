@@ -58,6 +58,7 @@ def test_settings_of_other_parts_are_passed_over() -> None:
         ({"enable.auto.commit": "yes"}, "'enable.auto.commit' must be true or false, not 'yes'"),
         ({"auto.offset.reset": "newest"}, "'auto.offset.reset' must be one of earliest, latest, none, not 'newest'"),
         ({"partition.assignment.strategy": "range,range"}, "names an assignor twice"),
+        ({"max.poll.records": "many"}, "'max.poll.records' must be a whole number, not 'many'"),
         ({"zzzzzz": "1"}, "unknown consumer setting 'zzzzzz'"),
     ],
 )

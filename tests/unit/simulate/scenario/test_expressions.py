@@ -28,10 +28,11 @@ VALUES: dict[str, Value] = {
     "thrash(replicas)": 40,
     "record_bytes": 2048,
     "lag": 0,
+    "availability": 0.9,
 }
 SETTINGS: dict[str, float | str] = {"session.timeout.ms": 45.0, "group.protocol": "classic"}
 NAMES = Names(
-    ("max_gap", "unavailable", "rebalances", "state", "drain_time", "thrash", "record_bytes", "lag"),
+    ("max_gap", "unavailable", "rebalances", "state", "drain_time", "thrash", "record_bytes", "lag", "availability"),
     tuple(SETTINGS),
     ("eager", "as-is"),
 )
@@ -70,10 +71,10 @@ max_gap <= session.timeout.ms + 5s
 session.timeout.ms == 45s
 group.protocol == "classic"
 thrash(replicas) < 50%
-unavailable >= 0.5%
+availability >= 0.5%
 record_bytes == 2KiB
 record_bytes < 2.1kB
-lag < 1000/s
+lag < 1000
 1_000 == 1000
 """
 
@@ -116,6 +117,9 @@ WRONG = {
     "not max_gap": (4, "'not' stands before a comparison"),
     "(lag > 1) + 2 > 1": (0, "'+' takes numbers"),
     "session.timeout.ms >= 60000": (19, "session.timeout.ms is a time: give the number a unit, such as 60000ms"),
+    "max_gap < 15%": (8, "max_gap is in seconds, and '%' beside it is another unit"),
+    "3s > rebalances": (3, "rebalances is a plain number, and 's' beside it is another unit"),
+    "lag < 1000/s": (4, "lag is in records, and '/s' beside it is another unit"),
     "max_gap < 5 parsecs": (12, "did not expect 'parsecs' here"),
     "max_gap < 5x": (10, "cannot read '5x'"),
     "__import__('os') == 1": (0, "unknown metric '__import__'"),
