@@ -96,6 +96,7 @@ def collect_at_rest(
     if not any(isinstance(error, RefusedError) for error in collection.errors):
         _commit(warehouse, known, collection, staged, topics=topics, now_ms=now_ms)
     if any(isinstance(error, RefusedError) for error in collection.errors):
+        collection.partitions.clear()  # what was read beside it does not count, and was not there before
         collection.notices.append("Nothing was collected: records were refused, and the others come from the same place.")
     return collection
 

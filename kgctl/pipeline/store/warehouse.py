@@ -58,11 +58,13 @@ class Warehouse:
             with storage_errors(path):
                 is_there = path.exists()
             if not is_there:
-                raise NotFoundError(f"no warehouse at {path}: kgctl history collect makes one")
+                raise _no_warehouse(location)
         found = cls(location).table("clusters")
         version = found.number(_FORMAT_NUMBER)
         if version is None:
             _refuse_old(location)
+            if _is_empty(location):
+                raise _no_warehouse(location)
             raise UsageError(f"{location} is not a warehouse (it has no table of clusters)")
         if version > FORMAT:
             raise UsageError(f"{location}: made by a newer kgctl (format {version}, this kgctl reads up to {FORMAT})")
@@ -239,6 +241,19 @@ def _not_among(rows: pa.Table, known: pa.Table) -> pa.Table:
     first = numbered.group_by(names, use_threads=False).aggregate([("row", "min")]).column("row_min")
     fresh = first.filter(pc.greater_equal(first, known.num_rows))
     return marked.take(fresh.take(pc.sort_indices(fresh)))
+
+
+def _no_warehouse(location: Location) -> NotFoundError:
+    return NotFoundError(f"no warehouse at {location}: kgctl history collect makes one")
+
+
+def _is_empty(location: Location) -> bool:
+    """Whether a store has nothing under that name; it has no folders that could be there or not."""
+    if location.is_local:
+        return False
+    filesystem, path = location.filesystem()
+    with storage_errors(location.uri):
+        return bool(filesystem.get_file_info(path).type.name == "NotFound")
 
 
 def _refuse_old(location: Location) -> None:

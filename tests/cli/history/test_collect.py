@@ -11,6 +11,7 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.history.collect import progress_line
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import Location
+from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import open_folder
 from tests.cli.harness import Cli, Terminal
 from tests.support.pipeline.segments import example_segments, segment
@@ -92,6 +93,15 @@ def test_segments_of_another_cluster(cli: Cli, logs: Path) -> None:
     assert ran.code == 5
     assert "offset 100 is in the warehouse with another record" in ran.err
     assert cli(f"history collect --segments {file} --cluster other").code == 0
+
+
+def test_one_file_of_another_topic_refuses_all(cli: Cli, logs: Path) -> None:
+    file = logs / "__consumer_offsets-31" / f"{100:020d}.log"
+    file.write_bytes(build_batch([Record(100, 1_700_000_000_000, b"order-17", b"a value")]))
+    ran = cli(f"history collect --segments {logs}")
+    assert ran.code == 5
+    assert "records of another topic than __consumer_offsets" in ran.err
+    assert ran.err.endswith("Collected 0 records of cluster 'default'.\n")
 
 
 def test_a_data_folder_by_either_name(cli: Cli) -> None:

@@ -147,7 +147,7 @@ def test_one_proof_of_another_cluster_refuses_everything(tmp_path: Path, warehou
     write(tmp_path / "d", 4, segment([9]))
     write(tmp_path / "d", 5, _foreign(), segment([3], first_offset=9))
     found = collect(warehouse, segments(tmp_path / "d"))
-    assert ([type(error) for error in found.errors], found.added) == ([RefusedError], 0)
+    assert ([type(error) for error in found.errors], found.added, found.records_read) == ([RefusedError], 0, 0)
     assert (partitions(warehouse), len(collected(warehouse, 5))) == ({5}, 4)
     assert found.notices == ["Nothing was collected: records were refused, and the others come from the same place."]
 

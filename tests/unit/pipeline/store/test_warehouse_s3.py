@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 from pyarrow import fs
 
-from kgctl.errors import AuthError
+from kgctl.errors import AuthError, NotFoundError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import offsets_at
 from kgctl.pipeline.store import files
@@ -112,3 +112,8 @@ def test_a_store_that_refuses_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch)
                 do("s3://history/w")
             assert caught.value.message == "s3://history/w/clusters: cannot be read: 403 Forbidden: AccessDenied"
         server.shutdown()
+
+
+def test_a_folder_of_a_bucket_that_nothing_is_in_is_not_found(bucket: str) -> None:
+    with pytest.raises(NotFoundError, match=r"^no warehouse at s3://history/.*: kgctl history collect makes one$"):
+        Warehouse.open(bucket)
