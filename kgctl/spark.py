@@ -76,9 +76,13 @@ def register(spark: SparkSession) -> None:
 
 
 def decode(records: DataFrame) -> DataFrame:
-    """The offset commits in records (columns of ``kgctl-consumer-offsets``), a row each; transactions are still open.
+    """The offset commits in records (columns of ``kgctl-consumer-offsets``, or the table ``records``), a row each; transactions
+    are still open.
 
     Times are milliseconds, as in the records. A removal has a null ``committed_offset``.
+
+    Raises:
+        UsageError: columns are missing.
     """
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.schemas import COMMITS
@@ -91,11 +95,12 @@ def decode(records: DataFrame) -> DataFrame:
             commits = decode_table(conform(pa.Table.from_batches([batch]), RAW)).commits
             yield from _plain(commits).to_batches()
 
-    return records.mapInArrow(decoded, _spark_schema(COMMITS))
+    return _named(records, "records", RAW).mapInArrow(decoded, _spark_schema(COMMITS))
 
 
 def offset_commits(records: DataFrame) -> DataFrame:
-    """What took effect of the commits in records, by the rule of Kafka's loader: ended transactions count from their end."""
+    """What took effect of the commits in records (as `decode` has them), by the rule of Kafka's loader: ended transactions count
+    from their end. They are of one cluster."""
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.decode import resolve
     from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
@@ -105,14 +110,17 @@ def offset_commits(records: DataFrame) -> DataFrame:
         decoded = decode_table(conform(rows, RAW))
         return _plain(resolve(decoded.commits, decoded.markers).offset_commits)
 
-    return records.groupBy("partition").applyInArrow(resolved, _spark_schema(OFFSET_COMMITS))
+    return _named(records, "records", RAW).groupBy("partition").applyInArrow(resolved, _spark_schema(OFFSET_COMMITS))
 
 
 def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
     """How far behind groups were, at their commits and at samples in between.
 
-    ``commits``: as `offset_commits` gives them; ``samples``: topic, partition, timestamp_ms, log_start_offset, log_end_offset.
-    The samples are collected: they go to every task.
+    ``commits``: as `offset_commits` gives them; ``samples``: topic, partition, timestamp_ms, log_start_offset, log_end_offset;
+    or, of one cluster, the tables of these names. The samples are collected: they go to every task.
+
+    Raises:
+        UsageError: columns are missing.
     """
     from kgctl.pipeline.decode.schemas import COVERAGE, GROUP_RECORDS, OFFSET_COMMITS
     from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
@@ -120,7 +128,7 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
     from kgctl.pipeline.tables.lag import LAG_COLUMNS
     from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
 
-    known = log_end_rows(ClusterInputs(conform(samples.toArrow(), LOG_OFFSETS)))
+    known = log_end_rows(ClusterInputs(conform(_named(samples, "samples", LOG_OFFSETS).toArrow(), LOG_OFFSETS)))
 
     def behind(rows: pa.Table) -> pa.Table:
         import pyarrow as pa
@@ -131,7 +139,25 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
         inputs = PartitionInputs(encoded, GROUP_RECORDS.empty_table(), known, COVERAGE.empty_table())
         return _plain(inputs.table("lag"))
 
-    return commits.groupBy("group").applyInArrow(behind, _spark_schema(LAG_COLUMNS))
+    named = _named(commits, "offset_commits", OFFSET_COMMITS)
+    return named.groupBy("group").applyInArrow(behind, _spark_schema(LAG_COLUMNS))
+
+
+def _named(frame: DataFrame, table: str, schema: pa.Schema) -> DataFrame:
+    """The columns of ``schema``, which those of ``table`` are brought to. Raises `UsageError` where some are missing."""
+    from kgctl.errors import UsageError
+    from kgctl.pipeline.store.tables import TABLES
+
+    kinds, renamed = dict(frame.dtypes), TABLES[table].renamed
+    missing = [each.name for each in schema if not each.nullable and not {each.name, renamed.get(each.name)} & set(kinds)]
+    if missing:
+        raise UsageError(f"kgctl.spark: {table} without {', '.join(missing)}: wanted are {', '.join(schema.names)}")
+    found = []
+    for each in _spark_schema(schema):
+        stored = each.name if each.name in kinds else renamed.get(each.name, each.name)
+        plain = f"`{stored}`" if stored in kinds else f"CAST(NULL AS {each.dataType.simpleString()})"
+        found.append(f"{plain if kinds.get(stored) != 'timestamp' else f'unix_millis({plain})'} AS `{each.name}`")
+    return frame.selectExpr(*found)
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -228,6 +228,14 @@ def test_functions_of_data_frames_say_what_the_build_says(tmp_path: Path, spark:
     wanted = [(row["group"], row["time_ms"], row["lag"]) for row in rows_of(warehouse, "lag") if row["group"] in groups]
     assert sorted(((row["group"], row["time_ms"], row["lag"]) for row in behind.collect()), key=repr) == sorted(wanted, key=repr)
 
+    tables = {name: kgctl.spark.read(spark, tmp_path / "w", name) for name in ("records", "offset_commits", "samples")}
+    of_tables = kgctl.spark.lag(tables["offset_commits"].where("log_partition IN (0, 1)"), tables["samples"])
+    assert sorted(map(repr, of_tables.collect())) == sorted(map(repr, behind.collect())), "a warehouse's own tables will do"
+    of_records = kgctl.spark.offset_commits(tables["records"].where("log_partition IN (0, 1)"))
+    assert sorted(map(repr, of_records.collect())) == sorted(map(repr, commits.collect()))
+    with pytest.raises(UsageError, match="samples without topic, partition, timestamp_ms: wanted are topic, "):
+        kgctl.spark.lag(commits, spark.range(1).toDF("id"))
+
 
 @pytest.fixture
 def connect(tmp_path: Path) -> Iterator[str]:
