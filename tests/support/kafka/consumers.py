@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from tests.support.patience import PATIENCE_S
 
@@ -25,11 +25,20 @@ def consumer(bootstrap: str, group: str, client_id: str, **properties: str | int
     })  # fmt: skip
 
 
+def _told(member: Consumer) -> str:
+    """What a member knows of itself: its id (none: it never joined), what it has, and whether it sees the topics."""
+    try:
+        topics = len(member.list_topics(timeout=10).topics)
+    except KafkaException as error:
+        return f"{member.memberid()!r} has {len(member.assignment())} partitions, sees no cluster: {error}"
+    return f"{member.memberid()!r} has {len(member.assignment())} partitions, sees {topics} topics"
+
+
 def poll_until(members: Sequence[Consumer], settled: Callable[[], bool]) -> None:
     """Polls every member in turn until ``settled()``."""
     deadline = time.monotonic() + PATIENCE_S
     while not settled():
-        assert time.monotonic() < deadline, f"not settled after {PATIENCE_S} s: {[len(m.assignment()) for m in members]}"
+        assert time.monotonic() < deadline, f"not settled after {PATIENCE_S} s: {[_told(member) for member in members]}"
         for member in members:
             member.poll(0.05)
 
