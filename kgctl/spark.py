@@ -79,10 +79,7 @@ def decode(records: DataFrame) -> DataFrame:
     """The offset commits in records (columns of ``kgctl-consumer-offsets``, or the table ``records``), a row each; transactions
     are still open.
 
-    Times are milliseconds, as in the records. A removal has a null ``committed_offset``.
-
-    Raises:
-        UsageError: columns are missing.
+    Times are milliseconds, as in the records. A removal has a null ``committed_offset``. Raises `UsageError` for missing columns.
     """
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.schemas import COMMITS
@@ -117,10 +114,7 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
     """How far behind groups were, at their commits and at samples in between.
 
     ``commits``: as `offset_commits` gives them; ``samples``: topic, partition, timestamp_ms, log_start_offset, log_end_offset;
-    or, of one cluster, the tables of these names. The samples are collected: they go to every task.
-
-    Raises:
-        UsageError: columns are missing.
+    or, of one cluster, the tables of these names. The samples are collected: they go to every task. Raises `UsageError`.
     """
     from kgctl.pipeline.decode.schemas import COVERAGE, GROUP_RECORDS, OFFSET_COMMITS
     from kgctl.pipeline.store.tables import LOG_OFFSETS, conform

@@ -77,7 +77,9 @@ def spark_session(options: SparkOptions) -> Iterator[SparkSession]:
     if existing is not None:
         yield SparkSession.getActiveSession() or SparkSession(existing)
         return
-    _require_master(options.master)
+    if options.master is not None and options.master.startswith("spark://"):
+        several = options.master.removeprefix("spark://").split(",")
+        _require_answer(options.master, [f"spark://{each}" for each in several], "master of Spark")
     made = _under_spark_submit if "PYSPARK_GATEWAY_PORT" in os.environ else _own
     with made(options) as context:
         yield SparkSession(context)
@@ -115,12 +117,6 @@ def _require_answer(url: str, addresses: Iterable[str], what: str) -> None:
         else:
             return
     raise UnreachableError(f"{url}: no {what} answers: {said}")
-
-
-def _require_master(url: str | None) -> None:
-    """Raise where a standalone master, ``spark://HOST:PORT[,HOST:PORT]``, is named and none is there."""
-    if url is not None and url.startswith("spark://"):
-        _require_answer(url, [f"spark://{each}" for each in url.removeprefix("spark://").split(",")], "master of Spark")
 
 
 @contextmanager

@@ -53,18 +53,12 @@ class Warehouse:
         Raises `NotFoundError` (no such folder), `UsageError` (no warehouse, one of an older or a newer kgctl), `StorageError`.
         """
         location = where if isinstance(where, Location) else Location.parse(where)
-        if location.is_local:
-            path = Path(location.uri)
-            with storage_errors(path):
-                is_there = path.exists()
-            if not is_there:
-                raise _no_warehouse(location)
         found = cls(location).table("clusters")
         version = found.number(_FORMAT_NUMBER)
         if version is None:
             _refuse_old(location)
-            if _is_empty(location):
-                raise _no_warehouse(location)
+            if not _is_there(location):
+                raise NotFoundError(f"no warehouse at {location}: kgctl history collect makes one")
             raise UsageError(f"{location} is not a warehouse (it has no table of clusters)")
         if version > FORMAT:
             raise UsageError(f"{location}: made by a newer kgctl (format {version}, this kgctl reads up to {FORMAT})")
@@ -243,17 +237,13 @@ def _not_among(rows: pa.Table, known: pa.Table) -> pa.Table:
     return marked.take(fresh.take(pc.sort_indices(fresh)))
 
 
-def _no_warehouse(location: Location) -> NotFoundError:
-    return NotFoundError(f"no warehouse at {location}: kgctl history collect makes one")
-
-
-def _is_empty(location: Location) -> bool:
-    """Whether a store has nothing under that name; it has no folders that could be there or not."""
-    if location.is_local:
-        return False
-    filesystem, path = location.filesystem()
+def _is_there(location: Location) -> bool:
+    """Whether there is anything; a store of objects has no empty folders."""
     with storage_errors(location.uri):
-        return bool(filesystem.get_file_info(path).type.name == "NotFound")
+        if location.is_local:
+            return Path(location.uri).exists()
+        filesystem, path = location.filesystem()
+        return bool(filesystem.get_file_info(path).type.name != "NotFound")
 
 
 def _refuse_old(location: Location) -> None:

@@ -117,7 +117,8 @@ class ClassicGroup:
         if before is not None and before.generation == value.generation and before.members:
             return place.time_ms, None
         joined_ms = min(value.current_state_timestamp_ms, place.time_ms)
-        if joined_ms < 0 or ((before is None or not place.is_gapless) and _has_static(value)):
+        has_static = any(member.group_instance_id is not None for member in value.members)
+        if joined_ms < 0 or (has_static and (before is None or not place.is_gapless)):
             return None, None  # it may be a static member's return, long after the rebalance whose own record was compacted away
         longest_ms = max((member.rebalance_timeout_ms for member in value.members), default=0)
         if self._created_ms is not None and 0 <= joined_ms - self._created_ms <= longest_ms:
@@ -179,10 +180,6 @@ def _partitions(assignment: bytes) -> frozenset[Partition] | None:
     except MalformedConsumerProtocol:
         return None
     return frozenset((topic, partition) for topic, partitions in topics.items() for partition in partitions)
-
-
-def _has_static(value: GroupMetadataValue) -> bool:
-    return any(member.group_instance_id is not None for member in value.members)
 
 
 def _info(member: MemberMetadata) -> MemberInfo:
