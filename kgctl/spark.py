@@ -35,8 +35,7 @@ def read(spark: SparkSession, warehouse: str | Path, table: str, *, version: int
 
     Rows that are added later are not in it: ask again. A time stands in a ``timestamp`` column, in UTC.
 
-    Raises:
-        UsageError: no such table. NotFoundError: no warehouse. StorageError: it cannot be read.
+    Raises `UsageError` (no such table), `NotFoundError` (no warehouse), `StorageError` (it cannot be read).
     """
     require("kgctl.spark", "pyarrow", "deltalake", "pyspark")
     from kgctl.pipeline.store.warehouse import Warehouse, require_tables
@@ -55,8 +54,7 @@ def build(
 ) -> BuildResult:
     """Do what ``kgctl history build`` does, on this Spark. Clusters that fail are in the result's ``failed``.
 
-    Raises:
-        NotFoundError: no warehouse, or no such cluster.
+    Raises `NotFoundError` (no warehouse, or no such cluster).
     """
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
     from kgctl.pipeline.builds.run import build as build_tables

@@ -62,8 +62,7 @@ class Done(Generic[Result]):
     def get(self) -> Result:
         """The value.
 
-        Raises:
-            KgctlError: the item failed, in the words of whatever it raised.
+        Raises `KgctlError` (the item failed, in the words of whatever it raised).
         """
         if self.failure is not None:
             raise KgctlError(self.failure.message, code=self.failure.code)
@@ -82,8 +81,7 @@ class Engine(ABC):
     def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
         """One `Done` for each item, as they come, in any order. Closing the iterator early ends the work.
 
-        Raises:
-            KgctlError: the engine itself cannot work. What items raise is data.
+        Raises `KgctlError` (the engine itself cannot work; what items raise is data).
         """
 
     def map(
@@ -256,8 +254,7 @@ def _missing_for_spark() -> str | None:
 def open_engine(options: EngineOptions, records: int = 0, *, is_light: bool = True) -> Iterator[Engine]:
     """The engine for so many records; a Spark that was started for it ends with it. ``is_light``: see `SparkOptions`.
 
-    Raises:
-        UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
+    Raises `UsageError` (pyspark or Java is missing), `KgctlError` (Spark does not start).
     """
     if choose(options, records)[0] is EngineName.LOCAL:
         yield LocalEngine(options.jobs or processors())
@@ -304,8 +301,7 @@ class SparkEngine(Engine):
     def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
         """One `Done` for each item, a job's at a time.
 
-        Raises:
-            KgctlError: no item could be done at all, in the words of Spark.
+        Raises `KgctlError` (no item could be done at all, in the words of Spark).
         """
         missing = dict(enumerate(items))
         for again, most in enumerate((JOBS, self.slots * TASKS_PER_SLOT, len(items))):

@@ -13,8 +13,7 @@ from kgctl.errors import UsageError
 def require(what: str, *modules: str, extra: str = "spark") -> None:
     """Answer if all ``modules`` can be imported; nothing is imported. ``what``: who needs them, ``kgctl history``.
 
-    Raises:
-        UsageError: one is missing; the message has the line that installs it.
+    Raises `UsageError` (one is missing; the message has the line that installs it).
     """
     missing = [name for name in modules if not is_there(name)]
     if missing:

@@ -64,8 +64,7 @@ def find_java(
 ) -> Java:
     """The first that is new enough. ``wrappers``: the folder for the start script that a runtime without Spark's module needs.
 
-    Raises:
-        UsageError: there is none; the message says what was found, and what to install.
+    Raises `UsageError` (there is none; the message says what was found, and what to install).
     """
     too_old = []
     for home in _homes(variables, folders, with_wheel=with_wheel):
@@ -236,8 +235,7 @@ class ClassArchive:
 def _claimed(path: Path, *, counts: bool = False) -> Iterator[int]:
     """Holds the claim to write ``path``; gives how often that was tried before, and counts once more if asked to.
 
-    Raises:
-        OSError: another process holds it, or the folder cannot be written.
+    Raises `OSError` (another process holds it, or the folder cannot be written).
     """
     import fcntl
 

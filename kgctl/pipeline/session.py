@@ -63,8 +63,7 @@ class SparkOptions:
 def spark_session(options: SparkOptions) -> Iterator[SparkSession]:
     """A session; the one there is already if there is one, which then goes on.
 
-    Raises:
-        UsageError: pyspark or Java is missing. KgctlError: Spark does not start, or its server does not answer.
+    Raises `UsageError` (pyspark or Java is missing), `KgctlError` (Spark does not start, or its server does not answer).
     """
     require("Spark", "pyspark")
     from pyspark import SparkContext

@@ -48,8 +48,7 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
 
     Neither files nor tables can be written by it.
 
-    Raises:
-        UsageError: it is no SQL, names what is not there, or a package is missing.
+    Raises `UsageError` (it is no SQL, names what is not there, or a package is missing).
     """
     require("kgctl history sql", "duckdb", "pyarrow", "deltalake")
     import duckdb

@@ -32,8 +32,7 @@ def building(
 ) -> BuildResult:
     """Build what was collected of ``cluster``, or of all clusters; ``options`` name the engine that is opened if one is needed.
 
-    Raises:
-        KgctlError: a package or Java is missing, there is no warehouse or no such cluster, somebody else is building.
+    Raises `KgctlError` (a package or Java is missing, there is no warehouse or no such cluster, somebody else is building).
     """
     from kgctl.pipeline.engines import choose, open_engine
     from kgctl.pipeline.extras import leave_pandas_out, require

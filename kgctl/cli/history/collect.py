@@ -289,8 +289,7 @@ class LiveSource:
     ) -> Iterator[LiveSource]:
         """Connect; a warehouse that is not there is made.
 
-        Raises:
-            KgctlError: no cluster is named, it is none that can be followed, or it cannot be reached.
+        Raises `KgctlError` (no cluster is named, it is none that can be followed, or it cannot be reached).
         """
         require_tables()
         from kgctl.pipeline.sources.live import open_reader

@@ -232,14 +232,13 @@ def parquet(path: Path) -> Source:
 
 def parquet_samples(*paths: Path) -> Any:
     """The samples of other warehouses (`LOG_OFFSETS`); none in other folders."""
-    return pa.concat_tables([LOG_OFFSETS.empty_table(), *(table for path in paths for table in _samples(path))])
-
-
-def _samples(path: Path) -> list[Any]:
-    if (path / "clusters" / "_delta_log").exists():
-        return [conform(from_stored("samples", Warehouse.open(path).table("samples").rows()), LOG_OFFSETS)]
-    files = sorted(_old_folder(path, "log_offsets").rglob("*.parquet")) if (path / OLD_MARKER).exists() else []
-    return [_read(file) for file in files]
+    found = [LOG_OFFSETS.empty_table()]
+    for path in paths:
+        if (path / "clusters" / "_delta_log").exists():
+            found.append(conform(from_stored("samples", Warehouse.open(path).table("samples").rows()), LOG_OFFSETS))
+        elif (path / OLD_MARKER).exists():
+            found += [_read(file) for file in sorted(_old_folder(path, "log_offsets").rglob("*.parquet"))]
+    return pa.concat_tables(found)
 
 
 def _old_cluster(path: Path) -> str:

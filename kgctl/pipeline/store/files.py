@@ -42,8 +42,7 @@ class Location:
     def parse(cls, text: str | Path) -> Location:
         """Read a folder's path or a URL. Nothing is contacted.
 
-        Raises:
-            UsageError: the URL's scheme is not handled, or names no bucket.
+        Raises `UsageError` (the URL's scheme is not handled, or names no bucket).
         """
         given = str(text)
         match = _SCHEME.match(given)
@@ -327,8 +326,7 @@ def write_rows(
 
     The bytes follow from the rows, the metadata and the version of pyarrow.
 
-    Raises:
-        UsageError: pyarrow is missing.
+    Raises `UsageError` (pyarrow is missing).
     """
     require("a Parquet file", "pyarrow")
     import pyarrow as pa
