@@ -294,9 +294,11 @@ class PlayedTopics(Topics):
     def begin(self) -> None:
         """Create the scenario's topics. Raises `KgctlError` where the cluster refuses one."""
         for topic in self._play.scenario.topics:
+            self._numbers[topic.name] = topic.partitions  # from now on it is removed: a signal may come before the answer
             refused = self._play.fleet.ask("create", self._play.prefix + topic.name, str(topic.partitions))
+            if refused:
+                del self._numbers[topic.name]
             raise_refusal(refused, f"topic {topic.name!r} cannot be created as {self._play.prefix + topic.name!r}")
-            self._numbers[topic.name] = topic.partitions
 
     def end(self) -> str:
         """Delete all topics of the play: "" or why some are left."""
