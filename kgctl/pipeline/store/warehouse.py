@@ -247,7 +247,9 @@ def _is_there(location: Location) -> bool:
 
 
 def _refuse_old(location: Location) -> None:
-    if location.is_local and (Path(location.uri) / OLD_MARKER).exists():
+    with storage_errors(location.uri):
+        is_old = location.is_local and (Path(location.uri) / OLD_MARKER).exists()
+    if is_old:
         raise UsageError(
             f"{location}: a warehouse of the format before Delta tables: "
             f"kgctl history collect --parquet {location} --warehouse NEW brings its records into a new one"
