@@ -318,8 +318,13 @@ _SCHEMA = (
     "producer_epoch smallint, commits boolean"
 )
 _STATE = "bucket int, state binary"
-_GROUP = "substring(key, 5, cast(conv(hex(substring(key, 3, 2)), 16, 10) as int))"
-"""Every key begins with a type and a group: int16, then a text with its length before it as int16."""
+_LENGTH = " + ".join(
+    f"(instr('0123456789ABCDEF', substring(hex(substring(key, 3, 2)), {place + 1}, 1)) - 1) * {16 ** (3 - place)}"
+    for place in range(4)
+)
+"""The int16 before the group's name, digit by digit: ``conv`` takes microseconds a row."""
+_CHECKSUM = f"CASE WHEN length(key) < 4 OR substring(key, 3, 1) >= X'80' THEN 0 ELSE crc32(substring(key, 5, {_LENGTH})) END"
+"""Of the group with which a key begins, behind its type (int16) and a length: as `buckets_of_keys` takes it."""
 
 
 @dataclass(frozen=True)
@@ -342,20 +347,20 @@ def build_slices(
     """Build the slices ``work.wanted`` of these files of records, which are of one cluster each, going on from these files of
     states; each is of some slices, by number."""
     frame = stored_frame(spark, work.location, "records", files, _SCHEMA)
-    first = ", ".join(str(each.first) for each in work.slices)
-    spread = (
-        frame.where(work.condition)
-        .selectExpr("*", f"array({first}) AS firsts")
-        .selectExpr(
-            *_COLUMNS,
-            f"explode(CASE WHEN key IS NULL THEN sequence(0, {len(work.slices) - 1}) ELSE "
-            f"array(size(filter(firsts, first -> first <= cast(crc32({_GROUP}) % {work.buckets} AS int))) - 1) END) AS slice",
-        )
-    )
+    spread = frame.where(work.condition).selectExpr(*_COLUMNS, f"explode({slices_of_key(work.slices)}) AS slice")
     new = spread.where(f"slice IN ({', '.join(map(str, work.wanted))})").groupBy("slice")
     before = _states_frame(spark, work, states).groupBy("slice")
     rows = new.cogroup(before).applyInArrow(_task(work), "result string").collect()
     return [_result(json.loads(row.result)) for row in rows]
+
+
+def slices_of_key(slices: Sequence[Slice]) -> str:
+    """In Spark's SQL, the numbers of the slices that a record is in by its ``key``, as `carry.sliced` has it: a marker, which
+    has no key, to all. The slices are of all buckets, in order.
+    """
+    of_bucket = [str(number) for number, each in enumerate(slices) for _ in range(each.first, each.end)]
+    own = f"element_at(array({', '.join(of_bucket)}), cast(({_CHECKSUM}) % {len(of_bucket)} AS int) + 1)"
+    return f"CASE WHEN key IS NULL THEN sequence(0, {len(slices) - 1}) ELSE array({own}) END"
 
 
 def _states_frame(spark: SparkSession, work: SparkWork, states: Sequence[tuple[DataFile, Sequence[int]]]) -> DataFrame:
