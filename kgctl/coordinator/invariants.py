@@ -12,7 +12,7 @@ from kgctl.coordinator.consumer.group import FREE, ConsumerGroup
 from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
-from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.coordinator.timers import TimerKind, member_timer
 from kgctl.model.groups import GroupType
 
 
@@ -105,7 +105,20 @@ def check_consumer(shard: Shard, group: ConsumerGroup) -> None:
 
 
 def _broken_owners(group: ConsumerGroup) -> Iterator[str]:
-    """A partition belongs to one member at most, until that one has given it up; and to one target."""
+    """A partition belongs to one member at most, until that one has given it up, and counts as owned at that one's epoch."""
+    owned: dict[UUID, dict[int, int]] = {}
+    count = 0
+    for member in group.members.values():
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                owned.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_epoch))
+                count += len(epochs)
+    # All partitions at once, which is cheap; one by one only to say which one it is.
+    if owned != group.partition_epochs or sum(map(len, owned.values())) != count:
+        yield from _wrong_owners(group)
+
+
+def _wrong_owners(group: ConsumerGroup) -> Iterator[str]:
     owners: dict[UUID, dict[int, str]] = {}
     for member in group.members.values():
         for partitions in (member.assigned, member.pending_revocation):
@@ -131,7 +144,7 @@ def _broken_epochs(group: ConsumerGroup) -> Iterator[str]:
             yield f"member {member.member_id!r} is at epoch {member.member_epoch}"
         if member.pending_revocation and member.state is not MemberState.UNREVOKED_PARTITIONS:
             yield f"member {member.member_id!r} has partitions to revoke in {member.state.name}"
-        if any(epoch > max(member.member_epoch, 0) for epochs in member.assigned.values() for epoch in epochs.values()):
+        if any(max(epochs.values(), default=0) > max(member.member_epoch, 0) for epochs in member.assigned.values()):
             yield f"member {member.member_id!r} got a partition at an epoch it has not reached"
 
 
@@ -159,11 +172,11 @@ def _by_name(members: list[ConsumerMember]) -> dict[str, int]:
 def _broken_consumer_timers(shard: Shard, group: ConsumerGroup) -> Iterator[str]:
     """Every member has a session; who has to revoke has a limit for it."""
     for member_id, member in group.members.items():
-        if TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member_id) not in shard.timers:
+        if member_timer(TimerKind.CONSUMER_SESSION, group.group_id, member_id) not in shard.timers:
             yield f"member {member_id!r} has no session timer"
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STATIC_LEAVE_EPOCH
-        has_timer = TimerKey(TimerKind.CONSUMER_REBALANCE, group.group_id, member_id) in shard.timers
-        if revokes and not has_timer and not group.has_had_classic_members:
+        needs_limit = revokes and not group.has_had_classic_members
+        if needs_limit and member_timer(TimerKind.CONSUMER_REBALANCE, group.group_id, member_id) not in shard.timers:
             yield f"member {member_id!r} has partitions to revoke and no limit for it"
 
 

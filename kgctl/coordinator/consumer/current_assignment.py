@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import (
@@ -20,11 +19,13 @@ from kgctl.coordinator.consumer.member import (
     ConsumerMember,
     MemberState,
     Partitions,
+    RecordedPartitions,
     Refusal,
     Step,
     Target,
 )
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import TopicMetadata
 from kgctl.model.values import (
     copied_map_capacity,
     copied_map_order,
@@ -49,8 +50,7 @@ _NONE_OWNED: Mapping[int, int] = {}
 class Reconciliation:
     """One member's way towards ``target``, the target of ``assignment_epoch``.
 
-    ``owned``: what the member says it has, None if it does not say. ``subscribed``: the ids of its topics that exist;
-    ``has_topics``: whether it names any, existing or not.
+    ``owned``: what the member says it has, None if it does not say. ``names``: its topics, of which those of ``topics`` exist.
     """
 
     member: ConsumerMember
@@ -58,9 +58,13 @@ class Reconciliation:
     target: Target
     subscription_changed: bool
     owned: OwnedPartitions | None
-    subscribed: frozenset[UUID]
-    has_topics: bool
+    names: Sequence[str]
+    topics: Mapping[str, TopicMetadata]
     partition_epoch: PartitionEpoch
+
+    def subscribed(self) -> frozenset[UUID]:
+        """Return the ids of the member's topics that exist."""
+        return frozenset([self.topics[name].topic_id for name in self.names if name in self.topics])
 
 
 def reconcile(facts: Reconciliation) -> ConsumerMember:
@@ -105,12 +109,13 @@ def _trim(facts: Reconciliation) -> ConsumerMember:
     """
     member = facts.member
     # Java compares identities, and the empty map of a member that has just come is the one that stands for no topics.
-    nothing_left = not facts.has_topics and not member.pending_revocation and member.previous_member_epoch != _NEVER
-    dropped = [topic_id for topic_id in member.assigned if topic_id not in facts.subscribed]
+    nothing_left = not facts.names and not member.pending_revocation and member.previous_member_epoch != _NEVER
+    subscribed = facts.subscribed()
+    dropped = [topic_id for topic_id in member.assigned if topic_id not in subscribed]
     if not dropped and not nothing_left:
         return member
     copied = copied_map_order(member.assigned, hash_of=uuid_hash)
-    kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id in facts.subscribed}
+    kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id in subscribed}
     revoked = member.assigned if nothing_left else _merged(member.pending_revocation, member.assigned, dropped)
     if revoked and _still_owns(facts.owned, revoked):
         state = MemberState.UNREVOKED_PARTITIONS
@@ -180,27 +185,29 @@ def _compute_next(facts: Reconciliation, base_epoch: int) -> ConsumerMember:
 
 def _all_kept(facts: Reconciliation) -> Partitions | None:
     """What a member of one topic keeps whose target is what it has: the same as without this, and most heartbeats come here."""
-    member = facts.member
-    if len(member.assigned) != 1 or len(facts.target) != 1 or member.pending_revocation:
+    assigned = facts.member.assigned
+    if len(assigned) != 1 or len(facts.target) != 1 or facts.member.pending_revocation:
         return None
-    topic_id, owned = next(iter(member.assigned.items()))
-    target = facts.target.get(topic_id, ())
-    if len(owned) != len(target) or topic_id not in facts.subscribed or not all(map(owned.__contains__, target)):
+    if type(assigned) is RecordedPartitions:
+        target, names, topics = assigned.kept_for
+        if target is facts.target and names is facts.names and topics is facts.topics:
+            return assigned
+    topic_id, owned = next(iter(assigned.items()))
+    wanted = facts.target.get(topic_id, ())
+    if len(owned) != len(wanted) or topic_id not in facts.subscribed() or not all(map(owned.__contains__, wanted)):
         return None
-    numbers = tuple(owned)
-    copied = _copied_order(numbers)
-    return member.assigned if copied == numbers else {topic_id: {number: owned[number] for number in copied}}
-
-
-@lru_cache(maxsize=4096)
-def _copied_order(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(copied_map_order(numbers, hash_of=integer_hash))
+    copied = copied_map_order(owned, hash_of=integer_hash)
+    if copied != list(owned):
+        return {topic_id: {number: owned[number] for number in copied}}
+    if type(assigned) is RecordedPartitions:
+        assigned.kept_for = (facts.target, facts.names, facts.topics)
+    return assigned
 
 
 def _split(facts: Reconciliation) -> _Split:
-    split, assigned = _Split(), facts.member.assigned
+    split, assigned, subscribed = _Split(), facts.member.assigned, facts.subscribed()
     for topic_id in _topics(facts.target, assigned):
-        target = facts.target.get(topic_id, ()) if topic_id in facts.subscribed else ()
+        target = facts.target.get(topic_id, ()) if topic_id in subscribed else ()
         _split_topic(facts, split, topic_id, target)
     return split
 

@@ -311,14 +311,13 @@ class ConsumerGroup(Group):
         member_epoch = member.member_epoch
         for topic_id, epochs in partitions.items():
             owned = self.partition_epochs.setdefault(topic_id, {})
-            for partition in epochs:
-                epoch = owned.get(partition)
-                if epoch is not None and epoch >= member_epoch and epoch != before:
-                    what = (
-                        f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch {epoch}"
-                    )
-                    raise InvariantViolation(f"group {self.group_id!r}: {what}", group=self.group_id)
-                owned[partition] = member_epoch
+            if not {None, before}.issuperset(map(owned.get, epochs)):
+                for partition in epochs:
+                    epoch = owned.get(partition, before)
+                    if epoch >= member_epoch and epoch != before:
+                        what = f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch"
+                        raise InvariantViolation(f"group {self.group_id!r}: {what} {epoch}", group=self.group_id)
+            owned.update(dict.fromkeys(epochs, member_epoch))
 
     def _disown(self, member: ConsumerMember, partitions: Partitions) -> None:
         member_epoch = member.member_epoch
@@ -333,11 +332,16 @@ class ConsumerGroup(Group):
 
 def _count_alike(old: ConsumerMember, new: ConsumerMember) -> bool:
     """Whether only the names of the topics count beside the partitions, and they are the same."""
-    return old.subscribed_topics is new.subscribed_topics and not (_counts_more(old) or _counts_more(new))
-
-
-def _counts_more(member: ConsumerMember) -> bool:
-    return bool(member.subscribed_regex or member.server_assignor or member.instance_id or member.classic)
+    return old.subscribed_topics is new.subscribed_topics and not (
+        old.subscribed_regex
+        or new.subscribed_regex
+        or old.server_assignor
+        or new.server_assignor
+        or old.instance_id
+        or new.instance_id
+        or old.classic
+        or new.classic
+    )
 
 
 def add(counts: dict[K, int], key: K, by: int) -> None:

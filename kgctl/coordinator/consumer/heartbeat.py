@@ -322,10 +322,11 @@ def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions |
     if regex.to_resolve:
         shard.regexes_to_resolve[change.group.group_id] = regex.to_resolve
     # The classic protocol knows no expressions: one that a replaced member leaves behind is dropped, which always counts.
-    bump = change.names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps)
+    names_changed = change.names_changed
+    bump = names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps)
     subscriptions = subscribe(shard, change, bump=bump)
     target = update_target(shard, change, subscriptions)
-    reconcile_member(shard, change, target, owned, subscription_changed=change.names_changed or regex.changed)
+    reconcile_member(shard, change, target, owned, subscription_changed=names_changed or regex.changed)
 
 
 def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscriptions:
@@ -345,7 +346,6 @@ def reconcile_member(
     group, member = change.group, change.new
     if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
         return
-    names, topics = subscribed_names(group, member), shard.image.topics
     # Of the other members only the epochs of the partitions count that they still hold.
     facts = Reconciliation(
         member=member,
@@ -353,8 +353,8 @@ def reconcile_member(
         target=target.target,
         subscription_changed=subscription_changed,
         owned=owned,
-        subscribed=frozenset([topics[name].topic_id for name in names if name in topics]),
-        has_topics=bool(names),
+        names=subscribed_names(group, member),
+        topics=shard.image.topics,
         partition_epoch=group.partition_epoch,
     )
     change.new = reconcile(facts)

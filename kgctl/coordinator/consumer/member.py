@@ -223,14 +223,19 @@ Partitions = Mapping[UUID, Mapping[int, int]]
 
 
 class RecordedPartitions(dict[UUID, Mapping[int, int]]):
-    """Partitions that a record holds, with what it says of them: ``record`` is what the next record says if nothing changes."""
+    """Partitions that a record holds, with what it says of them: ``record`` is what the next record says if nothing changes.
 
-    __slots__ = ("record",)
+    ``kept_for``: the target, the topics' names and the topics that reconciliation found last to leave them as they are.
+    """
+
+    __slots__ = ("kept_for", "record")
 
     record: tuple[AssignedTopicPartitions, ...]
+    kept_for: tuple[object, object, object]
 
     def __init__(self, partitions: Partitions) -> None:
         super().__init__(partitions)
+        self.kept_for = (None, None, None)
         self.record = _written_out(partitions)
 
 

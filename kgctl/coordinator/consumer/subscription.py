@@ -276,6 +276,8 @@ def _subscribed(change: RequestContext) -> tuple[str, ...]:
 
 def request_resolution(shard: Shard, group_id: str) -> None:
     """Ask the driver for what the request found to be due, now that its records are written and it is answered."""
+    if not shard.regexes_to_resolve:
+        return
     regexes = shard.regexes_to_resolve.pop(group_id, None)
     group = shard.groups.get(group_id)
     if regexes and isinstance(group, ConsumerGroup):

@@ -137,6 +137,8 @@ def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], di
 
 def have_same_partitions(left: Target, right: Target) -> bool:
     """Whether two targets differ in their order at most."""
+    if left == right:
+        return True
     if left.keys() != right.keys():
         return False
     return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())

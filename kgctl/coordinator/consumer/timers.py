@@ -59,7 +59,7 @@ def arm_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | N
     """
     if timeout_ms is None:
         timeout_ms = shard.group_config(group_id).consumer_session_timeout_ms
-    shard.arm(member_timer(TimerKind.CONSUMER_SESSION, group_id, member_id), timeout_ms)
+    shard.timers.arm(member_timer(TimerKind.CONSUMER_SESSION, group_id, member_id), shard.now_ms + timeout_ms)
 
 
 def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
@@ -73,7 +73,7 @@ def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
 
 def disarm_rebalance(shard: Shard, group_id: str, member_id: str) -> None:
     """Stop the revocation's time: the member has given up what it had to."""
-    shard.disarm(member_timer(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
+    shard.timers.cancel(member_timer(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
 
 
 def arm_join_if_absent(shard: Shard, group_id: str, member: ConsumerMember) -> None:
