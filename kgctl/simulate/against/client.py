@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -225,23 +226,27 @@ class Traffic(threading.Thread):
             for topic, rates in list(self.rates.items()):
                 for partition, rate in enumerate(rates):
                     due = owed.get((topic, partition), 0.0) + rate * (now_s - before_s)
-                    for _ in range(int(due)):
-                        self._write(topic, partition)
-                    owed[topic, partition] = due - int(due)
+                    owed[topic, partition] = due - self.write(topic, partition, int(due))
             before_s = now_s
             self._producer.poll(0)
             if self._ends:
                 say("helper", "written", *(f"{name}:{end}" for name, end in self._ends.items()))
                 self._ends.clear()
 
-    def _write(self, topic: str, partition: int) -> None:
-        while True:
+    def write(self, topic: str, partition: int, number: int) -> int:
+        """Write so many records; how many were taken: none while the producer has not heard of the partition."""
+        written = 0
+        while written < number:
             try:
                 self._producer.produce(topic, b"rehearse", partition=partition, on_delivery=self._delivered)
+                written += 1
             except BufferError:
                 self._producer.poll(0.05)
-            else:
-                return
+            except KafkaException:  # a topic that has grown just now: the producer looks at its topics every 5 minutes otherwise
+                with suppress(KafkaException):
+                    self._producer.list_topics(topic, timeout=1)
+                break
+        return written
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
