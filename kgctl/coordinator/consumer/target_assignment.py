@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import count
+from functools import cache, partial
+from itertools import count, repeat
 from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
@@ -158,7 +158,7 @@ class UniformOrder:
     """
 
     ranks: Mapping[UUID, int]
-    owned: Mapping[UUID, Mapping[int, int]]
+    owned: Callable[[], Mapping[UUID, Mapping[int, int]]]
     """Topic -> the partitions that were in somebody's target before, with their rank among what members may have to give."""
 
     def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
@@ -183,9 +183,14 @@ class UniformOrder:
         First those that nobody had, topic by topic. Then those that members had to give, in the order of these members, and of
         the topics in the map of each.
         """
+        if len(target) == 1:
+            (topic,) = target
+            yield from repeat(topic, len(frozenset(target[topic]).difference(before.get(topic, ()))))
+            return
         given: list[tuple[int, UUID]] = []
+        everybodys = self.owned()
         for topic in sorted(target, key=self.ranks.__getitem__):
-            known, owned = frozenset(before.get(topic, ())), self.owned.get(topic, {})
+            known, owned = frozenset(before.get(topic, ())), everybodys.get(topic, {})
             for number in target[topic]:
                 if number not in known:
                     if number not in owned:
@@ -383,7 +388,7 @@ def _uniform_order(spec: TargetSpec) -> UniformOrder:
     first = spec.members[0].topic_ids
     names = len(first) if spec.subscribed_names is None else spec.subscribed_names
     topics = hash_map_order(first, capacity=copied_set_capacity(names), hash_of=uuid_hash)
-    return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, _owned_before(spec))
+    return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, cache(partial(_owned_before, spec)))
 
 
 def _owned_before(spec: TargetSpec) -> dict[UUID, dict[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
@@ -67,24 +67,28 @@ class Assignments:
         return self._of_member.get(member_id, ())
 
     def on_record(self, record: CoordinatorRecord) -> None:
-        if isinstance(record.key, GroupMetadataKey):
+        key = record.key
+        if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            self._on_assignment(key.member_id, cast("ConsumerGroupCurrentMemberAssignmentValue | None", record.value))
+        elif isinstance(key, GroupMetadataKey):
             if isinstance(record.value, GroupMetadataValue):
                 self._on_generation(record.value)
             else:
                 self._on_end_of_classic()
-        elif isinstance(record.key, ConsumerGroupMetadataKey):
+        elif isinstance(key, ConsumerGroupMetadataKey):
             self._is_going_back = record.value is None
-        elif isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
-            value = record.value
-            member_id = record.key.member_id
-            if not isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-                self._set({}, (member_id,))
-            elif self._recorded.get(member_id) is value.assigned_partitions:
-                self._set({}, ())  # the same, at another epoch
-            else:
-                self._recorded[member_id] = value.assigned_partitions
-                numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
-                self._set({member_id: numbers} if numbers != self._of_member.get(member_id) else {}, ())
+
+    # --- consumer protocol
+
+    def _on_assignment(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+        if value is None:
+            self._set({}, (member_id,))
+        elif self._recorded.get(member_id) is value.assigned_partitions:
+            self.is_changed = True  # by its epoch alone
+        else:
+            self._recorded[member_id] = value.assigned_partitions
+            numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
+            self._set({member_id: numbers} if numbers != self._of_member.get(member_id) else {}, ())
 
     # --- classic
 
@@ -229,6 +233,8 @@ class GroupObserver:
         self._size = 0
         self._newest = ""
         self._epochs = (0, 0)
+        self._seen: tuple[int, int, int, bool] | None = None
+        """What the state of a group of the consumer protocol was made of, when it was looked at last."""
         self.has_coordinator = True
         """Whether one answers: events about brokers may leave the group without."""
         self._taken_out: Process | None = None
@@ -338,6 +344,10 @@ class GroupObserver:
         elif type(group) is ConsumerGroup:
             if not has_records:
                 return
+            seen = (group.group_epoch, group.assignment_epoch, len(group.members), group.is_reconciled)
+            if seen == self._seen and group is self._group and not why_removed and trigger != "timer":
+                return
+            self._seen = seen
             self._wake_at_new_target(group)
             state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
         else:
@@ -400,18 +410,20 @@ class GroupObserver:
             return False
         group = self._shard.groups.get(self._context.group_id)
         if type(group) is ConsumerGroup:
-            if self._awaits_heartbeat(group):
+            epoch = group.assignment_epoch
+            if group.group_epoch != epoch or self._awaits_heartbeat(group):
                 return False
             member = group.members.get(member_id)
-            is_current = group.group_epoch == group.assignment_epoch and member is not None and not member.uses_classic_protocol
-            return is_current and member is not None and member.is_reconciled_to(group.assignment_epoch)
+            return member is not None and member.classic is None and member.is_reconciled_to(epoch)
         return type(group) is ClassicGroup and group.state is GroupState.STABLE
 
     def _awaits_heartbeat(self, group: ConsumerGroup) -> bool:
         """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""
         if not group.metadata_deadline_ms:
             return True
-        newest = self.core.shard.last_version_with_new_topics
+        if not group.resolved_regexes:
+            return False
+        newest = self._shard.last_version_with_new_topics
         return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
     def _wake_at_new_target(self, group: ConsumerGroup) -> None:
