@@ -111,8 +111,7 @@ def simulate_compare(
 def _asked(names: Sequence[str]) -> tuple[str, ...]:
     """The metrics that must not be worse. Raises `UsageError` for what is none."""
     from kgctl.simulate.batch.outcome import DECIDING
-    from kgctl.simulate.scenario.quantities import did_you_mean
-    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
 
     for name in names:
         if name != "any" and name not in METRIC_SPECS:
@@ -136,7 +135,7 @@ def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
 ) -> list[tuple[str, str, list[Difference]]]:
     from kgctl.simulate.batch.outcome import differences
-    from kgctl.simulate.scenario.quantities import did_you_mean
+    from kgctl.simulate.scenario.vocabulary import did_you_mean
 
     left_file, left_variant = _parts(a)
     if b is None:
@@ -181,7 +180,8 @@ def _run(session: Session, loaded: LoadedFile, how: RunOptions, seeds: list[int]
 
 def _only(loaded: LoadedFile, name: str) -> str:
     if len(loaded.variants) > 1:
-        raise UsageError(f"{name} has several variants; say which, as {name}:{loaded.variants[0].name}")
+        names = [variant.name for variant in loaded.variants]
+        raise UsageError(f"{name} has several variants; say which, as {loaded.source}:{names[0]} (there are {', '.join(names)})")
     return loaded.variants[0].name
 
 

@@ -13,7 +13,8 @@ from pydantic import Field, WithJsonSchema
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.fields import Section, as_written, changed, in_short
-from kgctl.simulate.scenario.quantities import did_you_mean, format_duration, parse_duration, shown
+from kgctl.simulate.scenario.quantities import format_duration, parse_duration, shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 
 SECOND_US = 1_000_000
 _MOST = 100_000

@@ -23,8 +23,8 @@ from kgctl.simulate.scenario.expressions import (
     parse_expression,
     variants_of,
 )
-from kgctl.simulate.scenario.quantities import did_you_mean, parse_duration, parse_share, shown
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause, Selector, parse_selector, rebalance_causes
+from kgctl.simulate.scenario.quantities import parse_duration, parse_share, shown
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause, Selector, did_you_mean, parse_selector, rebalance_causes
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -98,10 +98,26 @@ class CheckReader:
 
     def read(self) -> tuple[Check, ...]:
         raw = self._tree.data.get("expect")
-        found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw if isinstance(raw, list) else [])]
-        return tuple(check for check in found if check is not None)
+        entries = enumerate(raw if isinstance(raw, list) else [])
+        return tuple(check for index, entry in entries for check in self.of_entry(entry, ("expect", index)))
 
-    def one(self, raw: Any, path: Path) -> Check | None:
+    def of_entry(self, raw: Any, path: Path) -> list[Check]:
+        """Return what an entry expects: one check, or, with the short names of several groups, one of each variant."""
+        kind = next((kind for kind in CheckKind if kind in raw), None) if isinstance(raw, dict) else None
+        text = raw if kind is None else raw[kind]
+        try:
+            texts = self._names.spelled_out(text) if isinstance(text, str) else (text,)
+        except ExpressionError:
+            texts = (text,)
+        found = []
+        for each in texts:
+            check = self._one(each if kind is None else {**raw, kind: each}, path)
+            if check is None:
+                return []
+            found.append(check)
+        return found
+
+    def _one(self, raw: Any, path: Path) -> Check | None:
         if isinstance(raw, str):
             return self._check(CheckKind.CHECK, {"check": raw}, path, path)
         if not isinstance(raw, dict):
@@ -163,11 +179,13 @@ class CheckReader:
         if not isinstance(raw, list) or not raw:
             self._wrong(path, f"must be a list of variants, not {shown(raw)}")
             return ()
-        for index, name in enumerate(raw):
-            if name not in self._names.variants:
-                hint = did_you_mean(str(name), self._names.variants, list_up_to=12)
+        found: list[str] = []
+        for index, name in enumerate(map(str, raw)):
+            if name not in self._names.variants and name not in self._names.short:
+                hint = did_you_mean(name, self._names.variants, list_up_to=12)
                 self._wrong((*path, index), f"there is no variant {name!r}{hint}")
-        return tuple(map(str, raw))
+            found.extend(self._names.short.get(name, (name,)) if name not in self._names.variants else (name,))
+        return tuple(dict.fromkeys(found))
 
     def _after(self, raw: Any, path: Path) -> str | int:
         if isinstance(raw, str) and raw in ("last", *self._event_names):

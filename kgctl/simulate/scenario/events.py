@@ -12,8 +12,8 @@ from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_kinds import Condition, Event, EventKind, Field, Share
 from kgctl.simulate.scenario.fields import check_settings, parse_rates, read_client_settings
-from kgctl.simulate.scenario.quantities import did_you_mean, is_duration, parse_distribution, parse_duration, parse_share, shown
-from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, parse_selector
+from kgctl.simulate.scenario.quantities import is_duration, parse_distribution, parse_duration, parse_share, shown
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
 COMMON = ("at", "after", "every", "times", "when", "name")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
-from kgctl.simulate.scenario.quantities import did_you_mean, parse_duration, parse_rate
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.simulate.scenario.quantities import parse_duration, parse_rate
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,40 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that are known where an expression stands."""
+    """The names that are known where an expression stands.
+
+    ``short``: a name that stands for several variants in turn, as a group's does in a file with groups and variants -> these.
+    """
 
     metrics: Collection[str]
     settings: Collection[str]
     variants: tuple[str, ...] = ()
+    short: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def spelled_out(self, text: str) -> tuple[str, ...]:
+        """Return the expressions that one with short names stands for: one for each variant, or each group; else the text alone.
+
+        ``payments.max_gap < 5s`` is ``old-payments.max_gap < 5s`` and ``new-payments.max_gap < 5s``.
+
+        Raises:
+            ExpressionError: it cannot be cut into words.
+        """
+        names = [token for token in tokens_of(text) if token.kind == "name"] if self.short else []
+        heads = [(token.at, *self._head(token.text)) for token in names]
+        heads = [(at, head, found) for at, head, found in heads if found]
+        many = max((len(found) for _, _, found in heads), default=0)
+        if not many or any(len(found) not in (1, many) for _, _, found in heads):
+            return (text,)
+        chosen = ([(at, head, found[number % len(found)]) for at, head, found in heads] for number in range(many))
+        return tuple(_replaced(text, changes) for changes in chosen)
+
+    def _head(self, name: str) -> tuple[str, tuple[str, ...]]:
+        first, _, rest = name.partition(".")
+        if first in self.variants or name in self.settings or first not in self.short:
+            return first, ()
+        second = rest.partition(".")[0]
+        both = [each for each in self.short[first] if each in self.short.get(second, ())]
+        return (f"{first}.{second}", tuple(both)) if both else (first, self.short[first])
 
     def resolve(self, name: str, filters: tuple[str, ...] | None, at: int) -> Node:
         """What a name stands for.
@@ -205,6 +234,13 @@ class Names:
             return f"{name!r} is one name; write spaces around a minus"
         known = [*self.metrics, *STATES] if "." not in bare else [*self.settings, *self.metrics]
         return f"unknown metric {name!r}{did_you_mean(bare, known)}"
+
+
+def _replaced(text: str, changes: Sequence[tuple[int, str, str]]) -> str:
+    """Return the text with other words at some places: (place, the word there, the new one), in order."""
+    for at, old, new in reversed(changes):
+        text = text[:at] + new + text[at + len(old) :]
+    return text
 
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

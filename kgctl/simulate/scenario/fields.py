@@ -27,7 +27,6 @@ from kgctl.simulate.scenario.quantities import (
     Distribution,
     Uniform,
     Wave,
-    did_you_mean,
     parse_distribution,
     parse_duration,
     parse_ramp,
@@ -37,6 +36,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_wave,
     shown,
 )
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from kgctl.errors import UsageError
 from kgctl.simulate.scenario.checks import Check, CheckReader, Surroundings, compiled, wrong_filters, wrong_filters_of
 from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, parse_expression
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
-from kgctl.simulate.scenario.quantities import did_you_mean, shown
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.simulate.scenario.quantities import shown
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
 from kgctl.yaml_files import FileError, Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -167,6 +167,12 @@ def _columns(base: Tree, patches: Mapping[str, Any]) -> list[_Column]:
     return [_Column(f"{name}-{group}" if patches else group, name, group) for name in names for group in groups]
 
 
+def _short_names(columns: Sequence[_Column]) -> Mapping[str, tuple[str, ...]]:
+    """Return what a variant's or a group's name stands for where each column is one group of a variant."""
+    shorts = dict.fromkeys(each for column in columns for each in column.known_as if each != column.name)
+    return {short: tuple(column.name for column in columns if short in column.known_as) for short in shorts}
+
+
 Built: TypeAlias = "tuple[str, ScenarioFile | None, Variant | None]"
 
 
@@ -192,7 +198,8 @@ def load(
     merged = {column.patch: _merged(base, patches, column.patch, settings, problems) for column in wanted}
     in_expressions = names if names != (DEFAULT,) else ()
     built = [(column.name, *_built(column, merged[column.patch], base, in_expressions, problems)) for column in wanted]
-    found = _checks(base, checks, in_expressions, built, problems, merged=list(merged.values()))
+    words = Names(METRIC_SPECS, _setting_names(), in_expressions, _short_names(columns))
+    found = _checks(base, checks, words, built, problems, merged=list(merged.values()))
     _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
@@ -339,13 +346,12 @@ def _built(
 def _checks(
     base: Tree,
     given: Sequence[str] | None,
-    variants: tuple[str, ...],
+    names: Names,
     built: Sequence[Built],
     problems: list[Problem],
     *,
     merged: Sequence[Tree],
 ) -> tuple[Check, ...]:
-    names = Names(METRIC_SPECS, _setting_names(), variants)
     tree = base if given is None else Tree("--check", {"expect": [expectation_of(text) for text in given]})
     found: list[Check] = []
     reader = CheckReader(tree, names, problems, _event_names(merged))
@@ -353,12 +359,11 @@ def _checks(
     entries = tree.data.get("expect")
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         path: Path = ("expect", index)
-        check = reader.one(entry, path)
-        if check is None:
-            continue
-        found.append(check)
+        checks = reader.of_entry(entry, path)
+        found.extend(checks)
         if around is not None:
-            problems.extend(Problem(tree.location(path), path, message) for message in wrong_filters(check, around))
+            wrong = dict.fromkeys(message for check in checks for message in wrong_filters(check, around))
+            problems.extend(Problem(tree.location(path), path, message) for message in wrong)
     return tuple(found)
 
 

@@ -40,7 +40,8 @@ from kgctl.simulate.scenario.fields import (
     reading,
 )
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
-from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave, did_you_mean, shown
+from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave, shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path
 
 SECOND_US = 1_000_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -26,13 +25,6 @@ def shown(value: object) -> str:
         return "nothing" if value is None else str(value).lower()
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0) -> str:
-    """``; did you mean 'members'?``, or the whole choice where it is small and nothing is near."""
-    choice = list(known)
-    is_small = 0 < len(choice) <= list_up_to
-    return errors.did_you_mean(word, choice, quoted=True) or (f"; known: {', '.join(choice)}" if is_small else "")
 
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -468,7 +460,8 @@ def _range(raw: str) -> Distribution:
 def _call(name: str, arguments: list[str], raw: str) -> Distribution:
 
     if name not in _ARGUMENTS:
-        raise ValueError(f"unknown distribution {name!r}{did_you_mean(name, _ARGUMENTS, list_up_to=4)}")
+        known = f"; known: {', '.join(_ARGUMENTS)}"
+        raise ValueError(f"unknown distribution {name!r}{errors.did_you_mean(name, _ARGUMENTS, quoted=True) or known}")
     if len(arguments) != _ARGUMENTS[name]:
         raise ValueError(f"{name} takes {_ARGUMENTS[name]} values, not {len(arguments)}: {raw!r}")
     first = parse_duration(arguments[0])

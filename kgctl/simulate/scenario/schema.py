@@ -13,7 +13,8 @@ from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
 from kgctl.simulate.scenario.event_kinds import EventKind, Field
 from kgctl.simulate.scenario.fields import ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
-from kgctl.simulate.scenario.quantities import did_you_mean, shown
+from kgctl.simulate.scenario.quantities import shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
 
@@ -80,6 +81,8 @@ def _words(error: Any, known: list[str]) -> str:
         return f"unknown key{did_you_mean(name, known, list_up_to=30)}"
     if kind == "value_error":
         return str(context["error"])
+    if kind == "model_type" and error["loc"][:1] == ("members",) and type(value) is int:
+        return f"must be a mapping, not {value}: write {{count: {value}}}"
     form = _FORMS.get(kind)
     if form is None:
         return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"

@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias, TypeVar
 
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
 from kgctl.simulate.scenario.patches import patched, written_out
-from kgctl.simulate.scenario.quantities import did_you_mean, format_duration, parse_duration, shown
+from kgctl.simulate.scenario.quantities import format_duration, parse_duration, parse_rate, shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import SMALL, FileError, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
 
@@ -265,6 +266,7 @@ _NOT_OF_A_GROUP = ("name", "question", "events", "variants", "runs", "expect")
 _TOPIC_KEYS = ("set_traffic", "create_topic")
 _MOST_STEPS = 1_000
 _SECOND_US = 1_000_000
+_TIMES = ("at", "time", "timestamp")
 _ENDINGS = ("log_end_offset", "end_offset")
 
 
@@ -338,26 +340,56 @@ def _name_in(text: str) -> str:
 
 def _rates(name: str, folder: Path, topic: str) -> Mapping[str, str]:
     """Return the steps of a recording: time from its beginning -> rate."""
-    rows = list(csv.DictReader(_text(folder / name).splitlines()))
-    columns = {column.strip().lower().replace("-", "_"): column for column in rows[0] if column} if rows else {}
-    if "topic" in columns:
-        rows = [row for row in rows if row[columns["topic"]] == topic]
+    lines = _text(folder / name).splitlines()
+    separator = next((each for each in ",;\t" if lines and each in lines[0]), ",")
+    reader = csv.DictReader(lines, delimiter=separator)
+    header = {column.strip().lower().replace("-", "_"): column for column in reader.fieldnames or () if column}
+    rows = [(reader.line_num, row) for row in reader]
+    time, rate, end, about = (_column_of(header, known) for known in (_TIMES, ("rate",), _ENDINGS, ("topic",)))
+    if time is None or (end is None and rate is None):
+        has = f"; it has {', '.join(header)}" if header else ""
+        raise UsageError(f"{name} needs a header with time and rate, or time and log_end_offset{has}")
+    if about is not None:
+        rows = [(line, row) for line, row in rows if row[about] == topic]
     if not rows:
-        raise UsageError(f"{name} has no rows{f' of topic {topic!r}' if columns else ''}")
-    time = next((columns[known] for known in ("at", "time") if known in columns), None)
-    end = next((columns[known] for known in _ENDINGS if known in columns), None)
-    if time is None or (end is None and "rate" not in columns):
-        raise UsageError(f"{name} needs a header with time and rate, or time and log_end_offset")
-    try:
-        times = [_time_us(row[time]) for row in rows]
-        if "rate" in columns:
-            found = {at_us: float(row[columns["rate"]]) for at_us, row in zip(times, rows, strict=True)}
-        else:
-            found = _slopes(_by_partition(times, rows, str(end), columns.get("partition")))
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{name} has no rows{'' if about is None else f' of topic {topic!r}'}")
+    partition = _column_of(header, ("partition",))
+    if rate is not None:
+        found: dict[int, float] = {}
+        seen: dict[tuple[int, str], int] = {}
+        for line, row in rows:
+            at_us = _cell(name, line, time, row, _time_us)
+            which = (at_us, row[partition] if partition else "")
+            if line != seen.setdefault(which, line):
+                raise UsageError(f"{name}:{line} has the time of line {seen[which]} again")
+            found[at_us] = found.get(at_us, 0.0) + _cell(name, line, rate, row, _rate)
+    else:
+        times = [_cell(name, line, time, row, _time_us) for line, row in rows]
+        for line, row in rows:
+            _cell(name, line, str(end), row, lambda text: int(text or 0))
+        found = _slopes(_by_partition(times, [row for _, row in rows], str(end), partition))
     first_us = min(found)
     return {format_duration(at_us - first_us): f"{rate:.6f}/s" for at_us, rate in _coarse(sorted(found.items()))}
+
+
+def _column_of(header: Mapping[str, str], known: Sequence[str]) -> str | None:
+    return next((header[each] for each in known if each in header), None)
+
+
+_T = TypeVar("_T")
+
+
+def _cell(name: str, line: int, column: str, row: Mapping[str, str], read: Callable[[str], _T]) -> _T:
+    text = row[column] or ""
+    try:
+        return read(text.strip())
+    except ValueError:
+        raise UsageError(f"{name}:{line}: {text!r} is no {'time' if read is _time_us else column.strip()}") from None
+
+
+def _rate(text: str) -> float:
+    """A number of records a second, or a rate with its unit."""
+    return parse_rate(text) / _SECOND_US if "/" in text else parse_rate(float(text)) / _SECOND_US
 
 
 def _time_us(text: str) -> int:

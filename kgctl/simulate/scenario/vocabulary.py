@@ -1,12 +1,16 @@
-"""What the language has words for: why nobody consumes a partition, what sets a rebalance off, metrics, and selectors of pods."""
+"""What the language has words for: why nobody consumes a partition, what sets a rebalance off, metrics, selectors of pods.
+
+And what others call all that, for whoever guesses a word.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from kgctl import errors
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.quantities import parse_share, shown
 
@@ -233,3 +237,108 @@ def _which(which: str, text: str) -> tuple[Choice, int, int, int]:
     if which in ("oldest", "leader"):
         return Choice(which), 0, 0, 0
     raise ValueError(f"{text!r}: after the slash stands a number, a range 0..9, a share 50%, oldest or leader")
+
+
+def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0) -> str:
+    """Return ``; did you mean 'members'?``: the same word in other letters, another's word for it, or one that is near.
+
+    Where there is none, and the choice has at most ``list_up_to`` words, the whole choice.
+    """
+    choice = list(known)
+    if meant := _in_other_words(word, choice):
+        return f"; did you mean {meant!r}?"
+    is_small = 0 < len(choice) <= list_up_to
+    return errors.did_you_mean(word, choice, quoted=True) or (f"; known: {', '.join(choice)}" if is_small else "")
+
+
+def _in_other_words(word: str, choice: Sequence[str]) -> str:
+    plain = _plain(word)
+    same = next((each for each in choice if _plain(each) == plain), "")
+    named = next((each for each in OTHER_WORDS.get(plain, ()) if each.partition(":")[0] in choice), "")
+    return same or named or _setting_of_config(word, choice)
+
+
+def _setting_of_config(word: str, choice: Sequence[str]) -> str:
+    """Return where a setting with dots in its name belongs: below ``config``, or ``set``."""
+    place = next((each for each in ("config", "set", "with") if each in choice), "")
+    return f"{place}: {{{word}: ...}}" if place and "." in word else ""
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\s_.-]", "", word).lower()
+
+
+OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    _plain(word): meant
+    for words, meant in {
+        # Kubernetes
+        "replicas instances pods size number n": ("count", "to"),
+        "deployment deploy rollingupdate rolling_update update new_version release": ("rollout", "rolling"),
+        "statefulset": ("rollout",),
+        "rollback": ("rollout", "abort_if"),
+        "kind type controller": ("workload",),
+        "updateStrategy": ("strategy", "workload"),
+        "surge": ("max_surge",),
+        "unavailable": ("max_unavailable", "unavailable"),
+        "terminationGracePeriodSeconds terminationGracePeriod termination_grace_period gracePeriod grace_period "
+        "graceful_shutdown shutdown_timeout": ("grace",),
+        "minReadySeconds minReady": ("min_ready",),
+        "readinessProbe readinessDelay readiness initialDelaySeconds initial_delay ready_delay ready_after": ("ready",),
+        "readiness_failure readinessFailure fails failing unhealthy never_healthy probe_fails": ("never_ready",),
+        "progressDeadlineSeconds progressDeadline timeout": ("deadline", "for"),
+        "pdb podDisruptionBudget disruption_budget minAvailable": ("budget", "max_unavailable"),
+        "preStop signal on_sigterm term shutdown": ("sigterm", "on_stop", "stop"),
+        "drain_node node_drain evict eviction cordon": ("drain",),
+        "spot preemption interruption spot_interruption node_loss node_lost": ("spot_loss",),
+        "hpa keda scaler autoscaler autoscaling": ("autoscale",),
+        "env image version": ("set",),
+        "weights weight percent": ("steps",),
+        "blue_green": ("blue-green",),
+        "ignore": ("ignored",),
+        "kill": ("crash",),
+        "podManagementPolicy pod_management parallel ordered": ("max_unavailable", "statefulset"),
+        # members
+        "topic topics subscription subscribes": ("subscribe", "topics"),
+        "group.instance.id static static_id static_membership instance": ("instance_id: $name",),
+        "assignor partition.assignment.strategy assignment_strategy": ("config: {partition.assignment.strategy: ...}",),
+        "protocol group_protocol": ("config: {group.protocol: consumer}",),
+        "startup startup_time start_time boot_time bootDelay": ("boot",),
+        "throughput capacity processing_rate speed records_per_second": ("rate",),
+        "properties settings consumer_config": ("config",),
+        "library language": ("client",),
+        # events
+        "time when_at": ("at",),
+        "duration during lasts": ("for", "duration"),
+        "freeze pause gc gc_pause": ("pause_process", "pause"),
+        "hang stuck block": ("stall",),
+        "delay": ("latency", "boot", "ready", "pause"),
+        "disconnect cut isolate network_partition": ("network",),
+        "broker_crash broker_failure kill_broker": ("broker_down",),
+        "failover coordinator_failover": ("coordinator_move", "broker_down"),
+        "resize expand_topic add_partition": ("add_partitions",),
+        "reboot": ("restart",),
+        "rolling rolling_deploy": ("rolling_restart", "rolling"),
+        "scale_out scale_up scale_in scale_down": ("scale",),
+        "traffic_change traffic_spike": ("set_traffic",),
+        # the file
+        "consumers": ("members", "count"),
+        "description title": ("question",),
+        "version apiVersion": ("kgctl",),
+        "timeline actions scenario faults": ("events",),
+        "assertions asserts assert checks expectations expected": ("expect",),
+        "load producers rates": ("traffic",),
+        "brokers nodes network": ("cluster",),
+        "config": ("group: {config: ...}",),
+        "seeds": ("runs",),
+        # metrics
+        "downtime unavailability unavailable_time": ("unavailable",),
+        "gap longest_gap max_unavailable": ("max_gap",),
+        "partitions_moved moved movements": ("moves",),
+        "rebalance rebalance_count": ("rebalances",),
+        "stable settle_time stabilization_time": ("time_to_stable",),
+        "max_lag": ("lag_peak",),
+        "duplicate reprocessed": ("duplicates",),
+    }.items()
+    for word in words.split()
+}
+"""What others call a thing, in small letters and without separators -> what it is here; the first that may stand there."""

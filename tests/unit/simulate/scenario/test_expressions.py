@@ -145,3 +145,29 @@ def test_metrics_and_variants_of_an_expression() -> None:
         (None, "max_gap"),
     ]
     assert variants_of(node) == ("eager", "as-is")
+
+
+GROUPS = Names(
+    ("max_gap",),
+    ("session.timeout.ms",),
+    ("old-pay", "new-pay", "old-aud", "new-aud"),
+    {"pay": ("old-pay", "new-pay"), "aud": ("old-aud", "new-aud"), "old": ("old-pay", "old-aud"), "new": ("new-pay", "new-aud")},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("max_gap < 5s", ["max_gap < 5s"]),
+        ("old-pay.max_gap < 5s", ["old-pay.max_gap < 5s"]),
+        ("pay.max_gap < 5s", ["old-pay.max_gap < 5s", "new-pay.max_gap < 5s"]),
+        ("new.max_gap < 5s", ["new-pay.max_gap < 5s", "new-aud.max_gap < 5s"]),
+        ("pay.max_gap < aud.max_gap", ["old-pay.max_gap < old-aud.max_gap", "new-pay.max_gap < new-aud.max_gap"]),
+        ("new.pay.max_gap < old.pay.max_gap", ["new-pay.max_gap < old-pay.max_gap"]),
+        ("old.pay.max_gap < new.max_gap", ["old-pay.max_gap < new-pay.max_gap", "old-pay.max_gap < new-aud.max_gap"]),
+        ("pay.session.timeout.ms > 5s", ["old-pay.session.timeout.ms > 5s", "new-pay.session.timeout.ms > 5s"]),
+        ("audit.max_gap < 5s", ["audit.max_gap < 5s"]),
+    ],
+)
+def test_a_group_or_a_variant_alone_stands_for_each_of_its_columns(text: str, meant: list[str]) -> None:
+    assert list(GROUPS.spelled_out(text)) == meant

@@ -63,6 +63,16 @@ def test_samples_of_log_ends_become_the_rate_of_all_partitions_of_the_topic(tmp_
     assert steps(found) == [(0, 10), (30, 20), (60, 10), (150, 0)]
 
 
+def test_spreadsheets_and_rates_of_partitions_are_read(tmp_path: Path) -> None:
+    text = BODY + "traffic: {orders: replay(a.csv), other: replay(b.csv)}\n"
+    files = {"a": "\ufeffTimestamp;Rate\r\n0;5\r\n60;6/s\r\n", "b": "time,partition,rate\n0,0,1\n0,1,2\n9,0,3\n9,1,4\n"}
+    scenario = read(tmp_path, text, **files).variants[0].scenario
+    assert [each.steps for each in scenario.traffic] == [
+        ((0, 5 * HZ), (60_000_000, 6 * HZ)),
+        ((0, 3 * HZ), (9_000_000, 7 * HZ)),
+    ]
+
+
 def test_a_long_recording_keeps_what_was_written(tmp_path: Path) -> None:
     rows = "".join(f"{second},{1000 + second % 7}\n" for second in range(5_000))
     found = steps(read(tmp_path, BODY + "traffic: {orders: replay(a.csv)}\n", a="at,rate\n" + rows))
@@ -89,13 +99,16 @@ def test_events_and_variants_replay_too(tmp_path: Path) -> None:
             "traffic: {orders: replay(b.csv)}",
             "5:11: traffic.orders: b.csv needs a header with time and rate, or time and log_end",
         ),
-        ("traffic: {orders: replay(c.csv)}", "5:11: traffic.orders: c.csv: 'soon' is no duration"),
+        ("traffic: {orders: replay(c.csv)}", "5:11: traffic.orders: c.csv:2: 'soon' is no time"),
+        ("traffic: {orders: replay(e.csv)}", "5:11: traffic.orders: e.csv:3: 'much' is no rate"),
+        ("traffic: {orders: replay(f.csv)}", "5:11: traffic.orders: f.csv:3 has the time of line 2 again"),
         ("traffic: {orders: replay(d.csv)}", "5:11: traffic.orders: there are no two samples of one partition"),
         ("question: replay(a.csv)", "5:1: question: replay(...) is a rate"),
     ],
 )
 def test_a_wrong_recording_is_told_where_it_is_named(tmp_path: Path, text: str, message: str) -> None:
     files = {"a": "time,rate,topic\n0,5,orders\n", "b": "when,rate\n0,5\n", "c": "at,rate\nsoon,5\n", "d": "at,end_offset\n0,5\n"}
+    files |= {"e": "time,rate\n0,5\n9,much\n", "f": "time,rate\n0,5\n0,6\n"}
     with pytest.raises(FileError) as raised:
         read(tmp_path, BODY + text + "\n", **files)
     assert message in str(raised.value)

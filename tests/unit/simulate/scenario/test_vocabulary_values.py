@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
+from kgctl.simulate.scenario.events import COMMON
+from kgctl.simulate.scenario.model import MemberSet, ScenarioFile
 from kgctl.simulate.scenario.quantities import (
     Constant,
     Distribution,
@@ -20,7 +24,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_rate,
     parse_share,
 )
-from kgctl.simulate.scenario.vocabulary import Choice, Selector, parse_selector
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, OTHER_WORDS, Choice, Selector, did_you_mean, parse_selector
 
 DURATIONS = {
     "500ms": 500_000,
@@ -124,3 +128,39 @@ def test_selector_is_read(text: str) -> None:
 def test_what_selects_nothing_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_selector(text)
+
+
+ROLLOUT_KEYS = [field.name for field in EVENT_KINDS["rollout"].fields]
+SET_KEYS = ["count", "subscribe", "instance_id", "config", "rate", "boot"]
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("minReadySeconds", ROLLOUT_KEYS, "min_ready"),
+        ("terminationGracePeriodSeconds", ROLLOUT_KEYS, "grace"),
+        ("max-surge", ROLLOUT_KEYS, "max_surge"),
+        ("readinessProbe", ROLLOUT_KEYS, "ready"),
+        ("podManagementPolicy", ROLLOUT_KEYS, "max_unavailable"),
+        ("session.timeout.ms", ROLLOUT_KEYS, "set: {session.timeout.ms: ...}"),
+        ("RollingUpdate", ["rolling", "recreate"], "rolling"),
+        ("StatefulSet", ["deployment", "statefulset"], "statefulset"),
+        ("kill", EVENT_KINDS, "crash"),
+        ("Deployment", EVENT_KINDS, "rollout"),
+        ("replicas", SET_KEYS, "count"),
+        ("session.timeout.ms", SET_KEYS, "config: {session.timeout.ms: ...}"),
+        ("group.instance.id", SET_KEYS, "instance_id: $name"),
+        ("pdb", ["budget", "ready"], "budget"),
+    ],
+)
+def test_a_word_of_others_names_the_one_that_is_meant(word: str, known: Iterable[str], meant: str) -> None:
+    assert did_you_mean(word, known) == f"; did you mean {meant!r}?"
+
+
+def test_each_word_of_others_means_something_here() -> None:
+    models = (ScenarioFile, MemberSet)
+    keys = {str(field.validation_alias or name) for model in models for name, field in model.model_fields.items()}
+    events = {name for kind in EVENT_KINDS.values() for name in (kind.name, *(field.name for field in kind.fields), *COMMON)}
+    values = {"rolling", "statefulset", "blue-green", "ignored"}
+    there = keys | events | values | set(METRIC_SPECS)
+    assert {meant.partition(":")[0] for words in OTHER_WORDS.values() for meant in words} - there == set()
