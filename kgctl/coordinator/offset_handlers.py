@@ -13,6 +13,7 @@ from kgctl.coordinator.classic.group import RESPONSES, ClassicGroup
 from kgctl.coordinator.classic.rebalance import extend_session
 from kgctl.coordinator.effects import refuse, refuse_commit
 from kgctl.coordinator.group import Group
+from kgctl.coordinator.offset_store import fetched_offset
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
@@ -269,6 +270,13 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     if error:
         shard.reply(request.request_id, refuse(request, error))
         return
+    is_plain = request.topic_ids is None and not (
+        request.require_stable and shard.offsets.has_open_transactions(request.group_id)
+    )
+    if is_plain and group is not None and request.partitions is not None:
+        fetched = tuple(shard.offsets.fetch_each(request.group_id, request.partitions))
+        shard.reply(request.request_id, OffsetFetchResult(group_id=request.group_id, offsets=fetched))
+        return
     found: Iterable[tuple[TopicPartition, OffsetCommitValue | None]]
     if group is None:
         found = ((partition, None) for partition in request.partitions or ())
@@ -276,23 +284,16 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
         found = shard.offsets.of_group(request.group_id)
     else:
         found = shard.offsets.get_each(request.group_id, request.partitions)
-    if request.topic_ids is None and not (request.require_stable and shard.offsets.has_open_transactions(request.group_id)):
-        offsets = tuple([_stored(partition, value) for partition, value in found])
-    else:
-        offsets = tuple(_answer(shard, request, partition, value) for partition, value in found)
+    offsets = tuple(_answer(shard, request, partition, value) for partition, value in found)
     shard.reply(request.request_id, OffsetFetchResult(group_id=request.group_id, offsets=offsets))
 
 
 def _answer(shard: Shard, request: OffsetFetch, partition: TopicPartition, value: OffsetCommitValue | None) -> FetchedOffset:
     if request.require_stable and shard.offsets.is_pending(request.group_id or "", *partition):
         return FetchedOffset(partition=partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    return _stored(partition, None if value is None or _is_of_another_topic(value, partition.topic, request.topic_ids) else value)
-
-
-def _stored(partition: TopicPartition, value: OffsetCommitValue | None) -> FetchedOffset:
-    if value is None:
-        return FetchedOffset(partition=partition)
-    return FetchedOffset(partition=partition, offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata)
+    return fetched_offset(
+        partition, None if value is None or _is_of_another_topic(value, partition.topic, request.topic_ids) else value
+    )
 
 
 def _is_of_another_topic(value: OffsetCommitValue, topic: str, topic_ids: Mapping[str, UUID] | None) -> bool:

@@ -6,19 +6,30 @@ Written by replay alone. Kafka: OffsetMetadataManager.Offsets and its open trans
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
+from kgctl.model.requests import FetchedOffset
 from kgctl.model.values import TimelineHashMap, integer_hash
 
 V = TypeVar("V")
 
 
-class StoredOffset(NamedTuple):
-    """An offset record and its place in the log: of two, the one further on counts."""
+@dataclass(slots=True)
+class StoredOffset:
+    """An offset record and its place in the log: of two, the one further on counts. ``fetched``: the answer, once asked for."""
 
     position: int
     value: OffsetCommitValue
+    fetched: FetchedOffset | None = None
+
+
+def fetched_offset(partition: TopicPartition, value: OffsetCommitValue | None) -> FetchedOffset:
+    """Return the answer to a fetch of a partition of which this is stored."""
+    if value is None:
+        return FetchedOffset(partition=partition)
+    return FetchedOffset(partition=partition, offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata)
 
 
 class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
@@ -104,7 +115,22 @@ class OffsetStore:
         for partition in partitions:
             by_number = topics.get(partition[0])
             stored = None if by_number is None else by_number.get(partition[1])
-            found.append((partition, None if stored is None else stored[1]))
+            found.append((partition, None if stored is None else stored.value))
+        return found
+
+    def fetch_each(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[FetchedOffset]:
+        """Return the answers to a fetch of these partitions; each is made once, as members fetch the same in every rebalance."""
+        topics = self._stored.get(group_id)
+        found = []
+        for partition in partitions:
+            by_number = None if topics is None else topics.get(partition[0])
+            stored = None if by_number is None else by_number.get(partition[1])
+            if stored is None:
+                found.append(FetchedOffset(partition=partition))
+            else:
+                if stored.fetched is None:
+                    stored.fetched = fetched_offset(partition, stored.value)
+                found.append(stored.fetched)
         return found
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from kgctl.assignors.registry import assignor_names
@@ -376,6 +376,7 @@ def get_profile(name: str) -> tuple[MemberConfig, Mapping[str, str]]:
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 
 
+@lru_cache(maxsize=256)
 def is_cooperative(strategy: tuple[str, ...]) -> bool:
     """Whether a consumer with these assignors rebalances cooperatively: all of them must be able to."""
     return bool(strategy) and all(name in COOPERATIVE_ASSIGNORS for name in strategy)

@@ -74,6 +74,10 @@ def encode_subscription(subscription: ConsumerSubscription) -> bytes:
 
     Owned partitions are grouped by topic, in the order of first appearance.
     """
+    return _encoded(subscription) if subscription.owned_partitions else _remembered_encoding(subscription)
+
+
+def _encoded(subscription: ConsumerSubscription) -> bytes:
     version = min(subscription.version, LATEST_VERSION)
     parts = [_INT16.pack(version), _INT32.pack(len(subscription.topics))]
     parts += map(_string, subscription.topics)
@@ -234,4 +238,5 @@ class _Reader:
 
 
 _remembered_subscription = lru_cache(maxsize=4096)(_subscription)
+_remembered_encoding = lru_cache(maxsize=1024)(_encoded)
 _remembered_assignment = lru_cache(maxsize=4096)(_assignment)

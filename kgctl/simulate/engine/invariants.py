@@ -11,7 +11,9 @@ Each check looks only at what has changed. The coordinator's own rules (`GroupCo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import NoReturn, Protocol
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -178,18 +180,11 @@ class Invariants:
 
     def _check_complete(self) -> None:
         context, group = self._context, self._group
-        counts: dict[str, int] = {}
-        twice = dict(group.assignments.doubled)
-        for member_id in group.members():
-            for number in group.assignments.of_member(member_id):
-                if number in twice:
-                    del twice[number]
-                    continue
-                topic = context.partitions.names[number].topic
-                counts[topic] = counts.get(topic, 0) + 1
-        for number in group.assignments.withheld:
-            topic = context.partitions.names[number].topic
-            counts[topic] = counts.get(topic, 0) + 1
+        assignments, topic_of = group.assignments, context.ledger.topic.__getitem__
+        numbers = list(chain.from_iterable(map(assignments.of_member, group.members())))
+        counts = Counter(map(topic_of, chain(numbers, assignments.withheld)))
+        if assignments.doubled:
+            counts.subtract(map(topic_of, assignments.doubled.keys() & set(numbers)))
         for topic, count in counts.items():
             if count not in self._topic_sizes[topic]:
                 self._broken("I5", f"a stable group has {count} partitions of {topic} assigned")

@@ -57,13 +57,12 @@ class Ownership:
     def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None:
         """The process reads these partitions from these offsets on."""
         now_us = self._context.loop.now_us
-        table = self._numbers
-        numbers = [table[partition] for partition in positions if partition in table]
+        numbers = self._partitions.numbers_of(positions)
         taken = self._taken(process, numbers)
         process.flow.advance(now_us)
         if self._context.has_traffic:
             for partition, offset in positions.items():
-                number = table.get(partition)
+                number = self._numbers.get(partition)
                 if number is not None and number not in taken:
                     self._begin(process, number, offset, now_us)
         process.consuming.update(dict.fromkeys(numbers))
@@ -152,6 +151,8 @@ class Ownership:
         """What a commit would hold; without traffic only the first commit says something."""
         numbers = self._numbers
         if not self._context.has_traffic:
+            if not self._ledger.never_stored:
+                return {}
             stored = self._stored
             return {partition: 0 for partition in partitions if partition in numbers and stored[numbers[partition]] < 0}
         flow.advance(now_us)

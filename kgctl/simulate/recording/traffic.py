@@ -196,6 +196,8 @@ class Ledger:
         self.has_position: list[bool] = []
         self.committed: list[int] = []
         self.stored: list[int] = []
+        self.never_stored = 0
+        """How many partitions the coordinator has no offset of."""
         self.backlog: dict[str, LinearSeries] = {}
         self.lag: dict[str, LinearSeries] = {}
         self.waits: list[Wait] = []
@@ -207,6 +209,7 @@ class Ledger:
         self.arrivals.add(count, now_us)
         self.backlog.setdefault(topic, LinearSeries())
         self.lag.setdefault(topic, LinearSeries())
+        self.never_stored += count
         for _ in range(count):
             self.topic.append(topic)
             self.is_caught_up.append(False)
@@ -305,6 +308,7 @@ class Ledger:
 
     def store(self, number: int, offset: int, at_us: int) -> None:
         """Record that the coordinator has stored this offset."""
+        self.never_stored -= self.stored[number] == NEVER
         self.stored[number] = offset
         moved = offset - max(self.committed[number], 0)
         self.committed[number] = offset
