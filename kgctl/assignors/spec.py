@@ -378,10 +378,11 @@ def indexed(spec: TargetSpec) -> IndexedGroup:
     known: dict[int, list[int]] = {}
 
     def index_of(topic: UUID) -> int:
-        if topic not in index:
-            index[topic] = len(ids)
+        found = index.get(topic)
+        if found is None:
+            found = index[topic] = len(ids)
             ids.append(topic)
-        return index[topic]
+        return found
 
     members = []
     for member in spec.members:

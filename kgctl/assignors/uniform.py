@@ -6,10 +6,9 @@ Kafka: ``UniformAssignor``.
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, compress, islice, repeat
+from itertools import chain, compress, islice
 from uuid import UUID
 
 from kgctl.assignors.partition_space import PartitionSpace
@@ -124,12 +123,17 @@ class _Homogeneous:
         yield NO_TOPIC, (), 0
 
 
+_FEW = 32
+"""Partitions that are marked one by one sooner than they are looked at for a run."""
+
+
 def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
-    run = _as_run(partitions)
+    run = None if len(partitions) <= _FEW else _as_run(partitions)
     if run is not None:
         assigned[run.start : run.stop] = b"\x01" * len(run)
     else:
-        deque(map(assigned.__setitem__, partitions, repeat(1)), maxlen=0)
+        for number in partitions:
+            assigned[number] = 1
 
 
 def _as_run(partitions: Sequence[int]) -> range | None:

@@ -159,16 +159,12 @@ def _are_small(numbers: list[int]) -> bool:
     return min(numbers) >= 0 and max(numbers) <= 0xFFFF
 
 
-def _slot(key_hash: int, bits: int) -> int:
-    return ((key_hash * _GOLDEN_GAMMA) & _MASK64) >> (64 - bits)
-
-
 def timeline_hash_map_order(keys: Iterable[K], *, bits: int | None = None, hash_of: HashOf = string_hash) -> list[K]:
     """Distinct ``keys``, given in the order of insertion, as a ``TimelineHashMap`` of 2^``bits`` slots iterates over them."""
     ordered = list(keys)
-    table_bits = timeline_bits(len(ordered)) if bits is None else bits
+    shift = 64 - (timeline_bits(len(ordered)) if bits is None else bits)
     ordered.reverse()
-    ordered.sort(key=lambda key: _slot(hash_of(key), table_bits))
+    ordered.sort(key=lambda key: (hash_of(key) * _GOLDEN_GAMMA & _MASK64) >> shift)
     return ordered
 
 

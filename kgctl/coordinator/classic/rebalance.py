@@ -193,7 +193,7 @@ def described_members(group: ClassicGroup) -> tuple[JoinGroupMember, ...]:
 
 def extend_session(shard: Shard, member: ClassicMember) -> None:
     """Start the member's session anew, after a sign of life."""
-    shard.arm(member.session_timer, member.session_timeout_ms)
+    shard.timers.arm(member.session_timer, shard.now_ms + member.session_timeout_ms)
 
 
 def reset_assignments(shard: Shard, group: ClassicGroup, error: ErrorCode) -> None:
