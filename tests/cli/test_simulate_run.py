@@ -211,7 +211,10 @@ def test_each_partitions_longest_gap_stands_in_the_result(cli: Cli, scenario: Pa
 def test_compare_tells_a_wrong_side_before_it_runs_the_other(cli: Cli, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgctl.simulate.batch.plan.run_all", None)
     ran = cli(f"simulate compare {scenario}:eager {scenario}")
-    assert (ran.code, ran.err) == (2, f"kgctl: {scenario} has several variants; say which, as {scenario}:eager\n")
+    assert (ran.code, ran.err) == (
+        2,
+        f"kgctl: {scenario} has several variants; say which, as {scenario}:eager (there are eager, cooperative)\n",
+    )
     ran = cli(f"simulate compare {scenario} --fail-if-worse max_gp")
     assert (ran.code, ran.err) == (2, "kgctl: --fail-if-worse: there is no metric 'max_gp'; did you mean 'max_gap'?\n")
     ran = cli(f"simulate compare {scenario}:eagr")
@@ -220,4 +223,7 @@ def test_compare_tells_a_wrong_side_before_it_runs_the_other(cli: Cli, scenario:
 
 def test_compare_needs_one_variant_of_each_side(cli: Cli, scenario: Path) -> None:
     ran = cli(f"simulate compare {scenario} {scenario}:eager")
-    assert (ran.code, ran.err) == (2, f"kgctl: {scenario} has several variants; say which, as {scenario}:eager\n")
+    assert (ran.code, ran.err) == (
+        2,
+        f"kgctl: {scenario} has several variants; say which, as {scenario}:eager (there are eager, cooperative)\n",
+    )

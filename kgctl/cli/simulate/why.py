@@ -46,16 +46,16 @@ def simulate_explain(
 ) -> Report:
     """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
     from kgctl.cli.simulate.running import WrongFile, load_scenario
-    from kgctl.simulate.batch.explain import explain
+    from kgctl.simulate.batch.explain import checks_of, explain
 
     session = session_of(ctx)
     try:
-        loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None, checks=())
+        loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None)
     except WrongFile as wrong:
         return wrong.report
     chosen, number = loaded.variants[0], loaded.seed if seed is None else seed
     _notice(session, loaded, chosen, variant)
-    explanation = explain(chosen.scenario, number)
+    explanation = explain(chosen.scenario, number, checks=checks_of(loaded, chosen.name), settings=chosen.settings)
     rows = [_row(each) for each in explanation.ablations]
     data = {"scenario": loaded.name, "variant": chosen.name, "seed": number, **asdict(explanation)}
     return Report(EXPLAIN_COLUMNS, rows, name_keys=("without",), data=data, text=_text(loaded, chosen.name, number, explanation))

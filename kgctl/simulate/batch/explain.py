@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgctl.simulate.batch.reasons import RULES, Look, Origin, origin_of
+from kgctl.simulate.batch.reasons import RULES, Look, Origin, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
-from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
+from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.event_kinds import Event
-from kgctl.simulate.scenario.fields import changed, member_config
+from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
+from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
+from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
@@ -68,6 +70,8 @@ class Ablation:
     unavailable: float
     max_gap_worth: float
     unavailable_worth: float
+    asked: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """Metric that an expectation which fails asks about -> its value in the run, and in this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Part:
 class Explanation:
     """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap.
 
+    ``fails``: the expectations that do not hold in it, each with the values of what it asks about.
+
     ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
     """
 
@@ -99,6 +105,7 @@ class Explanation:
     story: Story | None
     ablations: tuple[Ablation, ...]
     by_part: tuple[Part, ...] = ()
+    fails: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 class _Log:
@@ -118,8 +125,17 @@ class _Log:
         """Do nothing: the recording says how things stand."""
 
 
-def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanation:
+def explain(
+    scenario: Scenario,
+    seed: int,
+    *,
+    ablates: bool = True,
+    checks: Sequence[Check] = (),
+    settings: Mapping[str, float | str] | None = None,
+) -> Explanation:
     """Run a variant with a seed, and (``ablates``) once more for each thing that can be left out.
+
+    ``checks``: expectations of the finished run, about this variant alone, with the ``settings`` that they may name.
 
     Raises:
         UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
@@ -127,14 +143,39 @@ def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanati
     log = _Log()
     result = run(scenario, seed, observers=(log,))
     max_gap, unavailable = _costs(result)
+    failing = [check for check in checks if not evaluate(check.node, RunSource(result.metrics, settings or {}))]
+    asked = {_name_of(metric): metric for check in failing for metric in metrics_of(check.node)}
     return Explanation(
         max_gap=max_gap,
         unavailable=unavailable,
         by_cause=_by_cause(result),
         story=_story(result, log.events),
-        ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)) if ablates else (),
+        ablations=tuple(_ablations(scenario, seed, result, asked)) if ablates else (),
         by_part=tuple(_parts(result)),
+        fails={check.shown: {_name_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )
+
+
+def checks_of(loaded: LoadedFile, variant: str) -> tuple[Check, ...]:
+    """Return the file's expectations of a finished run that ask about this variant alone."""
+    mine = (None, variant)
+    return tuple(
+        check
+        for check in loaded.checks
+        if check.kind is CheckKind.CHECK
+        and all(metric.variant in mine for metric in metrics_of(check.node))
+        and set(check.named_variants) <= {variant}
+        and (check.variants is None or variant in check.variants)
+    )
+
+
+def _name_of(metric: Metric) -> str:
+    return f"{metric.name}({', '.join(metric.filters)})" if metric.filters else metric.name
+
+
+def _number(result: RunResult, metric: Metric) -> float | None:
+    value = result.metrics.metric(metric.name, metric.filters)
+    return value if isinstance(value, int | float) else None
 
 
 def _costs(result: RunResult) -> tuple[float, float]:
@@ -186,7 +227,8 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     pieces, at_us = [], gap.from_us
     for cause, length_us in gap.causes:
         first, last = at_us - start_us, at_us + length_us - start_us
-        rule = RULES[cause](Look(result, gap, first, last, events)) if cause in RULES else ""
+        look = Look(result, gap, first, last, events)
+        rule = (RULES[cause](look) if cause in RULES else "") or meanwhile(look)
         pieces.append(Piece(first, last, cause.label, MEANINGS[cause], rule))
         at_us += length_us
     before = None if gap.before == NOBODY else pods[gap.before].name
@@ -221,19 +263,53 @@ def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozens
             found.append((event.at_us, f"the group is {event.state}, generation {event.generation}, {event.members} members"))
     early = [step for step in found if step[0] <= from_us]
     late = [step for step in found if step[0] > from_us]
-    kept = early[-_MOST_STEPS // 2 :]
+    going = [(each.at_us, f"event {each.event} {each.target} {each.what}") for each in under_way(events, from_us)]
+    going = [step for step in going if step in early][-_MOST_STEPS // 4 :]
+    kept = [step for step in early if step in going or step in early[-_MOST_STEPS // 2 :]]
     yield from [*kept, *late[: _MOST_STEPS - len(kept)]]
 
 
 # --- what each cause was worth
 
 
-def _ablations(scenario: Scenario, seed: int, max_gap: float, unavailable: float) -> Iterator[Ablation]:
+def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[str, Metric]) -> Iterator[Ablation]:
+    max_gap, unavailable = _costs(result)
+    others = {name: metric for name, metric in asked.items() if metric.name not in ("max_gap", "unavailable")}
     found = []
     for name, variation in variations(scenario):
-        gap, total = _costs(run(variation, seed))
-        found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total))
-    return iter(sorted(found, key=lambda each: (-abs(each.max_gap_worth), -abs(each.unavailable_worth))))
+        without = run(variation, seed)
+        gap, total = _costs(without)
+        values = {each: (_number(result, metric), _number(without, metric)) for each, metric in others.items()}
+        found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total, values))
+    planned = {_named(index, event) for index, event in enumerate(scenario.events) if event.kind in _PLANNED}
+    return iter(sorted(found, key=_ranks(found, planned)))
+
+
+_NEARLY = 0.8
+_PLANNED = frozenset(
+    {
+        *("start", "stop", "restart", "rolling_restart", "upgrade", "rollout", "drain", "scale"),
+        *("add_partitions", "create_topic", "set_traffic"),
+    }
+)
+"""Events that somebody wants: what else makes the gap, and is worth nearly as much, is told before them."""
+
+
+def _ranks(found: Sequence[Ablation], planned: Collection[str]) -> Callable[[Ablation], tuple[float, ...]]:
+    """By what the failing expectations ask about, where that is no gap; then by the gap. What would make it worse comes last."""
+
+    def worth(each: Ablation) -> float:
+        changes = (abs(was - now) for was, now in each.asked.values() if was is not None and now is not None)
+        return next(changes, each.max_gap_worth)
+
+    most = max(map(worth, found), default=0.0)
+
+    def rank(each: Ablation) -> tuple[float, ...]:
+        own = worth(each)
+        is_top = own >= _NEARLY * most
+        return -is_top, is_top and each.without in planned, -own, -each.max_gap_worth, -each.unavailable_worth
+
+    return rank
 
 
 def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
@@ -254,6 +330,9 @@ def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
             yield name, changed(scenario, members=tuple(changed(each, **change) for each in scenario.members))
     if any(_session_ms(each) > _SHORT_SESSION_MS for each in scenario.members):
         yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_short_sessions(scenario)
+    if any(_session_ms(each) == 0 for each in scenario.members) and _broker_session_ms(scenario) > _SHORT_SESSION_MS:
+        yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
+    yield from _without_habits(scenario)
     if scenario.cluster.network != Network():
         calm = Network(latency=Constant(1_000))
         yield "the network's latency and loss", changed(scenario, cluster=changed(scenario.cluster, network=calm))
@@ -261,12 +340,57 @@ def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         yield "the time of the assignor", changed(scenario, assign_time=AssignTime())
 
 
+def _without_habits(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """Each habit of the members, or of whoever deploys them, that makes a part of a rebalance long, replaced by a better one."""
+    rough = [event for event in scenario.events if event.parameters.get("sigterm") in ("exit", "ignored")]
+    if rough or not all(each.leaves_on_stop for each in scenario.members):
+        events = tuple(
+            replace(event, parameters={**event.parameters, "sigterm": "close"}) if event in rough else event
+            for event in scenario.events
+        )
+        closing = tuple(changed(each, leaves_on_stop=True) for each in scenario.members)
+        yield "consumers that end without close()", changed(scenario, events=events, members=closing)
+    classic = [each for each in scenario.members if _session_ms(each)]
+    if classic and any(event.kind in ("add_partitions", "create_topic") for event in scenario.events):
+        yield f"old metadata ({_METADATA}={_SHORT_METADATA_MS})", _with_config(scenario, {_METADATA: str(_SHORT_METADATA_MS)})
+    first = {member_config(each, each.config).partition_assignment_strategy[0] for each in classic}
+    if first and first <= {"range", "roundrobin"} and all(each.client in ("java", "librdkafka") for each in classic):
+        yield (
+            f"the assignor {' and '.join(sorted(first))} (cooperative-sticky)",
+            _with_config(scenario, {"partition.assignment.strategy": "cooperative-sticky"}),
+        )
+
+
+_METADATA = "metadata.max.age.ms"
+_SHORT_METADATA_MS = 5_000
+
+
+def _with_config(scenario: Scenario, config: Mapping[str, str]) -> Scenario:
+    """Return the scenario with other settings of its classic members."""
+    members = tuple(changed(each, config={**each.config, **config}) if _session_ms(each) else each for each in scenario.members)
+    return changed(scenario, members=members)
+
+
+def _broker_session_ms(scenario: Scenario) -> int:
+    return read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
+
+
+def _with_short_broker_sessions(scenario: Scenario) -> Scenario:
+    limits = {"session.timeout.ms": _SHORT_SESSION_MS, "heartbeat.interval.ms": _SHORT_SESSION_MS // 3}
+    short = {f"group.consumer.{least}{name}": str(value) for name, value in limits.items() for least in ("", "min.")}
+    return changed(scenario, cluster=changed(scenario.cluster, config={**scenario.cluster.config, **short}))
+
+
 def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """One event less at a time. What waited for it begins when it would have, had the event taken no time."""
     events = scenario.events
     for index, event in enumerate(events[:_MOST_EVENTS]):
         rest = tuple(_anchored(each, event) for each in (*events[:index], *events[index + 1 :]))
-        yield f"event {index + 1}, {event.name or event.kind} {event.target}", changed(scenario, events=rest)
+        yield _named(index, event), changed(scenario, events=rest)
+
+
+def _named(index: int, event: Event) -> str:
+    return f"event {index + 1}, {event.name or event.kind} {event.target}"
 
 
 def _anchored(event: Event, gone: Event) -> Event:
@@ -297,6 +421,9 @@ def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
     lines = [
         f"longest gap {show('max_gap', found.max_gap)}, unavailable {show('unavailable', found.unavailable)} partition-seconds"
     ]
+    for text, values in found.fails.items():
+        told = ", ".join(f"{name} is {'unknown' if value is None else _shown(name, value)}" for name, value in values.items())
+        lines.append(f"fails: {text}: {told}" if told else f"fails: {text}")
     lines += [] if found.story is None else _story_lines(found.story)
     if found.by_cause:
         parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
@@ -366,7 +493,9 @@ def _main_lines(story: Story) -> list[str]:
 
 
 def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
-    told = [each for each in ablations if each.max_gap_worth or each.unavailable_worth]
+    told = [
+        each for each in ablations if each.max_gap_worth or each.unavailable_worth or any(a != b for a, b in each.asked.values())
+    ]
     if not told:
         return ["nothing that can be left out alone changes the longest gap or the unavailable time"]
     lines = ["the same seed without one thing (what it was worth in brackets; heartbeats fall otherwise then, which is chance):"]
@@ -374,8 +503,13 @@ def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
     for each in told:
         gap = f"longest gap {show('max_gap', each.max_gap)} ({_signed('max_gap', each.max_gap_worth)})"
         total = f"unavailable {show('unavailable', each.unavailable)} ({_signed('unavailable', each.unavailable_worth)})"
-        lines.append(f"  {each.without:<{width}}  {gap}, {total}")
+        others = "".join(f"{name} {'unknown' if now is None else _shown(name, now)}, " for name, (_, now) in each.asked.items())
+        lines.append(f"  {each.without:<{width}}  {others}{gap}, {total}")
     return lines
+
+
+def _shown(name: str, value: float) -> str:
+    return show(name.partition("(")[0], value)
 
 
 def _signed(metric: str, worth: float) -> str:

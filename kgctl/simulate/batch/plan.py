@@ -453,13 +453,15 @@ def with_worst(
             picture = replace(values.picture, chosen=chosen[values.variant][1])
             found[values.variant] = replace(found[values.variant], picture=picture)
     if stories:
-        from kgctl.simulate.batch.explain import explain, explanation_lines
+        from kgctl.simulate.batch.explain import checks_of, explain, explanation_lines
 
         failed = {each.variant for each in outcome.failures if each in outcome.expectations}
         for name in failed or in_order_of_interest(outcome)[:1]:
-            scenario = next(variant.scenario for variant in loaded.variants if variant.name == name)
+            variant = next(variant for variant in loaded.variants if variant.name == name)
             seed, why = chosen[name]
-            lines = explanation_lines(explain(scenario, seed, ablates=ablations), ablates=ablations)
+            asked = checks_of(loaded, name)
+            found_out = explain(variant.scenario, seed, ablates=ablations, checks=asked, settings=variant.settings)
+            lines = explanation_lines(found_out, ablates=ablations)
             title = f"seed {seed}" if [*outcome.variants] == ["default"] else f"{name}, seed {seed}"
             found[name] = replace(
                 found[name], why=(f"{title} ({why}): {lines[0]}" if why else f"{title}: {lines[0]}", *lines[1:])

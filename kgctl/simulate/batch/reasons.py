@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.trace import GroupChanged, PodChanged, Removed, Replied, Requested, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.fields import member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
@@ -64,25 +64,75 @@ class Look:
         return member_config(history.members, history.settings).group_protocol == "classic"
 
 
-def _session(look: Look) -> str:
+def _session(look: Look, *, is_static: bool = False) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
     whose = look.pod(owner) if look.is_classic(owner) else "the brokers"
     limit = f"{_session_limit(look, owner)} of {whose}"
-    return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}"
+    keeps = ", and keeps what a static member (group.instance.id) owned until then" if is_static else ""
+    return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}{keeps}{_besides(look, owner)}"
 
 
 def _static(look: Look) -> str:
-    text = _session(look)
-    return f"{text}, and keeps what a static member (group.instance.id) owned until then" if text else ""
+    return _session(look, is_static=True)
+
+
+def _besides(look: Look, owner: int) -> str:
+    """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
+    name, found = look.pod(owner), ""
+    own = [event for event in look.events if isinstance(event, PodChanged) and event.pod == name]
+    if any(event.what == "killed" and event.at_us == look.from_us for event in own):
+        found += f"; {name} was killed at the end of its grace period, its consumer open"
+    if refused := next((event for event in own if event.what == "failed" and look.from_us <= event.at_us <= look.to_us), None):
+        found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
+    limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
+    moves = [event for event in look.events if isinstance(event, Happened) and event.event in _MOVES and event.what == "begins"]
+    if look.to_us - look.from_us > limit_us + _SECOND_US:
+        moved = next((event for event in reversed(moves) if event.at_us <= look.to_us - limit_us), None)
+        if moved is not None:
+            found += f", from when another coordinator had read the group (event {moved.event} at {duration(moved.at_us)})"
+    return found
+
+
+_MOVES = ("broker_down", "coordinator_move")
+_SECOND_US = 1_000_000
+_FOR_GOOD = ("network", "slow", *_MOVES)
+"""Events that may last for good: they are over at once then, by the log."""
+
+
+def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
+    """Return the beginnings of those events of the scenario that go on at a time, or last for good since then."""
+    found: dict[tuple[str, str], Happened] = {}
+    for event in events:
+        if not isinstance(event, Happened) or event.at_us > at_us:
+            continue
+        key = (event.event, event.target)
+        if event.what == "begins":
+            found[key] = event
+        elif event.what == "ends" and key in found and (found[key].at_us < event.at_us or event.event not in _FOR_GOOD):
+            del found[key]
+    return list(found.values())
+
+
+def meanwhile(look: Look) -> str:
+    """Return which events of the scenario were under way, for a piece of which nothing else says what it waited for."""
+    going = under_way(look.events, look.from_us)[-2:]
+    return "; ".join(f"event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in going)
 
 
 def _stall(look: Look) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
-    return f"{look.pod(owner)} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
+    name = look.pod(owner)
+    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == name and each.at_us <= look.from_us]
+    if changes and changes[-1].what == "pause":
+        at_us = changes[-1].at_us
+        return (
+            f"{name} was frozen at {duration(at_us)} and sent no heartbeat; its session ({_session_limit(look, owner)}) held on"
+        )
+    return f"{name} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
 
 
 _MATTERS = 5
@@ -177,9 +227,20 @@ def _why_late(look: Look, latest: Requested, first_us: int) -> str:
         (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
     )
     if heard is None or heard.at_us > latest.at_us or 2 * (heard.at_us - first_us) < latest.at_us - first_us:
-        return "a member joins in poll(), when its batch and its callbacks are done"
+        return f"a member joins in poll(), when its batch and its callbacks are done{_stuck(look, latest)}"
     interval = look.setting(look.number(latest.pod), "heartbeat.interval.ms")
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
+
+
+def _stuck(look: Look, latest: Requested) -> str:
+    """Since when the batch of the last one to join had been stuck, or its network slow; "": neither."""
+    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == latest.pod and each.at_us < latest.at_us]
+    last = next((each for each in reversed(own) if each.what in ("stall", "unstall", "start")), None)
+    if last is not None and last.what in ("stall", "unstall"):
+        since = next((each for each in reversed(own) if each.what == "stall"), last)
+        limit = look.setting(look.number(latest.pod), "max.poll.interval.ms")
+        return f"; its batch was stuck since {duration(since.at_us)}, within {limit}"
+    return ""
 
 
 def origin_of(look: Look) -> Origin:
@@ -268,7 +329,19 @@ def _handover(look: Look) -> str:
     if rule := _rebalance(look):
         return rule
     given = "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
-    return "; ".join(filter(None, (_revocation(look), given)))
+    return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
+
+
+def _polls(look: Look) -> str:
+    """Return that each step of the consumer protocol waits for a poll(), where these are far apart."""
+    owners = [owner for owner in (look.gap.before, look.gap.after) if owner != NOBODY and not look.is_classic(owner)]
+    slow = [
+        (look.pod(owner), poll.mean_us)
+        for owner in owners
+        if (poll := look.result.recording.history.pods[owner].members.poll).mean_us * 2 * _MATTERS >= look.to_us - look.from_us
+    ]
+    told = " and ".join(f"{name}, every {duration(round(mean_us))} in the mean" for name, mean_us in slow)
+    return f"each step waits for a poll(): {told} (poll)" if told else ""
 
 
 def _revocation(look: Look) -> str:
@@ -282,7 +355,11 @@ def _revocation(look: Look) -> str:
 
 
 def _fetch(look: Look) -> str:
-    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} runs onPartitionsAssigned and fetches the offset"
+    if look.gap.after == NOBODY:
+        return ""
+    mean_us = look.result.recording.history.pods[look.gap.after].members.callbacks.assigned.mean_us
+    long = f", {duration(mean_us)} in the mean (callbacks.assigned)," if mean_us * _MATTERS >= look.to_us - look.from_us else ""
+    return f"{look.pod(look.gap.after)} runs onPartitionsAssigned{long} and fetches the offset"
 
 
 def _discovery(_: Look) -> str:

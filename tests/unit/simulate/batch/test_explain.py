@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.batch.explain import explain, explanation_lines, variations
+from kgctl.simulate.batch.explain import checks_of, explain, explanation_lines, variations
 from kgctl.simulate.batch.shrink import cause_of, in_words
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.model import Callbacks, Nemesis
+from kgctl.simulate.scenario.model import Callbacks, Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Constant
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -100,12 +100,127 @@ def test_a_calm_run_has_no_story() -> None:
 
 
 def test_only_what_the_scenario_has_is_left_out() -> None:
-    plain = scenario(boot_s=0, config={"session.timeout.ms": "6000"})
+    plain = scenario(boot_s=0, config={"session.timeout.ms": "6000", **COOPERATIVE})
     assert list(variations(plain)) == []
     first = replace(event("crash", "app/1", 10), name="first")
     then = replace(event("start", "app/1"), after="first")
     given = changed(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
     assert [name for name, _ in variations(given)] == ["event 1, first app/1", "event 2, start app/1", "the nemesis"]
+
+
+def test_a_setting_or_a_habit_is_left_out_by_putting_a_better_one() -> None:
+    def names(given: Scenario) -> list[str]:
+        return [name for name, _ in variations(given)]
+
+    short = {"session.timeout.ms": "6000"}
+    assert names(scenario(boot_s=0, config={**short, **RANGE})) == ["the assignor range (cooperative-sticky)"]
+    assert names(scenario(boot_s=0, config=CONSUMER)) == ["long sessions (group.consumer.session.timeout.ms=6000)"]
+    grown = scenario(event("add_partitions", "t", by=2), boot_s=0, config={**short, **COOPERATIVE})
+    assert names(grown)[1:] == ["old metadata (metadata.max.age.ms=5000)"]
+    ignored = scenario(event("rollout", "app", sigterm="ignored"), boot_s=0, config={**short, **COOPERATIVE})
+    (_, closing) = list(variations(ignored))[1]
+    assert closing.events[0].parameters["sigterm"] == "close"
+
+
+KNOWN_CAUSES = {
+    "stall": (
+        "members: {app: {count: 4, rate: 1000/s}}\ntraffic: {orders: 1000/s}\n"
+        "group: {config: {partition.assignment.strategy: [range]}}\n"
+        "events: [{at: 0s, stall: app/2, for: 50s}, {at: 10s, scale: app, by: 1}]",
+        "event 1, stall app/2",
+        "its batch was stuck since 0s, within max.poll.interval.ms=300000",
+    ),
+    "callbacks": (
+        "members: {app: {count: 4, callbacks: {revoked: 20s}}}\n"
+        "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}\n"
+        "events: [{at: 10s, stop: app/1}]\nduration: 2m",
+        "the time of callbacks",
+        "app-1 runs onPartitionsRevoked first, 20s in the mean (callbacks.revoked)",
+    ),
+    "metadata": (
+        "members: {app: {count: 3}}\nevents: [{at: 10s, add_partitions: orders, to: 24}]\nduration: 7m",
+        "old metadata (metadata.max.age.ms=5000)",
+        "consumers look for new partitions every metadata.max.age.ms",
+    ),
+    "sigterm": (
+        "members: {app: {count: 4}}\nevents: [{at: 10s, rollout: app, sigterm: ignored, grace: 60s}]",
+        "consumers that end without close()",
+        "app-3 was killed at the end of its grace period, its consumer open",
+    ),
+    "static": (
+        "members: {app: {count: 4, instance_id: $name}}\nevents: [{at: 10s, rollout: app}]",
+        "static membership",
+        "and keeps what a static member (group.instance.id) owned until then",
+    ),
+    "refused": (
+        "members: {app: {count: 4, instance_id: $name}}\n"
+        "group: {config: {group.protocol: consumer}}\nevents: [{at: 10s, crash: app/1, for: 5s}]",
+        "event 1, crash app/1",
+        "app-1 was back and refused at 20.066s (UNRELEASED_INSTANCE_ID)",
+    ),
+    "frozen": (
+        "members: {app: {count: 4}}\nevents: [{at: 10s, pause_process: app/3, for: 30s}]",
+        "event 1, pause_process app/3",
+        "app-3 was frozen at 10s and sent no heartbeat; its session (session.timeout.ms=45000) held on",
+    ),
+    "polls": (
+        "members: {app: {count: 4, rate: 10/s, poll: {timeout: 500ms, pause: 10s..20s}}}\n"
+        "group: {config: {group.protocol: consumer}}\n"
+        "traffic: {orders: 10/s}\nevents: [{at: 10s, scale: app, by: 1}]",
+        "pauses between poll() calls",
+        "each step waits for a poll(): app-1, every 15s in the mean and app-4, every 15s in the mean (poll)",
+    ),
+    "coordinator": (
+        "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\n"
+        "events: [{at: 10s, coordinator_move: coordinator, load: 60s}, {at: 15s, crash: app/1}]\nduration: 3m",
+        "event 2, crash app/1",
+        "from when another coordinator had read the group (event coordinator_move at 10s)",
+    ),
+    "latency": (
+        "members: {app: {count: 4}}\n"
+        "group: {config: {partition.assignment.strategy: [range]}}\n"
+        "events: [{at: 5s, network: app/0, latency: 4s}, {at: 10s, scale: app, by: 1}]\ntraffic: {orders: 100/s}",
+        "event 1, network app/0",
+        "event network app/0 goes on since 5s",
+    ),
+}
+"""What is the cause -> a scenario with it, the ablation that comes first, and what the story says."""
+
+
+@pytest.mark.parametrize("cause", KNOWN_CAUSES)
+def test_a_cause_that_is_known_comes_first_and_is_told(cause: str) -> None:
+    text, first, told = KNOWN_CAUSES[cause]
+    given = load(read_yaml(f"kgctl: 1\nname: x\nwarmup: 60s\ntopics: {{orders: 12}}\n{text}\n", "x.yaml"))
+    found = explain(given.variants[0].scenario, 1)
+    assert found.ablations[0].without == first
+    assert found.story is not None
+    assert told in "\n".join(piece.rule for piece in found.story.pieces)
+
+
+def test_an_expectation_that_fails_is_told_with_what_it_asks_about() -> None:
+    text = """\
+kgctl: 1
+name: uneven
+warmup: 60s
+topics: {a: 3, b: 3, c: 3, d: 3}
+members: {app: {count: 6, rate: 120/s}}
+group: {config: {partition.assignment.strategy: [range]}}
+traffic: {a: 100/s, b: 100/s, c: 100/s, d: 100/s}
+duration: 2m
+expect: [lag < 3000, max_gap < 1s, "lag(peak) >= session.timeout.ms"]
+"""
+    given = load(read_yaml(text, "x.yaml"))
+    found = explain(given.variants[0].scenario, 1, checks=checks_of(given, "default"), settings=given.variants[0].settings)
+    assert [*found.fails] == ["lag < 3000"]
+    first = found.ablations[0]
+    assert first.without == "the assignor range (cooperative-sticky)"
+    was, now = first.asked["lag"]
+    assert was is not None
+    assert now is not None
+    assert was > 3000 > now
+    lines = explanation_lines(found)
+    assert lines[1].startswith("fails: lag < 3000: lag is ")
+    assert any(line.startswith("  the assignor range (cooperative-sticky)") and " lag " in line for line in lines)
 
 
 def test_what_waited_for_an_event_that_is_left_out_has_its_place() -> None:

@@ -55,7 +55,8 @@ def test_the_seed_that_fails_is_drawn_first_and_its_story_told() -> None:
     picture = closer.variants["hurt"].picture
     assert picture is not None
     assert picture.caption == f"seed {failing.seed} (fails: max_gap < 5s)"
-    first, second, *rest = closer.variants["hurt"].why
+    first, fails, second, *rest = closer.variants["hurt"].why
+    assert fails.startswith("fails: max_gap < 5s: max_gap is ")
     assert first.startswith(f"hurt, seed {failing.seed} (fails: max_gap < 5s): longest gap ")
     assert "had no consumer for" in second
     assert any("app-1 sent no heartbeat; the coordinator waits for session.timeout.ms=10000 of app-1" in line for line in rest)
