@@ -297,7 +297,8 @@ class BaseMember(MemberParts):
     def application_busy(self, since_us: int) -> list[Action]:
         """Note that the application will not poll for a while."""
         if self.is_started and self._end is None and self.config.behaviour.limits_poll_interval:
-            self.runtime.deadlines.arm(POLL_LIMIT, since_us + self.config.max_poll_interval_ms * 1000)
+            lag_us = draw(self.runtime.rng, self.config.behaviour.limit_lag_us)
+            self.runtime.deadlines.arm(POLL_LIMIT, since_us + self.config.max_poll_interval_ms * 1000 + lag_us)
         return []
 
     def commit(self, now_us: int) -> list[Action]:

@@ -12,7 +12,7 @@ from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, 
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig, is_cooperative
 from kgctl.member.leader import Assignments, LeaderAssignor, Remembered, group_spec
-from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, HeartbeatClock, Snapshot
+from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, HeartbeatClock, Snapshot, draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicPartition
 from kgctl.model.requests import JoinGroup, JoinGroupResult, SyncGroup, SyncGroupResult
@@ -397,6 +397,8 @@ class ClassicMember(BaseMember):
         self.membership = Membership()
         self.session = Session(self.runtime, self.connection, self.membership, lambda: None)
         self.rebalance = Rebalance(self)
+        self._limit_is_over = False
+        self._has_left_late = False
 
     @property
     def member_id(self) -> str:
@@ -421,6 +423,7 @@ class ClassicMember(BaseMember):
             and self.session.fatal is None
             and not self.rebalance.is_under_way
             and not self.rebalance.is_needed()
+            and not self._limit_is_over
         )
 
     def live_state(self) -> MemberState:
@@ -439,7 +442,14 @@ class ClassicMember(BaseMember):
         self.membership.request_rejoin("rebalance enforced by user")
 
     def on_poll(self) -> None:
-        """Do nothing here: what a heartbeat has thrown is thrown by the next step. Kafka: AbstractCoordinator#pollHeartbeat."""
+        """Note that the application polls: the client sees it, if it has left for want of polls, when it looks next.
+
+        What a heartbeat has thrown is thrown by the next step. Kafka: AbstractCoordinator#pollHeartbeat.
+        """
+        self._limit_is_over = False
+        if self._has_left_late:
+            self._has_left_late = False
+            self.runtime.arm_in(REJOIN, draw(self.runtime.rng, self.config.behaviour.back_lag_us))
 
     def on_coordinator_found(self) -> None:
         """Count the session anew: a new coordinator has a session's time to answer."""
@@ -496,14 +506,24 @@ class ClassicMember(BaseMember):
 
     def on_deadline(self, name: str) -> None:
         """Heartbeat and session; the time to rejoin only makes a step possible."""
-        if name == HEARTBEAT:
+        if name == HEARTBEAT and self._limit_is_over:
+            self._leave_late()
+        elif name == HEARTBEAT:
             self.session.beat()
         elif name == SESSION:
             self.session.session_expired()
 
     def on_poll_limit(self) -> None:
-        """The heartbeat thread leaves on the application's behalf; what it owned is lost at its next poll()."""
+        """The heartbeat thread leaves on the application's behalf, at once or when its next beat is due (``limits_at_beats``)."""
+        self._limit_is_over = self.config.behaviour.limits_at_beats and HEARTBEAT in self.runtime.deadlines.armed
+        if not self._limit_is_over:
+            self._leave_late()
+
+    def _leave_late(self) -> None:
+        """Leave for want of polls; what the member owned is lost at its next poll()."""
+        self._limit_is_over = False
         if self.session.is_enabled:
+            self._has_left_late = self.config.behaviour.back_lag_us > 0
             self.stop(set(self.owned), StopReason.POLL_TIMEOUT)
             self.session.leave(reason="consumer poll timeout has expired.")
 

@@ -80,9 +80,12 @@ class Behaviour:
     timeout is what a call takes beyond the time for which its answer may be parked: of a JoinGroup the rebalance timeout, of a
     SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than leaving the group (a fetch that is
     under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup, evenly
-    spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
+    spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just begun).
     ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other commits there
-    are.
+    are. ``matches_patterns``: with the consumer protocol, too, the client matches a pattern itself, against the topics that it
+    knows, and tells the coordinator their names (Java: subscribe(Pattern)); without it, the coordinator does. ``limit_lag_us``:
+    how late the client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next
+    heartbeat. ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
     """
 
     polls_itself: bool = False
@@ -99,6 +102,10 @@ class Behaviour:
     rebootstraps: bool = False
     adds_timeouts: bool = False
     commits_by_clock: bool = False
+    matches_patterns: bool = False
+    limit_lag_us: int = 0
+    limits_at_beats: bool = False
+    back_lag_us: int = 0
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
@@ -263,6 +270,7 @@ _JAVA = MemberConfig(
     behaviour=Behaviour(
         close_lag_us=500_000,
         rebootstraps=True,
+        matches_patterns=True,
         # HeartbeatThread#run waits for retry.backoff.ms between two looks at the network.
         reads_every_us=100_000,
         # Classic: 3.020 s, sd 0.032 s, range 2.91-3.12 s; eight members have spread over 0.3-0.5 s after 400 s.
@@ -281,7 +289,8 @@ PROFILES: Mapping[str, MemberConfig] = {
             mixes_protocols=False,
             polls_itself=True,
             commits_by_clock=True,
-            start_us=(63_000, 108_000),
+            limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
+            start_us=(54_000, 57_000),
             classic_drift=_PUNCTUAL,
             consumer_drift=_PUNCTUAL,
         ),
@@ -301,7 +310,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             joins_without_id=True,
             leaves_when_refused=True,
             adds_timeouts=True,
-            start_us=(4_000, 23_000),
+            start_us=(5_000, 8_000),
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
         ),
@@ -318,7 +327,7 @@ PROFILES: Mapping[str, MemberConfig] = {
         behaviour=Behaviour(
             polls_itself=True,
             limits_poll_interval=False,
-            start_us=(15_000, 113_000),
+            start_us=(5_000, 11_000),
             classic_drift=_PUNCTUAL,
             consumer_drift=_PUNCTUAL,
         ),
@@ -329,7 +338,12 @@ PROFILES: Mapping[str, MemberConfig] = {
     "kafka-python": replace(
         _JAVA,
         profile="kafka-python",
-        behaviour=Behaviour(speaks_consumer_protocol=False, start_us=(44_000, 266_000), classic_drift=_PUNCTUAL),
+        behaviour=Behaviour(
+            speaks_consumer_protocol=False,
+            limits_at_beats=True,  # BaseCoordinator#_heartbeat_loop sleeps until its next heartbeat
+            start_us=(10_000, 13_000),
+            classic_drift=_PUNCTUAL,
+        ),
         partition_assignment_strategy=("range", "roundrobin"),
         reconnect_backoff_max_ms=30_000,
     ),
@@ -341,7 +355,8 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             rebalance_timeout_is_session_timeout=True,
-            start_us=(72_000, 194_000),
+            start_us=(9_000, 17_000),
+            back_lag_us=100_000,  # GroupCoordinator#ensure_active_group looks every retry_backoff_ms
             classic_drift=_PUNCTUAL,
         ),
         partition_assignment_strategy=("roundrobin",),

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kgctl.member.api import NetworkError, Rng
 from kgctl.member.base import HEARTBEAT
-from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime, Topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult, TopicPartitions
 from kgctl.model.values import frozen_in_order, quick_enum
@@ -121,7 +121,9 @@ class Heartbeats:
         self,
         runtime: Runtime,
         connection: Connection,
+        topics: Topics,
         membership: ConsumerMembership,
+        *,
         on_fenced: Callable[[], None],
         on_fatal: Callable[[ErrorCode, str], None],
     ) -> None:
@@ -129,6 +131,8 @@ class Heartbeats:
         self.is_under_way = False
         self._runtime = runtime
         self._connection = connection
+        self._topics = topics
+        self._matches = runtime.identity.pattern is not None and runtime.config.behaviour.matches_patterns
         self._membership = membership
         self._on_fenced = on_fenced
         self._on_fatal = on_fatal
@@ -137,9 +141,16 @@ class Heartbeats:
         self._not_before_us = 0
         self._sent = _Sent()
 
+    @property
+    def has_told(self) -> bool:
+        """Whether the coordinator knows the topics that the client has matched. The next beat, at its time, tells it."""
+        return not self._matches or self._sent.topics == self._topics.subscription
+
     def run(self) -> None:
         """Send a beat if one is due now. Kafka: ``AbstractHeartbeatRequestManager#poll``."""
         if self._membership.phase in OUTSIDE or self.is_under_way:
+            return
+        if self._matches and not self._topics.is_ready:
             return
         if not self._connection.is_known:
             self._connection.find()
@@ -192,9 +203,8 @@ class Heartbeats:
         identity, config, sent = self._runtime.identity, self._runtime.config, self._sent
         is_joining = self._membership.phase is Phase.JOINING
         current = self._membership.current
-        told = _Sent(
-            config.effective_rebalance_timeout_ms, identity.topics, identity.pattern, config.group_remote_assignor, current
-        )
+        topics, regex = (self._topics.subscription, None) if self._matches else (identity.topics, identity.pattern)
+        told = _Sent(config.effective_rebalance_timeout_ms, topics, regex, config.group_remote_assignor, current)
         self._sent = told
         fields: dict[str, Any] = {}
         if is_joining or told.rebalance_timeout_ms != sent.rebalance_timeout_ms:

@@ -197,7 +197,9 @@ class ConsumerMember(BaseMember):
     ) -> None:
         super().__init__(config, identity, rng, positions_of, request_ids)
         self.membership = ConsumerMembership(new_member_id(rng))
-        self.heartbeats = Heartbeats(self.runtime, self.connection, self.membership, self._on_fenced, self._on_fatal)
+        self.heartbeats = Heartbeats(
+            self.runtime, self.connection, self.topics, self.membership, on_fenced=self._on_fenced, on_fatal=self._on_fatal
+        )
         self.reconciliation = Reconciliation(self)
         self._queue: list[tuple[int, Step]] = []
         self._poll_limit_is_over = False
@@ -223,7 +225,7 @@ class ConsumerMember(BaseMember):
     @property
     def is_at_rest(self) -> bool:
         """Whether the member owns what it is assigned and has said so."""
-        is_settled = self.membership.phase is Phase.STABLE and self.membership.is_reconciled
+        is_settled = self.membership.phase is Phase.STABLE and self.membership.is_reconciled and self.heartbeats.has_told
         return is_settled and not self.reconciliation.is_under_way and not self._queue and not self._poll_limit_is_over
 
     def live_state(self) -> MemberState:

@@ -1,10 +1,12 @@
 """``python -m tests.calibration.profiles [-n TIMES] [--save] [--table] [CLIENT ...]``: what real clients do, request by request.
 
-Each client joins a group on Apache Kafka, sees another one join, sees its topic grow, and closes. A proxy between them notes each
+Each client joins a group on Apache Kafka, sees another one join, sees its topic grow, polls nothing for longer than
+``max.poll.interval.ms``, and closes. A proxy between them notes each
 request and when it came. What profiles.json keeps, in milliseconds: from subscribe() to the first request about the group
 (``start``) and to the JoinGroup (``join``), from the heartbeat that tells of a rebalance to the JoinGroup (``rejoin``), from
 close() to the LeaveGroup (``leave``) and to its return (``close``), from a topic growing to the group joining (``grow``; the
-client looks at metadata every 3 s), and between two heartbeats (``beat``).
+client looks at metadata every 3 s), between two heartbeats (``beat``), from the limit's end to the LeaveGroup (``limit``), and
+from the next poll() to the JoinGroup (``back``, below 0: before it).
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ from tests.support.kafka.data import wait_until_coordinating
 PROFILES = FOLDER / "profiles.json"
 """Client -> what was measured -> milliseconds: least, median, most; ``version`` is the client's."""
 REFRESH_MS = 3_000
+LIMIT_MS = 8_000
+"""``max.poll.interval.ms``."""
+STALL_MS = 16_000
 JOIN, HEARTBEAT, LEAVE, FIND, SYNC, CONSUMER = 11, 12, 13, 10, 14, 68
 REBALANCE_IN_PROGRESS = 27
 _CLIENTS = FOLDER / "clients"
@@ -44,10 +49,10 @@ _PATIENCE_S = 60.0
 
 
 class Seen(NamedTuple):
-    """A request, or the answer to one, as it passed: of which connection, which API, and the error of a heartbeat's answer."""
+    """A request, or the answer to one, as it passed: of which client id, which API, and the error of a heartbeat's answer."""
 
     at_us: int
-    port: int
+    client: str
     api: int
     is_answer: bool
     error: int = 0
@@ -65,23 +70,21 @@ class Recorder:
 
     def _accept(self) -> None:
         while True:
-            client, address = self._listener.accept()
+            client, _ = self._listener.accept()
             server = socket.create_connection(self.target)
-            asked: dict[int, tuple[int, int]] = {}
+            asked: dict[int, tuple[str, int, int]] = {}
             for source, goal, is_answer in ((client, server, False), (server, client, True)):
                 source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._pass, args=(source, goal, address[1], asked, is_answer), daemon=True).start()
+                threading.Thread(target=self._pass, args=(source, goal, asked, is_answer), daemon=True).start()
 
-    def _pass(
-        self, source: socket.socket, goal: socket.socket, port: int, asked: dict[int, tuple[int, int]], is_answer: bool
-    ) -> None:
+    def _pass(self, source: socket.socket, goal: socket.socket, asked: dict[int, tuple[str, int, int]], is_answer: bool) -> None:
         kept = b""
         try:
             while data := source.recv(65_536):
                 now_us = time.time_ns() // 1000
                 kept += data
                 while len(kept) >= 4 and len(kept) >= (end := 4 + struct.unpack_from(">i", kept)[0]):
-                    self._note(kept[4:end], now_us, port, asked, is_answer=is_answer)
+                    self._note(kept[4:end], now_us, asked, is_answer=is_answer)
                     kept = kept[end:]
                 goal.sendall(data)
         except OSError:
@@ -90,37 +93,38 @@ class Recorder:
             for each in (source, goal):
                 each.close()
 
-    def _note(self, frame: bytes, now_us: int, port: int, asked: dict[int, tuple[int, int]], *, is_answer: bool) -> None:
+    def _note(self, frame: bytes, now_us: int, asked: dict[int, tuple[str, int, int]], *, is_answer: bool) -> None:
         if not is_answer:
-            api, version, correlation = struct.unpack_from(">hhi", frame)
-            asked[correlation] = api, version
-            self.seen.append(Seen(now_us, port, api, is_answer=False))
+            api, version, correlation, length = struct.unpack_from(">hhih", frame)
+            client = frame[10 : 10 + max(length, 0)].decode()
+            asked[correlation] = client, api, version
+            self.seen.append(Seen(now_us, client, api, is_answer=False))
             return
-        api, version = asked.pop(struct.unpack_from(">i", frame)[0], (-1, 0))
+        client, api, version = asked.pop(struct.unpack_from(">i", frame)[0], ("", -1, 0))
         error = 0
         if api == HEARTBEAT:  # v1 and later: throttle time, error; flexible from v4 on
             error = struct.unpack_from(">h", frame, 4 + (1 if version >= 4 else 0) + (4 if version >= 1 else 0))[0]
-        self.seen.append(Seen(now_us, port, api, is_answer=True, error=error))
+        self.seen.append(Seen(now_us, client, api, is_answer=True, error=error))
 
 
 @dataclass
 class Process:
     """A client in a process of its own, and the times of what it says."""
 
+    client_id: str
     said: Callable[[str], int]
+    stall: Callable[[], None]
     close: Callable[[], None]
     kill: Callable[[], None]
-    ports: frozenset[int] = frozenset()
 
 
-def started(client: str, bootstrap: str, group: str, topic: str) -> Process:
+def started(client: str, bootstrap: str, group: str, topic: str, client_id: str) -> Process:
     """Start the client; it has subscribed when this returns."""
     if client == "java":
-        return _java(bootstrap, group, topic)
+        return _java(bootstrap, group, topic, client_id)
     command = [sys.executable, str(_CLIENTS / "client.py")] if client not in ("kafka-go", "franz-go") else [str(_go())]
-    process = subprocess.Popen(
-        [*command, client, bootstrap, group, topic, str(REFRESH_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    words = [*command, client, bootstrap, group, topic, client_id, str(REFRESH_MS), str(LIMIT_MS)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     stdin, stdout = process.stdin, process.stdout
@@ -132,19 +136,25 @@ def started(client: str, bootstrap: str, group: str, topic: str) -> Process:
                 return int(at_us)
         raise RuntimeError(f"{client} ended before it said {word}")
 
-    def close() -> None:
-        stdin.write("\n")
+    def tell(line: str) -> None:
+        stdin.write(f"{line}\n")
         stdin.flush()
 
-    return Process(said, close, process.kill)
+    return Process(client_id, said, lambda: tell(str(STALL_MS)), lambda: tell("close"), process.kill)
 
 
-def _java(bootstrap: str, group: str, topic: str) -> Process:
+def _java(bootstrap: str, group: str, topic: str, client_id: str) -> Process:
     lines: queue.Queue[Line] = queue.Queue()
     kind = java_client()
     client = Client(kind.command(), {"bootstrap.servers": bootstrap}, lines)
     client.wait_until_ready()
-    settings = {"group.id": group, "metadata.max.age.ms": str(REFRESH_MS), "auto.offset.reset": "earliest"}
+    settings = {
+        "group.id": group,
+        "client.id": client_id,
+        "metadata.max.age.ms": str(REFRESH_MS),
+        "max.poll.interval.ms": str(LIMIT_MS),
+        "auto.offset.reset": "earliest",
+    }
     strategy = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"}
     words = (f"{key}={value}" for key, value in {**settings, **strategy}.items())
     client.tell("start", "one", topic, *words)
@@ -159,7 +169,8 @@ def _java(bootstrap: str, group: str, topic: str) -> Process:
         client.kill()
         kind.close()
 
-    return Process(said, lambda: client.tell("close", "one"), kill)
+    stall, close = (lambda: client.tell("stall", "one", str(STALL_MS))), (lambda: client.tell("close", "one"))
+    return Process(client_id, said, stall, close, kill)
 
 
 def _go() -> Path:
@@ -171,62 +182,74 @@ def _go() -> Path:
 
 def measure(client: str, bootstrap: str, recorder: Recorder, number: int) -> dict[str, list[float]]:
     """What one play of two of these clients comes to, in milliseconds."""
-    found: dict[str, list[float]] = {name: [] for name in ("start", "join", "rejoin", "leave", "close", "grow", "beat")}
+    found: dict[str, list[float]] = {name: [] for name in NAMES}
     admin, topic, group = AdminClient({"bootstrap.servers": bootstrap}), f"t-{client}-{number}", f"g-{client}-{number}"
     for future in admin.create_topics([NewTopic(topic, 4, 1)]).values():
         future.result(_PATIENCE_S)
     time.sleep(1)
-    first, since = _joined(client, bootstrap, group, topic, recorder, found)
+    since = len(recorder.seen)
+    first = _joined(client, bootstrap, group, topic, recorder, found)
     time.sleep(8)
-    second, _ = _joined(client, bootstrap, group, topic, recorder, found)
+    second = _joined(client, bootstrap, group, topic, recorder, found)
     time.sleep(10)
-    found["rejoin"] = list(_rejoins(recorder.seen[since:], first.ports))
+    found["rejoin"] = list(_rejoins(recorder.seen[since:], first.client_id))
     grown_us = time.time_ns() // 1000
     for future in admin.create_partitions([NewPartitions(topic, 6)]).values():
         future.result(_PATIENCE_S)
     time.sleep(9)
     joins = [each.at_us for each in recorder.seen if each.api == JOIN and not each.is_answer and each.at_us > grown_us]
     found["grow"] = [(min(joins) - grown_us) / 1000] if joins else []
+    found["beat"] = list(_beats(recorder.seen[since:]))
+    _stall(second, recorder, found)
     for process in (second, first):
         process.close()
         closing = process.said("closing")
         closed = process.said("closed")
-        left = [
-            each.at_us for each in recorder.seen if each.api == LEAVE and not each.is_answer and closing <= each.at_us <= closed
-        ]
-        found["leave"] += [(at_us - closing) / 1000 for at_us in left[:1]]
+        found["leave"] += [(at_us - closing) / 1000 for at_us in _asked(recorder, process, LEAVE, closing) if at_us <= closed][:1]
         found["close"].append((closed - closing) / 1000)
         process.kill()
-    found["beat"] = list(_beats(recorder.seen[since:]))
     return found
 
 
-def _joined(
-    client: str, bootstrap: str, group: str, topic: str, recorder: Recorder, found: dict[str, list[float]]
-) -> tuple[Process, int]:
-    since = len(recorder.seen)
-    process = started(client, bootstrap, group, topic)
+def _stall(process: Process, recorder: Recorder, found: dict[str, list[float]]) -> None:
+    """The application polls nothing for longer than it may."""
+    process.stall()
+    begin_us = process.said("stalls")
+    time.sleep(STALL_MS / 1000 + 4)
+    left = _asked(recorder, process, LEAVE, begin_us)
+    found["limit"] = [(at_us - begin_us) / 1000 - LIMIT_MS for at_us in left[:1]]
+    joins = _asked(recorder, process, JOIN, left[0]) if left else []
+    found["back"] = [(at_us - begin_us) / 1000 - STALL_MS for at_us in joins[:1]]
+
+
+def _asked(recorder: Recorder, process: Process, api: int, since_us: int) -> list[int]:
+    """Return when the process sent such requests."""
+    return [
+        each.at_us
+        for each in recorder.seen
+        if (each.client, each.api, each.is_answer) == (process.client_id, api, False) and each.at_us >= since_us
+    ]
+
+
+def _joined(client: str, bootstrap: str, group: str, topic: str, recorder: Recorder, found: dict[str, list[float]]) -> Process:
+    process = started(client, bootstrap, group, topic, f"{client}-{len(recorder.seen)}")
     subscribed = process.said("subscribed")
     end_s = time.monotonic() + _PATIENCE_S
-    others = {each.port for each in recorder.seen[:since]}
     while time.monotonic() < end_s:
-        own = [each for each in recorder.seen[since:] if each.port not in others and not each.is_answer]
-        first = next((each.at_us for each in own if each.api in (FIND, JOIN) and each.at_us >= subscribed - 1000), None)
-        join = next((each.at_us for each in own if each.api == JOIN and each.at_us >= subscribed - 1000), None)
-        if first is not None and join is not None:
-            found["start"].append((first - subscribed) / 1000)
-            found["join"].append((join - subscribed) / 1000)
-            time.sleep(1)
-            process.ports = frozenset(each.port for each in recorder.seen[since:] if each.port not in others)
-            return process, since
+        joins = _asked(recorder, process, JOIN, subscribed - 1000)
+        if joins:
+            finds = _asked(recorder, process, FIND, subscribed - 1000)
+            found["start"].append((min(finds + joins) - subscribed) / 1000)
+            found["join"].append((joins[0] - subscribed) / 1000)
+            return process
         time.sleep(0.01)
     raise RuntimeError(f"{client} does not join")
 
 
-def _rejoins(seen: list[Seen], ports: frozenset[int]) -> Iterator[float]:
+def _rejoins(seen: list[Seen], client: str) -> Iterator[float]:
     heard = None
     for each in seen:
-        if each.port not in ports:
+        if each.client != client:
             continue
         if each.api == HEARTBEAT and each.is_answer and each.error == REBALANCE_IN_PROGRESS and heard is None:
             heard = each.at_us
@@ -236,16 +259,16 @@ def _rejoins(seen: list[Seen], ports: frozenset[int]) -> Iterator[float]:
 
 
 def _beats(seen: list[Seen]) -> Iterator[float]:
-    last: dict[int, int] = {}
+    last: dict[str, int] = {}
     for each in seen:
         if each.is_answer or each.api not in (HEARTBEAT, JOIN, SYNC):
             continue
-        if each.api == HEARTBEAT and each.port in last:
-            yield (each.at_us - last[each.port]) / 1000
+        if each.api == HEARTBEAT and each.client in last:
+            yield (each.at_us - last[each.client]) / 1000
         if each.api == HEARTBEAT:
-            last[each.port] = each.at_us
+            last[each.client] = each.at_us
         else:
-            last.pop(each.port, None)
+            last.pop(each.client, None)
 
 
 @contextmanager
@@ -276,7 +299,10 @@ COLUMNS = {
     "close": "close()",
     "grow": "topic grown to JoinGroup",
     "beat": "between heartbeats",
+    "limit": "`max.poll.interval.ms` over to LeaveGroup",
+    "back": "next poll() to JoinGroup",
 }
+NAMES = ("start", *COLUMNS)
 
 
 def table() -> str:

@@ -141,6 +141,22 @@ def test_a_member_that_was_stuck_for_too_long_joins_again_when_it_polls_and_not_
     assert max(members) >= 30
 
 
+@pytest.mark.parametrize(
+    ("client", "least_s", "most_s"),
+    [("java", 7.9, 8.1), ("aiokafka", 7.9, 8.1), ("librdkafka", 8.0, 8.6), ("kafka-python", 9.9, 10.2)],
+)
+def test_each_client_looks_at_its_poll_limit_as_it_was_measured(client: str, least_s: float, most_s: float) -> None:
+    config = {"max.poll.interval.ms": "8000", "session.timeout.ms": "6000", "partition.assignment.strategy": "roundrobin"}
+    found = []
+    for seed in range(1, 9):
+        result = run(
+            scenario(event("stall", "app/1", 1, for_us=30 * S), config=config, rate=10, client=client, duration_s=60), seed
+        )
+        left_us = next(point.at_us for point in result.recording.history.group if point.at_us > result.recording.start_us)
+        found.append((left_us - result.recording.start_us) / S - 1)
+    assert least_s <= min(found) <= max(found) <= most_s, found
+
+
 def test_a_group_goes_on_without_a_static_member_that_does_not_join_again_in_time() -> None:
     """Its JoinGroup is out, so that no thread looks at its limit: it stays a member, and owns beside its successor."""
     config = {**COOPERATIVE, "max.poll.interval.ms": "20000"}
