@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kgctl.member.api import NetworkError, Rng
@@ -83,7 +83,7 @@ class ConsumerMembership:
     @property
     def is_reconciled(self) -> bool:
         """Return whether the member owns what it should own."""
-        return self.target == self.current
+        return self.target is self.current or self.target == self.current
 
     def join(self) -> None:
         """Start over with epoch 0."""
@@ -103,8 +103,7 @@ def new_member_id(rng: Rng) -> str:
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(NamedTuple):
     """What the coordinator was told last, so that only changes are sent."""
 
     rebalance_timeout_ms: int = -1
@@ -205,6 +204,8 @@ class Heartbeats:
         current = self._membership.current
         topics, regex = (self._topics.subscription, None) if self._matches else (identity.topics, identity.pattern)
         told = _Sent(config.effective_rebalance_timeout_ms, topics, regex, config.group_remote_assignor, current)
+        if told == sent and not is_joining:
+            return {}
         self._sent = told
         fields: dict[str, Any] = {}
         if is_joining or told.rebalance_timeout_ms != sent.rebalance_timeout_ms:

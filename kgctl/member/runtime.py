@@ -81,7 +81,7 @@ class Deadlines:
         armed, next_us = self.armed, self.next_us()
         if next_us is None or next_us > now_us:
             return None
-        name = next(name for name, at_us in armed.items() if at_us == next_us)
+        name = min(armed, key=armed.__getitem__)
         del armed[name]
         self.earliest_us = None
         return name
