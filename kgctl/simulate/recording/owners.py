@@ -175,6 +175,7 @@ class PartitionOwners:
     def own(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
         """Record that the pod consumes these partitions from now on."""
         changes, owner, assigned, last_owner = self.changes, self.owner, self.assigned, self.last_owner
+        change = (now_us, pod)
         for number in numbers:
             before = owner[number]
             if before == pod:
@@ -188,9 +189,7 @@ class PartitionOwners:
             if assigned[number] == pod:
                 self.misplaced -= 1
             owner[number] = last_owner[number] = pod
-            lane = changes[number]
-            lane.append(now_us)
-            lane.append(pod)
+            changes[number].extend(change)
 
     def own_again(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
         """The pod goes on consuming these; those that have another owner by now have two."""
@@ -202,29 +201,28 @@ class PartitionOwners:
     def release(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """Record that the pod has ceased to consume these partitions."""
         changes, owner, assigned = self.changes, self.owner, self.assigned
-        code = code_of(cause)
+        change = (now_us, code_of(cause))
         for number in numbers:
             if owner[number] != pod:
                 self._end_older(number, pod, now_us)
                 continue
             if assigned[number] == pod:
                 self.misplaced += 1
-            lane = changes[number]
-            lane.append(now_us)
             if number in self._older:
                 successor = self._end_newest(number, now_us)
-                lane.append(successor)
+                changes[number].extend((now_us, successor))
                 continue
             owner[number] = NOBODY
             self.unowned += 1
-            lane.append(code)
+            changes[number].extend(change)
 
     def set_cause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The gaps of these, where there are any, have another cause from now on."""
         code, owner, changes = code_of(cause), self.owner, self.changes
+        change = (now_us, code)
         for number in numbers:
             if owner[number] == NOBODY and changes[number][-1] != code:
-                changes[number] += (now_us, code)
+                changes[number].extend(change)
 
     def darken(self, numbers: Iterable[int], now_us: int) -> None:
         """Nobody can read these from now on, whoever consumes them."""
@@ -288,9 +286,19 @@ class PartitionOwners:
     def unread_us(self, number: int, from_us: int, to_us: int) -> list[int]:
         """Return how long nobody could read the partition within this time, by cause: the sums of `gaps`, without any gap."""
         found = [0] * len(_CAUSES)
-        for first_us, last_us, value in self.segments(number, from_us, to_us):
-            if value < 0:
-                found[-1 - value] += last_us - first_us
+        if number in self.unreadable or number in self.dark:
+            for first_us, last_us, value in self.segments(number, from_us, to_us):
+                if value < 0:
+                    found[-1 - value] += last_us - first_us
+            return found
+        times, values = self.changes[number][::2], self.changes[number][1::2]
+        deleted_us = self._partitions.deleted_us[number]
+        end_us = to_us if deleted_us is None else min(to_us, deleted_us)
+        position = max(bisect_right(times, from_us) - 1, 0)
+        times[position] = max(times[position], from_us)
+        for first_us, last_us, value in zip(times[position:], [*times[position + 1 :], end_us], values[position:], strict=True):
+            if value < 0 and first_us < end_us:
+                found[-1 - value] += min(last_us, end_us) - first_us
         return found
 
     def gaps(self, number: int, from_us: int, to_us: int) -> Iterator[Gap]:
