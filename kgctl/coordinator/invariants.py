@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.coordinator.classic.group import DEAD, PREPARING_REBALANCE, STATE, ClassicGroup
-from kgctl.coordinator.consumer.group import FREE, ConsumerGroup
+from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
@@ -105,16 +105,16 @@ def check_consumer(shard: Shard, group: ConsumerGroup) -> None:
 
 
 def _broken_owners(group: ConsumerGroup) -> Iterator[str]:
-    """A partition belongs to one member at most, until that one has given it up, and counts as owned at that one's epoch."""
-    owned: dict[UUID, dict[int, int]] = {}
+    """A partition belongs to one member at most, until that one has given it up, and that one counts as its owner."""
+    owners: dict[UUID, dict[int, str]] = {}
     count = 0
     for member in group.members.values():
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
-                owned.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_epoch))
+                owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
                 count += len(epochs)
     # All partitions at once, which is cheap; one by one only to say which one it is.
-    if owned != group.partition_epochs or sum(map(len, owned.values())) != count:
+    if owners != group.partition_owners or sum(map(len, owners.values())) != count:
         yield from _wrong_owners(group)
 
 
@@ -123,14 +123,14 @@ def _wrong_owners(group: ConsumerGroup) -> Iterator[str]:
     for member in group.members.values():
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
-                known, holders = group.partition_epochs.get(topic_id, {}), owners.setdefault(topic_id, {})
+                known, holders = group.partition_owners.get(topic_id, {}), owners.setdefault(topic_id, {})
                 for number in epochs:
                     other = holders.setdefault(number, member.member_id)
                     if other != member.member_id:
                         yield f"partition {number} of {topic_id} belongs to {other!r} and to {member.member_id!r}"
-                    if known.get(number, FREE) != member.member_epoch:
-                        yield f"partition {number} of {topic_id} is not at the epoch of {member.member_id!r}"
-    if sum(map(len, owners.values())) != sum(map(len, group.partition_epochs.values())):
+                    if known.get(number) != member.member_id:
+                        yield f"partition {number} of {topic_id} does not count as owned by {member.member_id!r}"
+    if sum(map(len, owners.values())) != sum(map(len, group.partition_owners.values())):
         yield "partitions count as owned that nobody owns"
 
 

@@ -80,7 +80,10 @@ class ConsumerGroup(Group):
         self.static_members: dict[str, str] = {}
         self.targets: TimelineHashMap[str, Target] = TimelineHashMap()
         self.resolved_regexes: TimelineHashMap[str, ResolvedRegex] = TimelineHashMap()
-        self.partition_epochs: dict[UUID, dict[int, int]] = {}
+        self.partition_owners: dict[UUID, dict[int, str]] = {}
+        """Who owns each partition or still has to revoke it, by the member's id: its epoch is the partition's."""
+        self._overtaken: set[str] = set()
+        """Members one of whose partitions somebody at a later epoch has taken: only an odd log has that."""
         self.topic_counts: dict[str, TopicCount] = {}
         self.regex_subscribers: TimelineHashMap[str, int] = TimelineHashMap()
         self.assignor_counts: TimelineHashMap[str, int] = TimelineHashMap()
@@ -196,7 +199,8 @@ class ConsumerGroup(Group):
 
     def partition_epoch(self, topic_id: UUID, partition: int) -> int:
         """The epoch of the member that owns the partition or still has to revoke it; `FREE` if nobody does."""
-        return self.partition_epochs.get(topic_id, {}).get(partition, FREE)
+        owner = self.partition_owners.get(topic_id, {}).get(partition)
+        return FREE if owner is None else self.members[owner].member_epoch
 
     def is_metadata_due(self, now_ms: int) -> bool:
         """Whether the topics' hash has to be computed again."""
@@ -226,9 +230,9 @@ class ConsumerGroup(Group):
 
     def _move(self, old: ConsumerMember, new: ConsumerMember) -> None:
         """A new version that has got another epoch, state or assignment: nothing else is counted anew."""
-        if new.assigned is old.assigned and not old.pending_revocation and not new.pending_revocation:
+        moves_on = new.assigned is old.assigned and not old.pending_revocation and not new.pending_revocation
+        if moves_on and new.member_id not in self._overtaken:
             self._put(new)
-            self._own(new, new.assigned, before=old.member_epoch)
             return
         self._disown(old, old.assigned)
         self._disown(old, old.pending_revocation)
@@ -248,6 +252,7 @@ class ConsumerGroup(Group):
         old = self.members.pop(member_id, None)
         if old is not None:
             self._behind.discard(member_id)
+            self._overtaken.discard(member_id)
             self._discount(old)
             self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
@@ -303,31 +308,28 @@ class ConsumerGroup(Group):
         if count.by_name <= 0 and count.by_regex <= 0:
             del self.topic_counts[topic]
 
-    def _own(self, member: ConsumerMember, partitions: Partitions, *, before: int = FREE) -> None:
-        """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners.
-
-        ``before``: what the member had at this epoch is its own.
-        """
-        member_epoch = member.member_epoch
+    def _own(self, member: ConsumerMember, partitions: Partitions) -> None:
+        """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners."""
         for topic_id, epochs in partitions.items():
-            owned = self.partition_epochs.setdefault(topic_id, {})
-            if not {None, before}.issuperset(map(owned.get, epochs)):
-                for partition in epochs:
-                    epoch = owned.get(partition, before)
-                    if epoch >= member_epoch and epoch != before:
+            owners = self.partition_owners.setdefault(topic_id, {})
+            for partition in epochs:
+                other = owners.get(partition)
+                if other is not None:
+                    epoch = self.members[other].member_epoch
+                    if epoch >= member.member_epoch:
                         what = f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch"
                         raise InvariantViolation(f"group {self.group_id!r}: {what} {epoch}", group=self.group_id)
-            owned.update(dict.fromkeys(epochs, member_epoch))
+                    self._overtaken.add(other)
+                owners[partition] = member.member_id
 
     def _disown(self, member: ConsumerMember, partitions: Partitions) -> None:
-        member_epoch = member.member_epoch
         for topic_id, epochs in partitions.items():
-            owned = self.partition_epochs.get(topic_id, {})
+            owners = self.partition_owners.get(topic_id, {})
             for partition in epochs:
-                if owned.get(partition) == member_epoch:
-                    del owned[partition]
-            if not owned:
-                self.partition_epochs.pop(topic_id, None)
+                if owners.get(partition) == member.member_id:
+                    del owners[partition]
+            if not owners:
+                self.partition_owners.pop(topic_id, None)
 
 
 def _count_alike(old: ConsumerMember, new: ConsumerMember) -> bool:
