@@ -370,15 +370,6 @@ class Member(Protocol):
         """Whether it sits in its group with nothing under way: its chores change nothing as long as the group does not."""
         ...
 
-    @property
-    def looks_at_us(self) -> int:
-        """When the client's own thread looks for answers next, of which there are none; a time of the past: it does not."""
-        ...
-
-    def look_for_answers(self) -> None:
-        """Make that look a deadline of its own."""
-        ...
-
     def next_loud_deadline_us(self) -> int | None:
         """While quiet: the next deadline that is no chore and so cannot be skipped."""
         ...

@@ -68,8 +68,7 @@ class MemberParts(ABC):
         self._inbox: list[tuple[int, Answer]] = []
         self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
-        self.looks_at_us = -1
-        """When the client's own thread looks for answers next, be there any by then or not."""
+        self._looks_at_us = -1  # when the client's own thread looks for answers next, be there any by then or not
         self._finds_records = False
         self._poll_number = 0
         self._after_callback: Step | None = None
@@ -223,10 +222,6 @@ class MemberParts(ABC):
             and self.topics.image is not None
         )
 
-    def look_for_answers(self) -> None:
-        """Be woken for that look, too."""
-        self._deadlines.arm(READ, self.looks_at_us)
-
     def next_loud_deadline_us(self) -> int | None:
         """Return the next deadline that is neither a heartbeat nor an automatic commit."""
         return self._deadlines.next_except(CHORES)
@@ -338,9 +333,9 @@ class BaseMember(MemberParts):
             else:
                 self._inbox.append((correlation_id, result))
                 if self.reads_network() and READ not in self._deadlines.armed:
-                    if self.looks_at_us <= now_us:
-                        self.looks_at_us = now_us + wait_us
-                    self._deadlines.arm(READ, self.looks_at_us)
+                    if self._looks_at_us <= now_us:
+                        self._looks_at_us = now_us + wait_us
+                    self._deadlines.arm(READ, self._looks_at_us)
                 if not self.has_background and not self._is_departed:  # nobody looks at it now
                     taken, self.runtime.actions = self.runtime.actions, []
                     return taken
@@ -359,8 +354,8 @@ class BaseMember(MemberParts):
             wait_us = self.reads_in_us()
             if not wait_us:
                 return None
-            if self.looks_at_us <= now_us and READ not in self._deadlines.armed:
-                self.looks_at_us = now_us + wait_us
+            if self._looks_at_us <= now_us and READ not in self._deadlines.armed:
+                self._looks_at_us = now_us + wait_us
         self._begin_poll(now_us)
         self.connection.answer(correlation_id, result)
         return self._leave()

@@ -57,6 +57,7 @@ class Committer:
         self._who = who
         self._on_refused = on_refused
         self.is_automatic = runtime.config.enable_auto_commit
+        self._interval_us = runtime.config.auto_commit_interval_us
         self._waiting: list[_Commit] = []
         self._term = 0
         self._begun_us: int | None = None
@@ -70,7 +71,7 @@ class Committer:
         """Put the next automatic commit an interval away; with `Behaviour.commits_by_clock` it comes when it would have come."""
         if not self.is_automatic:
             return
-        runtime, interval_us = self._runtime, self._runtime.config.auto_commit_interval_us
+        runtime, interval_us = self._runtime, self._interval_us
         if runtime.config.behaviour.commits_by_clock:
             if self._begun_us is None:
                 self._begun_us = runtime.now_us  # librdkafka's rd_kafka_cgrp_new starts the timer, once
@@ -86,7 +87,7 @@ class Committer:
         """Take the automatic commits before this as done, each so late: how many, and when the last one left."""
         count, last_us = self.would_skip(until_us, late_us)
         if last_us is not None:
-            self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._runtime.config.auto_commit_interval_us)
+            self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._interval_us)
         return count, last_us
 
     def would_skip(self, until_us: int, late_us: int) -> tuple[int, int | None]:
@@ -94,7 +95,7 @@ class Committer:
         due_us = self._runtime.deadlines.at(AUTO_COMMIT)
         if due_us is None or due_us + late_us >= until_us:
             return 0, None
-        first_us, period_us = due_us + late_us, self._runtime.config.auto_commit_interval_us + late_us
+        first_us, period_us = due_us + late_us, self._interval_us + late_us
         count = (until_us - first_us + period_us - 1) // period_us
         return count, first_us + (count - 1) * period_us
 

@@ -6,7 +6,6 @@ Kafka: ConsumerCoordinator#metadata and #onLeaderElected.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import Assignor, AssignorError, GroupSpec, MemberSpec, TopicSpec
@@ -56,7 +55,12 @@ class LeaderAssignor:
             user_data = self._user_data(name, subscription, remembered)
             metadata = encoded.get(user_data)
             if metadata is None:
-                says = subscription if user_data == subscription.user_data else replace(subscription, user_data=user_data)
+                says = subscription
+                if user_data != subscription.user_data:
+                    topics, owned = subscription.topics, subscription.owned_partitions
+                    says = ConsumerSubscription(
+                        topics, user_data, owned, subscription.generation_id, subscription.rack_id, subscription.version
+                    )
                 metadata = encoded[user_data] = encode_subscription(says)
             found.append(JoinProtocol(name=self._protocols.get(name, name), metadata=metadata))
         return tuple(found)

@@ -93,13 +93,13 @@ class WallClockLoop(Loop):
         """Call it then; what follows from a line of the past is due now."""
         super().at(max(time_us, self._moment_us), task, argument)
 
-    def run_moment(self, most: int) -> None:
+    def run(self, until_us: int, most: int, look_at: int) -> None:
         """Wait for the next moment, and do what is due at it."""
-        self._moment_us = self.moments[0]
-        wait_us = self.begin_us + self.moments[0] - _wall_us()
+        self._moment_us = min(self.moments[0], until_us)
+        wait_us = self.begin_us + self._moment_us - _wall_us()
         if wait_us > 0:
             time.sleep(wait_us / 1e6)
-        super().run_moment(most)
+        super().run(self._moment_us, most, look_at)
 
 
 class Play(Simulation):

@@ -385,7 +385,7 @@ class AutoscaleLoop:
     def _apply(self, replicas: int, decision: Decision, value: int) -> None:
         """Log a new decision, and scale the set as it says."""
         simulation, spec = self._simulation, self._spec
-        simulation.has_changed = True  # whoever watches the lag gets to see it
+        simulation.loop.has_changed = True  # whoever watches the lag gets to see it
         if decision.replicas == replicas and decision == self._said:
             return
         self._said = decision

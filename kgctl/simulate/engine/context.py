@@ -29,7 +29,7 @@ class Loop:
     moment once.
     """
 
-    __slots__ = ("_due", "executed", "moments", "now_us")
+    __slots__ = ("_due", "executed", "has_changed", "moments", "now_us")
 
     def __init__(self) -> None:
         self.moments: list[int] = []
@@ -38,6 +38,8 @@ class Loop:
         """Moment -> its tasks with their arguments, in the order of scheduling."""
         self.now_us = 0
         self.executed = 0
+        self.has_changed = False
+        """Whether something that metrics depend on is different since whoever looks at them has taken this back."""
 
     def at(self, time_us: int, task: Task, argument: Any = None) -> None:
         """Call ``task(argument)`` at this time, which is now or later."""
@@ -53,21 +55,25 @@ class Loop:
         """When the next task is due; None: there is none."""
         return self.moments[0] if self.moments else None
 
-    def run_moment(self, most: int) -> None:
-        """Do what is due at the next moment, what it leads to at the same moment included. There has to be a task.
+    def run(self, until_us: int, most: int, look_at: int) -> None:
+        """Do what is due up to this time, moment after moment, what it leads to at the same moment included.
 
-        It ends early when ``executed`` reaches ``most``: the loop can then not go on.
+        It ends behind the first moment that has set ``has_changed`` or brought ``executed`` to ``look_at``, and in the middle of
+        one when ``executed`` reaches ``most``: the loop can then not go on.
         """
-        moment_us = self.moments[0]
-        due = self._due[moment_us]
-        self.now_us = moment_us
-        for task, argument in due:  # the list may grow
-            if self.executed >= most:
+        moments, tasks, executed = self.moments, self._due, self.executed
+        while moments and moments[0] <= until_us:
+            moment_us = self.now_us = heappop(moments)
+            for task, argument in tasks[moment_us]:  # the list may grow
+                if executed >= most:
+                    self.executed = executed
+                    return
+                executed += 1
+                task(argument)
+            self.executed = executed
+            del tasks[moment_us]
+            if self.has_changed or executed >= look_at:
                 return
-            self.executed += 1
-            task(argument)
-        heappop(self.moments)
-        del self._due[moment_us]
 
 
 class Randomness:

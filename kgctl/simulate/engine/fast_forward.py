@@ -59,14 +59,13 @@ _BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 @dataclass(slots=True)
 class _Skip:
     """A process that is skipped over: its session's timer and what that was set to, since when, and by how much its automatic
-    commits are late. ``vain_us``: when its client looks for answers that are not there, which is all that it does then.
+    commits are late, once that is drawn.
     """
 
     session: TimerKey
     deadline_ms: int
     since_us: int
-    late_us: int
-    vain_us: int | None
+    late_us: int | None = None
 
 
 class FastForward:
@@ -100,9 +99,7 @@ class FastForward:
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
-                self._skipping[process] = _Skip(
-                    key, deadline_ms, context.loop.now_us, _commits_late_us(process), _vain_us(process, member)
-                )
+                self._skipping[process] = _Skip(key, deadline_ms, context.loop.now_us)
                 process.is_skipping = True
                 return
 
@@ -119,9 +116,10 @@ class FastForward:
         """Bring the process and its session to the present."""
         context = self._context
         skip = self._skipping.pop(process)
-        key, deadline_ms, since_us, late_us = skip.session, skip.deadline_ms, skip.since_us, skip.late_us
+        key, deadline_ms, since_us = skip.session, skip.deadline_ms, skip.since_us
         process.is_skipping = False
         assert process.member is not None
+        late_us = self._late_us(process, process.member, skip)
         skipped = process.member.skip_quiet(context.loop.now_us, late_us)
         settled_us = self._settled.pop(process, None)
         commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us)
@@ -147,24 +145,22 @@ class FastForward:
         now_us = self._context.loop.now_us
         for process, skip in self._skipping.items():
             assert process.member is not None
-            since_us, late_us = skip.since_us, skip.late_us
             if but_of_batches and process.commit.mode in _BY_BATCH:
                 continue
-            from_us = self._settled.get(process, since_us)
+            late_us = self._late_us(process, process.member, skip)
+            from_us = self._settled.get(process, skip.since_us)
             commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us, late_us))
             if commit_us is not None:
                 self._enter(process, from_us, commit_us, late_us)
                 self._settled[process] = commit_us
 
-    def look_in_vain(self, process: Process) -> bool:
-        """Whether the client's thread looks for answers now, and finds none: then the quiet time counts from here."""
-        skip = self._skipping[process]
-        if skip.vain_us != self._context.loop.now_us:
-            return False
-        skip.since_us, skip.late_us, skip.vain_us = skip.vain_us, _commits_late_us(process), None
-        self._skipping[process] = self._skipping.pop(process)  # in the order in which quiet times began
-        self._settled.pop(process, None)
-        return True
+    def _late_us(self, process: Process, member: Member, skip: _Skip) -> int:
+        """By how much the automatic commits of this quiet time are late; drawn once there is one."""
+        if skip.late_us is None:
+            if member.quiet_commit_us(self._context.loop.now_us) is None:
+                return 0
+            skip.late_us = _commits_late_us(process)
+        return skip.late_us
 
     def _enter(self, process: Process, from_us: int, commit_us: int, late_us: int) -> None:
         if self._context.keeps_all_commits:
@@ -209,18 +205,6 @@ class FastForward:
         if commit.mode is CommitMode.EVERY:
             return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
         return process.polls.previous_us(now_us)
-
-
-def _vain_us(process: Process, member: Member) -> int | None:
-    """When its client looks for answers in vain, if that comes before its chores; else it is awake for that."""
-    vain_us = member.looks_at_us
-    if vain_us <= process.context.loop.now_us:
-        return None
-    next_us = member.next_deadline_us()
-    if process.commit.mode is not CommitMode.AUTO or (next_us is not None and next_us <= vain_us):
-        member.look_for_answers()
-        return None
-    return vain_us
 
 
 def _commits_late_us(process: Process) -> int:

@@ -65,7 +65,6 @@ class Surroundings:
     ownership: Consumption
     skip: Callable[[Process], None]
     resume: Callable[[Process], Skipped]
-    look_in_vain: Callable[[Process], bool]
     on_running: Callable[[Process], None]
     on_gone: Callable[[Process], None]
     on_failed: Callable[[Process, str], None]
@@ -121,7 +120,6 @@ class DrivenMember(ABC):
     def __init__(self, pod: Pod, around: Surroundings) -> None:
         self._me = cast("Process", self)
         self.around = around
-        self._send: Callable[[Process, Any], None] = around.send
         self.pod = pod
         self.context = pod.context
         self.loop = pod.context.loop
@@ -148,14 +146,12 @@ class DrivenMember(ABC):
         """When the last commit was that the coordinator has not been told of, if any."""
         self.stop_wanted = False
         self.lost_its_batch = False  # what the batch under way is from, as the application did not poll
-        self.is_counted = False
         self.gone_us = -1
         self.lost: tuple[int, ...] = ()
         """What it consumed when it went."""
         self._held: list[tuple[Callable[[Any], None], Any]] = []
         self._armed_us = -1
-        self._poll_task = 0
-        self._is_poll_armed = False
+        self._next_poll: object | None = None  # stands for the call that is scheduled, if one is
         self._polls_each = False
 
     @abstractmethod
@@ -170,17 +166,18 @@ class DrivenMember(ABC):
         assert member is not None
         if actions or self.callback_over:
             self._perform(member, actions)
-        if self.phase is _RUNNING and not self._is_poll_armed and self._may_poll_now() and member.needs_poll:
+        if self.phase is _RUNNING and self._next_poll is None and self._may_poll_now() and member.needs_poll:
             self._perform(member, self._call_poll(member))
         self._look_ahead(member)
 
     def _perform(self, member: Member, actions: list[Action]) -> None:
         me = self._me
+        send: Callable[[Process, Any], None] = self.around.send
         while True:
             for action in actions:
                 kind = type(action)
                 if kind is Send:
-                    self._send(me, action)
+                    send(me, action)
                 else:
                     ACTIONS[kind](me, action)
             if not self.callback_over:
@@ -196,7 +193,7 @@ class DrivenMember(ABC):
         if self.is_skipping:
             self.catch_up()
         now_us = self.loop.now_us
-        if phase is _RUNNING and not self._is_poll_armed and self._may_poll_now():
+        if phase is _RUNNING and self._next_poll is None and self._may_poll_now():
             actions = member.answer_in_poll(answer[0], answer[1], now_us)
             if actions is not None:  # as a poll() that is called now and finds the answer there
                 next_us = self.polls.polled(now_us, finds_records=False)
@@ -241,7 +238,7 @@ class DrivenMember(ABC):
     def _look_ahead(self, member: Member) -> None:
         phase = self.phase
         if phase is _RUNNING:
-            if not self._is_poll_armed:
+            if self._next_poll is None:
                 has_to = self.stop_wanted or member.needs_poll
                 if (has_to or self._polls_each) and not member.in_callback:
                     now_us = self.loop.now_us
@@ -259,9 +256,6 @@ class DrivenMember(ABC):
     def _arm_deadline(self, member: Member) -> None:
         now_us, armed_us = self.loop.now_us, self._armed_us
         deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
-        looks_at_us = member.looks_at_us
-        if looks_at_us > now_us and (deadline_us is None or looks_at_us < deadline_us):
-            deadline_us = looks_at_us
         if deadline_us is None or now_us <= armed_us <= deadline_us:
             return
         deadline_us = max(deadline_us, now_us)
@@ -277,10 +271,6 @@ class DrivenMember(ABC):
         self._armed_us = -1
         due_us = self.member.next_loud_deadline_us() if self.is_skipping else self.member.next_deadline_us()
         if due_us is None or due_us > self.loop.now_us:
-            if self.is_skipping and self.around.look_in_vain(self._me):
-                self._armed_us = armed_us  # what comes next is found out behind what else is due at this moment
-                self.loop.at(armed_us, self._on_deadline, armed_us)
-                return
             self._look_ahead(self.member)
             return
         if self.is_skipping:
@@ -293,21 +283,19 @@ class DrivenMember(ABC):
         now_us = self.loop.now_us
         if self.stalled_until_us > now_us:
             at_us = self.stalled_until_us
-        self._is_poll_armed = True
-        self._poll_task += 1
-        self.loop.at(max(now_us, at_us), self._poll, self._poll_task)
+        self._next_poll = call = object()
+        self.loop.at(max(now_us, at_us), self._poll, call)
 
     def _cancel_poll(self) -> None:
-        self._is_poll_armed = False
-        self._poll_task += 1
+        self._next_poll = None
 
-    def _poll(self, task: int) -> None:
+    def _poll(self, call: object) -> None:
         member = self.member
-        if task != self._poll_task or self.phase in _OUT or member is None:
+        if call is not self._next_poll or self.phase in _OUT or member is None:
             return
-        if self.is_suspended and self._hold(self._poll, task):
+        if self.is_suspended and self._hold(self._poll, call):
             return
-        self._is_poll_armed = False
+        self._next_poll = None
         if self.context.has_traffic:
             self._commit_batch(member)
         if self.stop_wanted and self.phase is _RUNNING:
@@ -340,9 +328,9 @@ class DrivenMember(ABC):
             self.around.ownership.settle_unseen(self._me)
             return
         self.last_commit_us = now_us
-        self._is_poll_armed = True
+        self._next_poll = self
         self.act(member.commit(now_us))
-        self._is_poll_armed = False
+        self._next_poll = None
 
     def _note_failed_commit(self) -> None:
         """The batch is over and its commit refused by the client: it is out of the group (Kafka: ``CommitFailedException``)."""
@@ -512,7 +500,7 @@ class Process(DrivenMember):
         self.around.ownership.settle_unseen(self)
         self.stalled_until_us = max(until_us, self.stalled_until_us)
         self.set_reading_rate()
-        was_armed = self._is_poll_armed
+        was_armed = self._next_poll is not None
         self._cancel_poll()
         self.loop.at(self.stalled_until_us, self._unstall)
         if was_armed:

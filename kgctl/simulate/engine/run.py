@@ -119,8 +119,7 @@ class Schedule:
         self.open -= 1
         self._left[position] -= 1
         self.last_over_us = now_us
-        for group in self._groups:
-            group.has_changed = True
+        self._simulation.loop.has_changed = True
         if self._left[position]:
             return
         for follower in self._followers[position]:
@@ -361,12 +360,14 @@ class _Clockwork:
                     return self._stop(limit_us, end_us)
             if loop.executed >= most:
                 return f"{most} events"
-            if is_over is not None and loop.executed >= ask_at:
+            if is_over is None:
+                ask_at = most
+            elif loop.executed >= ask_at:
                 ask_at = loop.executed + ASK_EVERY
                 if is_over():
                     return "the time limit"
-            loop.run_moment(most)
-            if simulation.has_changed or (len(self._groups) > 1 and any(group.has_changed for group in self._groups)):
+            loop.run(limit_us, most, ask_at)
+            if loop.has_changed:
                 self._show()
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
 
@@ -396,7 +397,6 @@ class _Clockwork:
 
     def _show(self) -> None:
         simulation = self._simulation
-        for group in self._groups:
-            group.has_changed = False
+        simulation.loop.has_changed = False
         for observer in self._observers:
             observer.on_step(simulation.log_time, simulation.metrics)

@@ -66,9 +66,9 @@ class Simulation:
         needs_records = any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
         self.recording.records = [] if is_kept else None
-        self.has_changed = False
         self.faults_until_us = 0
         self._coordination: Coordination | None = None
+        self._running: set[Process] = set()
         self._accounted_us = -1
         self.recording.on_traffic_read = self.account_traffic
         self._reader = None if read is None else read(self.recording)
@@ -99,7 +99,6 @@ class Simulation:
             self.ownership,
             self.fast_forward.skip,
             self.fast_forward.resume,
-            self.fast_forward.look_in_vain,
             self.on_running,
             self.on_gone,
             self.on_failed,
@@ -190,7 +189,7 @@ class Simulation:
     def on_running(self, process: Process) -> None:
         now_us = self.loop.now_us
         self.context.running += 1
-        process.is_counted = True
+        self._running.add(process)
         self.history.pods[process.pod.number].running.set(now_us, is_so=True)
         self.context.disturbed()
         if self.context.running == 1:
@@ -218,7 +217,7 @@ class Simulation:
 
     def changed(self) -> None:
         """Something that metrics depend on is different."""
-        self.has_changed = True
+        self.loop.has_changed = True
         now_us = self.loop.now_us
         self.check.passed(now_us)
         view = self.broker.observer
@@ -233,8 +232,9 @@ class Simulation:
             history.calm.set(now_us, is_so=is_calm)
 
     def _discount(self, process: Process) -> None:
-        self.context.running -= process.is_counted
-        process.is_counted = False
+        if process in self._running:
+            self._running.remove(process)
+            self.context.running -= 1
 
     def _recause_boot_gaps(self) -> None:
         """Somebody is there again: each gap waits for its dead owner to be noticed, or for the group."""

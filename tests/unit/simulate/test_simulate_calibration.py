@@ -25,6 +25,9 @@ OUTSIDE = {
     "alone:cooperative": {"generations"},  # in its one play; others, measured less exactly, had one rebalance as is simulated
     "away:eager": {"unavailable", "max_gap"},  # in one play of two the controller noticed after 18 s
     "failover:cooperative": {"unavailable", "max_gap"},  # in its one play, too
+    # A new broker answers its first heartbeat of the consumer protocol after 0.4 s; then a later step falls within the second in
+    # which it assigns nothing anew, and a partition waits for one more heartbeat: 7.1 to 7.3 s measured, else 4.5 as simulated.
+    "migrate:eager": {"max_gap"},
     "stalls:cooperative": {"max_gap"},  # in its one play a SyncGroup was overtaken
     "surge:eager": {"max_gap"},  # in one play of two a second session had to be waited for
     "surge:cooperative": {"moves"},  # 12 and 13 were measured, 12 is simulated

@@ -298,7 +298,7 @@ PLANTED = {
     "a batch past max.poll.interval.ms": (
         "members: {app: {count: 4, config: {max.poll.interval.ms: 60s}}}\n"
         "events: [{at: 1s, stall: app/2, for: 120s}, {at: 5s, scale: app, by: +1}]\n",
-        "parked until 1m 0.965s for app-2, which left by itself, past max.poll.interval.ms=60000: no poll() since 1s",
+        "parked until 1m 0.943s for app-2, which left by itself, past max.poll.interval.ms=60000: no poll() since 1s",
     ),
     "a slow onPartitionsRevoked": (
         "members: {app: {count: 4, callbacks: {revoked: 9s}, config: {partition.assignment.strategy: cooperative-sticky}}}\n"
@@ -307,7 +307,7 @@ PLANTED = {
     ),
     "a slow assignor": (
         "members: {app: {count: 4}}\nassign_time: {base: 8s}\nevents: [{at: 1s, scale: app, by: +1}]\n",
-        "for the assignment, until 17.165s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
+        "for the assignment, until 17.09s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
     ),
 }
 """Cause -> a scenario that has it, and what is told of it."""
