@@ -251,7 +251,7 @@ def _no_target() -> Target:
     return _NO_TARGET
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TargetMember:
     """A member of a consumer-protocol group.
 
@@ -326,7 +326,7 @@ NO_TOPIC = -1
 IndexedTarget = dict[int, Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class IndexedMember:
     """A `TargetMember` with indexes in the place of topic ids."""
 

@@ -302,11 +302,12 @@ def _spec(shard: Shard, group: ConsumerGroup, members: Mapping[str, ConsumerMemb
     known: dict[tuple[tuple[str, ...], str | None], Sequence[UUID]] = {}
     targets = []
     for member in members.values():
-        wanted = (member.subscribed_topics, member.regex)
-        if wanted not in known:
-            known[wanted] = subscribed_topic_ids(group, member, image)
+        wanted = (member.subscribed_topics, member.subscribed_regex)
+        topic_ids = known.get(wanted)
+        if topic_ids is None:
+            topic_ids = known[wanted] = subscribed_topic_ids(group, member, image)
         targets.append(
-            TargetMember(member.member_id, known[wanted], _target_before(group, member), member.instance_id, member.rack_id)
+            TargetMember(member.member_id, topic_ids, _target_before(group, member), member.instance_id, member.rack_id)
         )
     first = next(iter(members.values()))
     return TargetSpec(
