@@ -98,7 +98,8 @@ class Reconciliation:
     def _must_wait(self, assigned: set[TopicPartition]) -> bool:
         # Between two polls the application may hold records that it has not worked through: what is committed and revoked
         # before a poll() would count them as done.
-        return self._member.config.enable_auto_commit or not self._member.owned <= assigned
+        member = self._member
+        return not member.owned <= assigned or (member.config.enable_auto_commit and bool(member.owned))
 
     def _begin(self, resolved: LocalAssignment, assigned: set[TopicPartition]) -> None:
         member = self._member

@@ -16,6 +16,7 @@ from kgctl.member.api import Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
 from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
 from kgctl.simulate.engine.context import Randomness
+from kgctl.simulate.engine.pods import with_drift
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
 from kgctl.simulate.report.tables import beside
 from kgctl.simulate.scenario.checks import Check, CheckKind
@@ -106,7 +107,7 @@ def _drift(members: MemberSet, config: MemberConfig) -> str:
     given = members.heartbeat_drift_us
     if given is not None:
         return "anything: phases are random" if given == RANDOM_DRIFT else f"up to {format_duration(given)}"
-    behaviour = config.behaviour
+    behaviour = with_drift(members, config).behaviour
     drift = behaviour.classic_drift if config.group_protocol == "classic" else behaviour.consumer_drift
     return _measured_drift(drift)
 

@@ -259,12 +259,7 @@ class Pod:
         config = member_config(self.members, self.settings)
         if self.context.has_traffic:  # close() waits for no fetch where records come all the time
             config = replace(config, behaviour=replace(config.behaviour, close_lag_us=0))
-        drift_us = self.members.heartbeat_drift_us
-        if drift_us is None:
-            tight = self.members.poll.upper_us == 0 and config.behaviour.reads_every_us
-            return replace(config, behaviour=replace(config.behaviour, classic_drift=TIGHT)) if tight else config
-        drift = drift_of(drift_us)
-        return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
+        return with_drift(self.members, config)
 
     def identity(self) -> MemberIdentity:
         """Who a process of this pod is to the coordinator."""
@@ -278,6 +273,15 @@ class Pod:
             group_instance_id=self.instance_id,
             rack_id=self.rack,
         )
+
+
+def with_drift(members: MemberSet, config: MemberConfig) -> MemberConfig:
+    """Return the config with the set's own drift of heartbeats, or with what its poll loop makes of the client's."""
+    if members.heartbeat_drift_us is None:
+        is_tight = members.poll.upper_us == 0 and config.behaviour.reads_every_us
+        return replace(config, behaviour=replace(config.behaviour, classic_drift=TIGHT)) if is_tight else config
+    drift = drift_of(members.heartbeat_drift_us)
+    return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
 
 
 def drift_of(drift_us: int) -> HeartbeatDrift:

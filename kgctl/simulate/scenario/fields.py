@@ -156,6 +156,18 @@ RANDOM_DRIFT = -1
 
 
 _UNITS = ((".ms", "ms"), (".minutes", "m"))
+_TIMES = frozenset(
+    {
+        "SessionTimeout",
+        "HeartbeatInterval",
+        "RebalanceTimeout",
+        "Timeout",
+        "JoinGroupBackoff",
+        "PartitionWatchInterval",
+        "RetentionTime",
+    }
+)
+"""kafka-go's names of times, whose numbers are milliseconds here."""
 
 
 def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
@@ -165,7 +177,8 @@ def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
 
 def _plain(name: str, value: str) -> str:
     for ending, unit in _UNITS:
-        if name.endswith((ending, ending.replace(".", "_"))) and not value.lstrip("-").isdigit():
+        is_time = name.endswith((ending, ending.replace(".", "_"))) or (unit == "ms" and name in _TIMES)
+        if is_time and not value.lstrip("-").isdigit():
             try:
                 return str(parse_duration(value) // (UNITS_US[unit]))
             except ValueError:
@@ -485,8 +498,8 @@ _CLIENT_IDS: Mapping[str, str] = {
     "librdkafka": "rdkafka",
     "kafka-go": "app@$name (github.com/segmentio/kafka-go)",
     "franz-go": "kgo",
-    "kafka-python": "kafka-python-2.2",
-    "aiokafka": "aiokafka-0.12",
+    "kafka-python": "kafka-python-3.0.12",
+    "aiokafka": "aiokafka-0.14.0",
 }
 """Client -> its client.id where nobody has chosen one. Java's ends with the instance id, or counts the consumers of its process
 (ConsumerConfig#maybeOverrideClientId), so it is the same in every pod; kafka-go's has the host."""

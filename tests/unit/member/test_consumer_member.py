@@ -127,6 +127,17 @@ def test_static_member_that_crashed_may_not_come_back_before_its_session_is_over
     assert world.pods["m1b"].failure == "UNRELEASED_INSTANCE_ID"
 
 
+def test_a_member_that_owns_nothing_takes_its_first_partitions_in_one_poll() -> None:
+    """It has nothing to commit: its thread begins without the application (measured: the callback hears the new epoch first)."""
+    world = group_of(3)
+    late = world.pod("late", CONSUMER, at_s=60, poll_gap_us=(2 * SECOND, 2 * SECOND))
+    world.run_until(90)
+
+    assigned = next(at for at, callback in late.callbacks(CallbackKind.ASSIGNED) if callback.partitions)
+    beats = [at for at in late.times(ConsumerGroupHeartbeat) if at < assigned]
+    assert assigned - beats[-1] <= 2 * SECOND
+
+
 def test_crash_is_noticed_after_the_session_timeout() -> None:
     world = group_of(3)
     world.crash(world.pods["m2"])

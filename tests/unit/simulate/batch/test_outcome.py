@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.outcome import Comparison, assumptions_of, differences, outcome_of, verdict_text
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
@@ -78,6 +80,14 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     assert of_b["callbacks"] == "revoked pareto(1s, 1.5), assigned 0s, lost 0s"
     assert of_b["a clean stop"] == "ends the process without close()"
     assert "session.timeout.ms" not in of_b
+
+
+@pytest.mark.parametrize(
+    ("poll", "drift"), [("0ms", "5ms, ±5ms that adds up, ±5ms"), ("0ms..9ms", "20ms, ±20ms that adds up, ±36ms")]
+)
+def test_the_drift_that_is_told_is_that_of_the_poll_loop(poll: str, drift: str) -> None:
+    (variant,) = load(read_yaml(f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{a: {{poll: {poll}}}}}\n", "f")).variants
+    assert assumptions_of(variant)["a: each heartbeat is late by"] == f"{drift}; beats begin anew with each generation"
 
 
 def test_clients_that_spin_while_a_broker_is_away_are_told() -> None:

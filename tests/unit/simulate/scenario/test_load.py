@@ -205,6 +205,17 @@ def test_settings_of_members_are_over_those_of_the_group_with_times_in_milliseco
     assert (variant.settings["session.timeout.ms"], members.commit.mode) == (60.0, "after-batch")
 
 
+def test_times_of_kafka_go_are_durations_or_milliseconds() -> None:
+    config = "{SessionTimeout: 10s, JoinGroupBackoff: 1500, PartitionWatchInterval: 2m, RetentionTime: -1}"
+    (variant,) = loaded(GOOD.replace("{count: 3}", f"{{client: kafka-go, config: {config}}}")).variants
+    assert variant.scenario.members[0].config == {
+        "SessionTimeout": "10000",
+        "JoinGroupBackoff": "1500",
+        "PartitionWatchInterval": "120000",
+        "RetentionTime": "-1",
+    }
+
+
 def test_file_extends_a_builtin(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
