@@ -59,6 +59,7 @@ class Rebalance:
         self._compared_image: MetadataImage | None = None
         self._commit = _Commit.NOT_SENT
         self._is_joining = False
+        self._has_looked = True
         self._elected: JoinGroupResult | None = None
         self._outcome: bytes | ErrorCode | None = None
 
@@ -104,12 +105,23 @@ class Rebalance:
         is_ready = member.connection.is_known and member.topics.is_ready
         if self._is_joining or not is_ready or REJOIN in member.runtime.deadlines.armed:
             return None
-        if not member.membership.needs_prepare:
-            return self._join
+        if not member.membership.needs_prepare and self._has_looked:
+            return None if self._is_looking else self._join
+        return self._step_before()
+
+    def _step_before(self) -> Step | None:
+        # A pattern is matched anew before each round, so that a new topic costs one rebalance, not one for each member that hears
+        # of it (ConsumerCoordinator#poll).
+        if not self._has_looked:
+            return self._look
         # Sent once a round, and polled for: ConsumerCoordinator#onJoinPrepare returns to the application until it is answered.
-        if self._commit is _Commit.NOT_SENT and member.config.enable_auto_commit:
-            return self._commit_first
-        return None if self._commit is _Commit.UNDER_WAY else self._prepare
+        if self._commit is _Commit.NOT_SENT and self._member.config.enable_auto_commit:
+            return None if self._is_looking else self._commit_first
+        return None if self._commit is _Commit.UNDER_WAY or self._is_looking else self._prepare
+
+    @property
+    def _is_looking(self) -> bool:
+        return self._member.identity.pattern is not None and self._topics.is_refreshing
 
     # --- before JoinGroup
 
@@ -382,8 +394,13 @@ class Rebalance:
 
         return after
 
+    def _look(self) -> None:
+        self._has_looked = True
+        self._member.topics.refresh()
+
     def _close_round(self) -> None:
         self._is_joining = False
+        self._has_looked = self._member.identity.pattern is None
         self._member.membership.needs_prepare = True
 
 

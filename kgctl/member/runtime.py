@@ -415,6 +415,11 @@ class Topics:
         self.is_ready = pattern is None
         """Whether the subscription is known: with a pattern, only once the topics are."""
 
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether the topics have been asked for and not told yet."""
+        return self._request is not None
+
     def refresh(self) -> None:
         """Ask for the topics now, unless that is under way."""
         self._runtime.deadlines.cancel(METADATA)

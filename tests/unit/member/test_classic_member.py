@@ -153,6 +153,19 @@ def test_new_topic_of_a_pattern_is_picked_up() -> None:
     assert [len(pods) for pods in world.owners().values()] == [4, 4]
 
 
+def test_new_topic_of_a_pattern_costs_one_rebalance_wherever_it_was_heard_of_first() -> None:
+    world = World({"orders-eu": 4, "other": 2})
+    for number in range(4):
+        world.pod(f"m{number}", COOPERATIVE | {"metadata.max.age.ms": "20000"}, pattern="orders-.*", at_s=4 * number)
+    world.run_until(40)
+    before = generation(world)
+    world.grow("orders-us", 4)
+    world.run_until(90)
+
+    assert sorted(map(len, world.owners().values())) == [2, 2, 2, 2]
+    assert generation(world) == before + 1
+
+
 def test_heartbeats_of_all_members_lock_at_the_generation_and_keep_the_measured_period() -> None:
     world = World({"orders": 24})
     for number in range(8):
