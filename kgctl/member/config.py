@@ -85,7 +85,8 @@ class Behaviour:
     are. ``matches_patterns``: with the consumer protocol, too, the client matches a pattern itself, against the topics that it
     knows, and tells the coordinator their names (Java: subscribe(Pattern)); without it, the coordinator does. ``limit_lag_us``:
     how late the client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next
-    heartbeat. ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
+    heartbeat. ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll().
+    ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
     """
 
     polls_itself: bool = False
@@ -105,6 +106,7 @@ class Behaviour:
     matches_patterns: bool = False
     limit_lag_us: int = 0
     limits_at_beats: bool = False
+    silent_past_limit: bool = False
     back_lag_us: int = 0
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
@@ -289,6 +291,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             mixes_protocols=False,
             polls_itself=True,
             commits_by_clock=True,
+            silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
             start_us=(54_000, 57_000),
             classic_drift=_PUNCTUAL,

@@ -204,6 +204,7 @@ class ConsumerMember(BaseMember):
         self.reconciliation = Reconciliation(self)
         self._queue: list[tuple[int, Step]] = []
         self._poll_limit_is_over = False
+        self._is_silent = False
         self._idle: tuple[TopicPartition, ...] = ()
         self._is_released = True
         self._names: tuple[MetadataImage | None, dict[UUID, str]] = (None, {})
@@ -254,7 +255,11 @@ class ConsumerMember(BaseMember):
     def on_poll(self) -> None:
         """A member that left for want of polls joins again, once what it owned is given up."""
         self._poll_limit_is_over = False
-        self._read_on()
+        if self._is_silent:
+            self._is_silent = False
+            self._leave_as_stale()
+        else:
+            self._read_on()
         # It joins again only after the callback of what it lost has returned (AbstractMembershipManager#maybeRejoinStaleMember).
         if self.membership.phase is Phase.STALE and self._is_released:
             self.membership.join()
@@ -285,7 +290,7 @@ class ConsumerMember(BaseMember):
 
     def run_background(self) -> None:
         """What the client's thread does without the application."""
-        if not self.is_closing:
+        if not self.is_closing and not self._is_silent:
             if self.membership.phase is _RECONCILING:
                 self.reconciliation.run(in_poll=False)
             self.heartbeats.run()
@@ -310,8 +315,15 @@ class ConsumerMember(BaseMember):
             self._leave_as_stale()
 
     def on_poll_limit(self) -> None:
-        """The background thread is asleep until its next beat: only then does it see. Nobody reads from now on."""
+        """Read nothing from now on. Java's background thread is asleep until its next beat: only then does it see.
+
+        librdkafka beats no more, and leaves when the application polls again: until then, or until its session is over, the
+        coordinator takes it for a member (measured; rd_kafka_cgrp_consumer_serve).
+        """
         self._poll_limit_is_over = True
+        self._is_silent = self.config.behaviour.silent_past_limit
+        if self._is_silent:
+            self.runtime.deadlines.cancel(HEARTBEAT)
         self._idle = self.consumed_partitions
         if self._idle:
             self.runtime.emit(StopConsuming(self._idle, StopReason.POLL_TIMEOUT))

@@ -168,6 +168,24 @@ def test_poll_limit_is_noticed_at_the_next_beat_and_taken_over_at_the_others() -
     assert sorted(map(len, world.owners().values())) == [8, 8, 8]
 
 
+def test_librdkafka_is_silent_past_its_poll_limit_and_leaves_when_it_is_polled() -> None:
+    world = World({"orders": 24})
+    for number in range(3):
+        settings = CONSUMER | {"max.poll.interval.ms": "8000"}
+        world.pod(f"m{number}", settings, profile="librdkafka", at_s=number, poll_blocks_us=100_000)
+    world.run_until_stable()
+    world.run_until(60)
+    stalled = world.pods["m2"]
+    world.stall(stalled, 16)
+    world.run_until(120)
+
+    sent = [(at, request.member_epoch) for at, request in stalled.requests if isinstance(request, ConsumerGroupHeartbeat)]
+    late = [(at, epoch) for at, epoch in sent if at > 68.6 * SECOND]
+    assert [epoch for _, epoch in late[:2]] == [-1, 0]
+    assert 75.8 <= late[0][0] / SECOND <= 76.2
+    assert sorted(map(len, world.owners().values())) == [8, 8, 8]
+
+
 def test_poll_that_comes_late_but_before_the_beat_goes_on_where_it_was() -> None:
     world = group_of(3, CONSUMER | {"max.poll.interval.ms": "8000", "auto.commit.interval.ms": "600000"})
     late = world.pods["m2"]
