@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario, Topic
@@ -89,3 +90,13 @@ def test_a_group_in_the_place_of_one_that_was_left_counts_from_its_start() -> No
         ("Reconciling", 3),
         ("Stable", 3),
     ]
+
+
+@pytest.mark.parametrize(("partitions", "looks"), [(8, 5), (1_100, 2)])
+def test_a_large_group_is_looked_at_as_a_whole_now_and_then_and_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, looks: int
+) -> None:
+    seen: list[GroupCoordinator] = []
+    monkeypatch.setattr(GroupCoordinator, "check", lambda core: seen.append(core))  # noqa: PLW0108  # a method
+    run(scenario(event("rolling_restart", "app", 1, settle=5 * S), count=3, partitions=partitions, duration_s=60), 1)
+    assert len(seen) == looks

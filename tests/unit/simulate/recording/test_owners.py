@@ -74,3 +74,19 @@ def test_a_deleted_partition_is_no_gap() -> None:
     made.add(table.add("t", 1, 0, counted=True), Cause.BOOT, 0)
     made.delete(table.delete("t", 50), 50)
     assert (made.segments(0, 0, 100), made.misplaced, made.unowned) == ([(0, 50, BOOT)], 0, 0)
+
+
+def test_unread_time_is_that_of_the_segments_in_any_window() -> None:
+    made = owners()
+    made.own(7, [0], 10)
+    made.release(7, [0], Cause.HANDOVER, 20)
+    made.set_cause([0], Cause.FETCH, 25)
+    made.own(8, [0], 25)
+    made.release(8, [0], Cause.STALL, 30)
+    for from_us in range(0, 40, 3):
+        for to_us in range(from_us, 45, 4):
+            expected = [0] * len(Cause)
+            for first_us, last_us, value in made.segments(0, from_us, to_us):
+                if value < 0:
+                    expected[-1 - value] += last_us - first_us
+            assert made.unread_us(0, from_us, to_us) == expected, (from_us, to_us)
