@@ -287,6 +287,13 @@ def _why_removed(request: Request) -> str:
     """Why a member is gone when this request was answered; "": it cannot be."""
     if isinstance(request, LeaveGroup):
         return "left"
+    if isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch < 0:
+        return "left"
     if isinstance(request, ConsumerGroupHeartbeat):
-        return "left" if request.member_epoch < 0 else "replaced" if request.instance_id is not None else ""
-    return "replaced" if isinstance(request, JoinGroup) and request.group_instance_id is not None else ""
+        is_new, instance_id = request.member_epoch == 0, request.instance_id
+    else:
+        is_new, instance_id = (
+            isinstance(request, JoinGroup) and not request.member_id,
+            getattr(request, "group_instance_id", None),
+        )
+    return "replaced" if is_new and instance_id is not None else ""
