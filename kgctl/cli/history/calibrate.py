@@ -184,23 +184,46 @@ def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> l
             each[0].instance_id is not None,
             each[0].session_ms,
             each[0].rebalance_ms,
-            tuple(_played(stay, from_ms, to_ms, commit_ms) for stay in each),
+            tuple(_played(stay, from_ms, to_ms, commit_ms, is_replaced=stay is not each[-1]) for stay in each),
         )
         for each in stays.values()
     ]
 
 
-def _played(stay: Stay, from_ms: int, to_ms: int, commit_ms: int | None) -> Any:
-    from kgctl.pipeline.answers.recorded import is_crash
+def _played(stay: Stay, from_ms: int, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> Any:
+    """``is_replaced``: another one came under its instance id."""
     from kgctl.simulate.batch.against import Stay as Played
 
     begin_us = None if stay.from_ms < from_ms else (stay.from_ms - from_ms) * 1000
     if stay.to_ms is None or stay.to_ms >= to_ms:
         return Played(begin_us, None)
-    end_ms = stay.to_ms
-    if is_crash(stay) and stay.last_commit_ms is not None:
-        end_ms = stay.last_commit_ms + (commit_ms or 0) // 2  # it died between two commits
-    return Played(begin_us, (end_ms - from_ms) * 1000, is_crash=is_crash(stay))
+    died_ms = _died_ms(stay, stay.to_ms, commit_ms, is_replaced=is_replaced)
+    end_ms = stay.to_ms if died_ms is None else max(died_ms, stay.from_ms)
+    return Played(begin_us, (end_ms - from_ms) * 1000, is_crash=died_ms is not None)
+
+
+def _died_ms(stay: Stay, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> int | None:
+    """When the process ended, of a member that did not leave; None: it left.
+
+    A static member's close() sends no LeaveGroup: one that is gone was replaced, or silent for its session. So was any member
+    whose last commit is that long ago, unless the inference says something else.
+    """
+    from kgctl.pipeline.answers.inferred import LEFT
+    from kgctl.pipeline.answers.recorded import is_crash
+
+    committed_ms = stay.last_commit_ms
+    between_ms = None if committed_ms is None else committed_ms + (commit_ms or 0) // 2  # it died between two commits
+    if is_replaced and stay.instance_id is not None:
+        return min(to_ms - _RESTART_MS, to_ms if between_ms is None else between_ms)
+    if is_crash(stay):
+        return between_ms
+    silent_since_ms = None if stay.session_ms is None else to_ms - stay.session_ms
+    is_silent = silent_since_ms is not None and (committed_ms is None or committed_ms <= silent_since_ms + _RESTART_MS)
+    return silent_since_ms if is_silent and (stay.instance_id is not None or (stay.ending != LEFT and committed_ms)) else None
+
+
+_RESTART_MS = 1_000
+"""A process is gone for so long at least before another one has its instance id."""
 
 
 def _written(found: Happened, length_ms: int) -> dict[str, float]:

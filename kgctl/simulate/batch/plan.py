@@ -150,10 +150,12 @@ def _process_marks(result: RunResult) -> list[Mark]:
 
 
 def _lag(result: RunResult) -> list[LagSeries]:
-    """What was written and not yet read, by topic: the lag without the teeth that periodic commits give it."""
-    measured = result.metrics.measured
+    """What was written and not yet read, by topic of the group: the lag without the teeth that periodic commits give it."""
+    measured, table = result.metrics.measured, result.recording.partitions
     found = []
     for topic, series in result.recording.ledger.backlog.items():
+        if not any(table.counted[number] for number in table.by_topic.get(topic, ())):
+            continue
         points = _thinned(series.points(measured.start_us, measured.end_us))
         if any(amount for _, amount in points):
             found.append(

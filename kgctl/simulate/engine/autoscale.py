@@ -250,6 +250,7 @@ def offsets_of(simulation: Simulation) -> list[Offsets]:
             None if ledger.committed[number] < 0 else ledger.committed[number],
         )
         for number in simulation.partitions.existing()
+        if simulation.partitions.counted[number]
     ]
 
 

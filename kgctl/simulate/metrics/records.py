@@ -15,8 +15,11 @@ def _records(amount_pr: int) -> float:
 
 
 def _series(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> list[LinearSeries]:
+    """Return the sums of the topics that are named, or of all to which a member of the group subscribes."""
     run.recording.settle_traffic()
-    return [series for topic, series in found.items() if not filters.topics or topic in filters.topics]
+    table = run.recording.partitions
+    read = {table.names[number].topic for number in range(len(table)) if table.counted[number]}
+    return [series for topic, series in found.items() if topic in (filters.topics or read)]
 
 
 def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.cli.history.calibrate import _died_ms
+from kgctl.pipeline.answers.inferred import CRASHED, LEFT, UNKNOWN
+from kgctl.pipeline.answers.recorded import Stay
 from tests.cli.harness import Cli
 
 SCENARIO = """\
@@ -101,3 +104,28 @@ def test_what_cannot_be_compared_is_said(cli: Cli, recorded: Path, options: str,
 
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "instance", "committed_s", "is_replaced", "died_s"),
+    [
+        (LEFT, None, 99, False, None),
+        (CRASHED, None, 80, False, 82.5),
+        (UNKNOWN, None, 88, False, 90),
+        (UNKNOWN, None, 95, False, None),
+        (UNKNOWN, None, None, False, None),
+        (UNKNOWN, "pod-1", None, False, 90),
+        (LEFT, "pod-1", 95, False, None),
+        (UNKNOWN, "pod-1", 90, True, 92.5),
+        (UNKNOWN, "pod-1", 99, True, 99),
+        (UNKNOWN, "pod-1", None, True, 99),
+    ],
+)
+def test_a_member_that_did_not_leave_died_before_it_was_missed(
+    ending: str, instance: str | None, committed_s: int | None, is_replaced: bool, died_s: float | None
+) -> None:
+    """It was missed at 100 s; its session is 10 s, and a commit comes every 5."""
+    last_ms = None if committed_s is None else committed_s * 1000
+    stay = Stay("m", "c", instance, 10_000, None, 0, 100_000, ending, last_ms)
+    found = _died_ms(stay, 100_000, 5_000, is_replaced=is_replaced)
+    assert found == (None if died_s is None else died_s * 1000)

@@ -379,6 +379,14 @@ def test_lag_and_backlog_while_nobody_reads() -> None:
     assert view.metric("latency_p99") == pytest.approx(19.8, abs=0.001)  # nobody has read them: they have waited up to 20 s
 
 
+def test_a_topic_that_nobody_subscribes_to_is_no_lag_unless_it_is_named() -> None:
+    made = recorded(2)
+    made.partitions.counted[0] = made.partitions.counted[1] = False
+    view = with_traffic(made, lambda _: None)
+    assert [view.metric(name) for name in ("lag", "backlog", "lag_peak", "backlog_peak", "lag_area")] == [0, 0, 0, 0, 0]
+    assert view.metric("backlog", (made.partitions.names[0].topic,)) == 400
+
+
 def test_what_was_read_and_committed_is_no_lag() -> None:
     def read(made: Recording) -> None:
         made.owners.own(0, [0, 1], made.now_us)
