@@ -8,14 +8,16 @@ struct: a leader of a large group reads thousands of these in one go.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
+from typing import TypeVar
 
 from kgctl.model.groups import NO_GENERATION, ConsumerAssignment, ConsumerSubscription, TopicPartition
 
 LATEST_VERSION = 3
 
+T = TypeVar("T")
 TopicPartitionLists = Iterable[tuple[str, Sequence[int]]]
 
 _INT16 = struct.Struct(">h")
@@ -29,6 +31,20 @@ class MalformedConsumerProtocol(ValueError):  # noqa: N818 - says what the bytes
     """The bytes are neither a subscription nor an assignment of the consumer protocol."""
 
 
+def _named(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """What cannot be read is MalformedConsumerProtocol."""
+
+    def read_or_raise(data: bytes) -> T:
+        try:
+            return read(data)
+        except struct.error:
+            raise MalformedConsumerProtocol(f"cut off after {len(data)} bytes") from None
+        except UnicodeDecodeError:
+            raise MalformedConsumerProtocol("a string that is not UTF-8") from None
+
+    return read_or_raise
+
+
 def decode_subscription(data: bytes) -> ConsumerSubscription:
     """What a member says when it joins.
 
@@ -38,22 +54,19 @@ def decode_subscription(data: bytes) -> ConsumerSubscription:
     return _remembered_subscription(data) if len(data) <= _SMALL else _subscription(data)
 
 
+@_named
 def _subscription(data: bytes) -> ConsumerSubscription:
-    reader = _Reader(data)
-    version = reader.version()
-    topics = tuple(reader.strings())
-    user_data = reader.nullable_bytes()
-    owned = _flattened(reader.partitions()) if version >= 1 else ()
-    generation_id = max(reader.int32(), NO_GENERATION) if version >= 2 else NO_GENERATION
-    rack_id = reader.nullable_string() if version >= 3 else None
-    return ConsumerSubscription(
-        topics=topics,
-        user_data=user_data,
-        owned_partitions=owned,
-        generation_id=generation_id,
-        rack_id=rack_id or None,
-        version=version,
-    )
+    version, topics, user_data, at = _head(data)
+    owned: tuple[TopicPartition, ...] = ()
+    generation_id, rack_id = NO_GENERATION, None
+    if version >= 1:
+        lists, at = _lists(data, at)
+        owned = _flattened(lists)
+    if version >= 2:
+        generation_id = max(_INT32.unpack_from(data, at)[0], NO_GENERATION)
+    if version >= 3 and _INT16.unpack_from(data, at + 4)[0] > 0:
+        rack_id = _string_at(data, at + 4)[0]
+    return ConsumerSubscription(topics, user_data, owned, generation_id, rack_id, version)
 
 
 def decode_topics(data: bytes) -> tuple[str, ...]:
@@ -61,12 +74,10 @@ def decode_topics(data: bytes) -> tuple[str, ...]:
     return decode_topics_and_user_data(data)[0]
 
 
+@_named
 def decode_topics_and_user_data(data: bytes) -> tuple[tuple[str, ...], bytes | None]:
     """What every version has. Raises MalformedConsumerProtocol."""
-    reader = _Reader(data)
-    reader.version()
-    topics = tuple(reader.strings())
-    return topics, reader.nullable_bytes()
+    return _head(data)[1:3]
 
 
 def encode_subscription(subscription: ConsumerSubscription) -> bytes:
@@ -83,7 +94,7 @@ def _encoded(subscription: ConsumerSubscription) -> bytes:
     parts += map(_string, subscription.topics)
     parts.append(_nullable_bytes(subscription.user_data))
     if version >= 1:
-        parts += _partition_lists(group_by_topic(subscription.owned_partitions))
+        parts += _encoded_lists(group_by_topic(subscription.owned_partitions))
     if version >= 2:
         parts.append(_INT32.pack(subscription.generation_id))
     if version >= 3:
@@ -96,24 +107,24 @@ def decode_assignment(data: bytes) -> ConsumerAssignment:
     return _remembered_assignment(data) if len(data) <= _SMALL else _assignment(data)
 
 
+@_named
 def _assignment(data: bytes) -> ConsumerAssignment:
-    reader = _Reader(data)
-    version = reader.version()
-    partitions = _flattened(reader.partitions())
-    return ConsumerAssignment(partitions=partitions, user_data=reader.nullable_bytes(), version=version)
+    lists, at = _lists(data, 2)
+    return ConsumerAssignment(_flattened(lists), _bytes_at(data, at)[0], _version(data))
 
 
+@_named
 def decode_assignment_by_topic(data: bytes) -> dict[str, tuple[int, ...]]:
     """Topic to partitions as they were written, without building one object a partition. Raises MalformedConsumerProtocol.
 
     Java: ConsumerProtocol#deserializeAssignment. A topic that stands there twice has the partitions of both.
     """
-    reader = _Reader(data)
-    reader.version()
+    _version(data)
+    lists, at = _lists(data, 2)
+    _bytes_at(data, at)
     by_topic: dict[str, tuple[int, ...]] = {}
-    for topic, partitions in reader.partitions():
+    for topic, partitions in lists:
         by_topic[topic] = by_topic.get(topic, ()) + partitions
-    reader.nullable_bytes()
     return by_topic
 
 
@@ -127,7 +138,7 @@ def encode_assignment_by_topic(
     topics: TopicPartitionLists, user_data: bytes | None = None, version: int = LATEST_VERSION
 ) -> bytes:
     """The bytes of an assignment given topic by topic; the fast way for large ones."""
-    return b"".join((_INT16.pack(version), *_partition_lists(topics), _nullable_bytes(user_data)))
+    return b"".join((_INT16.pack(version), *_encoded_lists(topics), _nullable_bytes(user_data)))
 
 
 def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
@@ -149,7 +160,7 @@ def _flattened(topics: Iterable[tuple[str, tuple[int, ...]]]) -> tuple[TopicPart
     return tuple(flat)
 
 
-def _partition_lists(topics: TopicPartitionLists) -> list[bytes]:
+def _encoded_lists(topics: TopicPartitionLists) -> list[bytes]:
     parts: list[bytes] = [b""]
     for topic, partitions in topics:
         parts.append(_string(topic))
@@ -167,74 +178,63 @@ def _nullable_bytes(value: bytes | None) -> bytes:
     return _INT32.pack(-1) if value is None else _INT32.pack(len(value)) + value
 
 
-class _Reader:
-    """A position in the bytes; each method reads one thing and moves on."""
+def _head(data: bytes) -> tuple[int, tuple[str, ...], bytes | None, int]:
+    """The version, the topics, the user data, and where the rest begins."""
+    version = _version(data)
+    count, at = _count(data, 2, min_element_size=2)
+    topics = []
+    for _ in range(count):
+        topic, at = _string_at(data, at)
+        topics.append(topic)
+    user_data, at = _bytes_at(data, at)
+    return version, tuple(topics), user_data, at
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
 
-    def version(self) -> int:
-        version = self._length(_INT16)
-        if version < 0:
-            raise MalformedConsumerProtocol(f"version {version}")
-        return min(version, LATEST_VERSION)
+def _version(data: bytes) -> int:
+    version: int = _INT16.unpack_from(data)[0]
+    if version < 0:
+        raise MalformedConsumerProtocol(f"version {version}")
+    return min(version, LATEST_VERSION)
 
-    def int32(self) -> int:
-        return self._length(_INT32)
 
-    def strings(self) -> Iterator[str]:
-        for _ in range(self._array_length(min_element_size=2)):
-            yield self._string()
+def _lists(data: bytes, at: int) -> tuple[list[tuple[str, tuple[int, ...]]], int]:
+    """Topics with their partitions as they stand there, and where the rest begins."""
+    count, at = _count(data, at, min_element_size=6)
+    lists = []
+    for _ in range(count):
+        topic, at = _string_at(data, at)
+        size, at = _count(data, at, min_element_size=4)
+        lists.append((topic, struct.unpack_from(f">{size}i", data, at)))
+        at += 4 * size
+    return lists, at
 
-    def nullable_string(self) -> str | None:
-        length = self._length(_INT16)
-        return None if length < 0 else self._text(length)
 
-    def nullable_bytes(self) -> bytes | None:
-        length = self._length(_INT32)
-        return None if length < 0 else self._take(length)
+def _count(data: bytes, at: int, *, min_element_size: int) -> tuple[int, int]:
+    count: int = _INT32.unpack_from(data, at)[0]
+    at += 4
+    if count < 0 or count * min_element_size > len(data) - at:
+        raise MalformedConsumerProtocol(f"an array of {count} elements in {len(data) - at} bytes")
+    return count, at
 
-    def partitions(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for _ in range(self._array_length(min_element_size=6)):
-            topic = self._string()
-            count = self._array_length(min_element_size=4)
-            yield topic, struct.unpack(f">{count}i", self._take(4 * count))
 
-    def _string(self) -> str:
-        length = self._length(_INT16)
-        if length < 0:
-            raise MalformedConsumerProtocol("a topic that is null")
-        return self._text(length)
+def _string_at(data: bytes, at: int) -> tuple[str, int]:
+    length = _INT16.unpack_from(data, at)[0]
+    if length < 0:
+        raise MalformedConsumerProtocol("a topic that is null")
+    at += 2
+    return _slice(data, at, length).decode(), at + length
 
-    def _text(self, length: int) -> str:
-        try:
-            return self._take(length).decode()
-        except UnicodeDecodeError:
-            raise MalformedConsumerProtocol("a string that is not UTF-8") from None
 
-    def _array_length(self, *, min_element_size: int) -> int:
-        length = self._length(_INT32)
-        left = len(self._data) - self._position
-        if length < 0 or length * min_element_size > left:
-            raise MalformedConsumerProtocol(f"an array of {length} elements in {left} bytes")
-        return length
+def _bytes_at(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length = _INT32.unpack_from(data, at)[0]
+    at += 4
+    return (None, at) if length < 0 else (_slice(data, at, length), at + length)
 
-    def _length(self, form: struct.Struct) -> int:
-        try:
-            number: int = form.unpack_from(self._data, self._position)[0]
-        except struct.error:
-            self._take(form.size)
-            raise
-        self._position += form.size
-        return number
 
-    def _take(self, size: int) -> bytes:
-        start = self._position
-        self._position = end = start + size
-        if end > len(self._data):
-            raise MalformedConsumerProtocol(f"{size} bytes wanted at {start} of {len(self._data)}")
-        return self._data[start:end]
+def _slice(data: bytes, at: int, length: int) -> bytes:
+    if at + length > len(data):
+        raise MalformedConsumerProtocol(f"{length} bytes wanted at {at} of {len(data)}")
+    return data[at : at + length]
 
 
 _remembered_subscription = lru_cache(maxsize=4096)(_subscription)
