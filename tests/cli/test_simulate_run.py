@@ -54,6 +54,19 @@ def test_a_static_member_that_restarts_moves_its_partitions_by_member_id_only(cl
     assert moves == {"pod": [0], "member-id": [2]}
 
 
+def test_explain_takes_the_variant_of_which_an_expectation_fails(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate explain {scenario}")
+    assert ran.err.startswith("variant eager; others by --variant: cooperative")
+    scenario.write_text(SCENARIO.replace("  - max_gap < 15s\n", "  - cooperative.max_gap < 1s\n"))
+    ran = cli(f"simulate explain {scenario}")
+    assert (ran.code, ran.err) == (
+        0,
+        "variant cooperative, the first of which an expectation fails; others by --variant: eager\n",
+    )
+    assert "\nfails: cooperative.max_gap < 1s: max_gap is " in ran.out
+    assert cli(f"simulate explain {scenario} --variant eager").err == ""
+
+
 def test_check_of_a_rank_says_which(cli: Cli, scenario: Path) -> None:
     words = ["--variant", "eager", "--runs", "3", "--check", "max_gap < 15s", "--check", "{check: max_gap < 15s, at: p50}"]
     found = cli.run(["simulate", "run", str(scenario), *words, "-o", "json"]).data["expectations"]

@@ -37,7 +37,10 @@ def simulate_explain(
     file: running.Scenario,
     *,
     variant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which variant; the first if left out.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Which variant; if left out, the first of which an expectation fails.", show_default=False
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Which seed; the file's if left out.", show_default=False)
@@ -53,17 +56,31 @@ def simulate_explain(
         loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None)
     except WrongFile as wrong:
         return wrong.report
-    chosen, number = loaded.variants[0], loaded.seed if seed is None else seed
-    _notice(session, loaded, chosen, variant)
+    number = loaded.seed if seed is None else seed
+    chosen = _chosen(session, loaded, number, variant)
     explanation = explain(chosen.scenario, number, checks=checks_of(loaded, chosen.name), settings=chosen.settings)
     rows = [_row(each) for each in explanation.ablations]
     data = {"scenario": loaded.name, "variant": chosen.name, "seed": number, **asdict(explanation)}
     return Report(EXPLAIN_COLUMNS, rows, name_keys=("without",), data=data, text=_text(loaded, chosen.name, number, explanation))
 
 
-def _notice(session: Session, loaded: LoadedFile, chosen: Variant, asked: str | None) -> None:
-    if asked is None and len(loaded.variant_names) > 1:
-        session.notice(f"variant {chosen.name}; others by --variant: {', '.join(loaded.variant_names[1:])}")
+def _chosen(session: Session, loaded: LoadedFile, seed: int, asked: str | None) -> Variant:
+    """Return the variant that was asked for, else the first of which an expectation fails, else the first."""
+    from kgctl.simulate.batch.explain import checks_of, explain
+
+    if len(loaded.variants) == 1:
+        return loaded.variants[0]
+    for each in loaded.variants:
+        checks = checks_of(loaded, each.name)
+        if checks and explain(each.scenario, seed, ablates=False, checks=checks, settings=each.settings).fails:
+            chosen, why = each, ", the first of which an expectation fails"
+            break
+    else:
+        chosen, why = loaded.variants[0], ""
+    if asked is None:
+        others = ", ".join(each.name for each in loaded.variants if each is not chosen)
+        session.notice(f"variant {chosen.name}{why}; others by --variant: {others}")
+    return chosen
 
 
 def _row(each: Ablation) -> Row:

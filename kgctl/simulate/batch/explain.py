@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgctl.simulate.batch.reasons import RULES, Look, Origin, meanwhile, origin_of, under_way
+from kgctl.simulate.batch.reasons import RULES, Look, Origin, details, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
@@ -19,15 +19,18 @@ from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
-from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import Keys, changed, member_config, read_broker_settings
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
 
 _BEFORE_US = 600_000_000
-_MOST_STEPS = 8
+_MOST_LINES = 10
 _MOST_EVENTS = 20
+_MOST_DRAWN = 8
+_SHOWN_SHARE = 50
+"""A piece is told that takes at least this part of the gap: the 50th."""
 _SHORT_SESSION_MS = 6_000
 _HEARD = "REBALANCE_IN_PROGRESS"
 
@@ -94,7 +97,8 @@ class Part:
 class Explanation:
     """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap.
 
-    ``fails``: the expectations that do not hold in it, each with the values of what it asks about.
+    ``fails``: the expectations that do not hold in it, each with the values of what it asks about; ``details``: what these
+    come from where that is no gap (who is given more than it processes, what set each rebalance off), in lines.
 
     ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
     """
@@ -106,6 +110,7 @@ class Explanation:
     ablations: tuple[Ablation, ...]
     by_part: tuple[Part, ...] = ()
     fails: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    details: tuple[str, ...] = ()
 
 
 class _Log:
@@ -152,6 +157,7 @@ def explain(
         story=_story(result, log.events),
         ablations=tuple(_ablations(scenario, seed, result, asked)) if ablates else (),
         by_part=tuple(_parts(result)),
+        details=tuple(details(result, log.events, {metric.name for metric in asked.values()})),
         fails={check.shown: {_name_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )
 
@@ -235,9 +241,10 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     after = None if gap.after == NOBODY else pods[gap.after].name
     from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
     origin = origin_of(Look(result, gap, from_us, to_us, events))
-    steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after, origin.pod)))))
     partition = str(recording.partitions.names[gap.partition])
-    return Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), steps, origin)
+    story = Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), (), origin)
+    steps = _steps(events, from_us, to_us, frozenset(filter(None, (before, after, origin.pod))))
+    return replace(story, steps=tuple(_most_telling(steps, _MOST_LINES - len(_story_lines(story)))))
 
 
 def _main_cause(pieces: Sequence[Piece]) -> str:
@@ -247,26 +254,45 @@ def _main_cause(pieces: Sequence[Piece]) -> str:
     return max(lengths, key=lambda cause: lengths[cause])
 
 
-def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """What led there: the scenario's events and the group's states before and in the gap, and what became of its owners."""
-    found: list[tuple[int, str]] = []
+def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozenset[str]) -> list[tuple[int, int, str]]:
+    """What led there: the scenario's events and the group's states before and in the gap, and what became of its owners.
+
+    (rank, time, what): what goes on or has happened to the owners in the gap tells most, what was before it least.
+    """
+    going = {(each.at_us, each.event, each.target) for each in under_way(events, from_us)}
+    found: list[tuple[int, int, str]] = []
     for event in events:
-        if not from_us - _BEFORE_US <= event.at_us <= to_us:
+        at_us = event.at_us
+        if not from_us - _BEFORE_US <= at_us <= to_us:
             continue
+        is_late = at_us >= from_us
         if isinstance(event, Happened):
-            found.append((event.at_us, f"event {event.event} {event.target} {event.what}"))
-        elif isinstance(event, PodChanged) and event.pod in pods and event.at_us >= from_us - _BEFORE_US:
-            found.append((event.at_us, f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"))
-        elif isinstance(event, Removed) and (event.at_us >= from_us or event.pod in pods):
-            found.append((event.at_us, f"the coordinator takes {event.pod} out: {event.why}"))
-        elif isinstance(event, GroupChanged) and event.at_us >= from_us:
-            found.append((event.at_us, f"the group is {event.state}, generation {event.generation}, {event.members} members"))
-    early = [step for step in found if step[0] <= from_us]
-    late = [step for step in found if step[0] > from_us]
-    going = [(each.at_us, f"event {each.event} {each.target} {each.what}") for each in under_way(events, from_us)]
-    going = [step for step in going if step in early][-_MOST_STEPS // 4 :]
-    kept = [step for step in early if step in going or step in early[-_MOST_STEPS // 2 :]]
-    yield from [*kept, *late[: _MOST_STEPS - len(kept)]]
+            rank = (
+                -1
+                if at_us == from_us
+                else 0
+                if event.what == "begins" and (is_late or (at_us, event.event, event.target) in going)
+                else 2
+            )
+            found.append((rank, at_us, f"event {event.event} {event.target} {event.what}"))
+        elif isinstance(event, PodChanged) and event.pod in pods:
+            what = f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"
+            found.append((1 if event.what not in ("boot", "start") else 3 if at_us >= 0 else 6, at_us, what))
+        elif isinstance(event, Removed) and (is_late or event.pod in pods):
+            found.append((1, at_us, f"the coordinator takes {event.pod} out: {event.why}"))
+        elif isinstance(event, GroupChanged) and is_late:
+            what = f"the group is {event.state}, generation {event.generation}, {event.members} members"
+            found.append((4 if event.state == "Stable" else 5, at_us, what))
+    return found
+
+
+def _most_telling(steps: list[tuple[int, int, str]], lines: int) -> list[tuple[int, str]]:
+    """Return the steps of so many times that tell most, in the order of time; of those that tell as much, the last."""
+    ranks: dict[int, int] = {}
+    for rank, at_us, _ in steps:
+        ranks[at_us] = min(rank, ranks.get(at_us, rank))
+    kept = sorted(ranks, key=lambda at_us: (ranks[at_us], -at_us))[:lines]
+    return [(at_us, what) for _, at_us, what in steps if at_us in kept]
 
 
 # --- what each cause was worth
@@ -276,7 +302,11 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
     max_gap, unavailable = _costs(result)
     others = {name: metric for name, metric in asked.items() if metric.name not in ("max_gap", "unavailable")}
     found = []
-    for name, variation in variations(scenario):
+    recording = result.recording
+    was_empty = any(point.state == "Empty" and point.at_us >= recording.start_us for point in recording.history.group)
+    names = {metric.name for metric in asked.values()}
+    causes = itertools.chain(variations(scenario, asked=names, was_empty=was_empty), _without_drawn(result))
+    for name, variation in causes:
         without = run(variation, seed)
         gap, total = _costs(without)
         values = {each: (_number(result, metric), _number(without, metric)) for each, metric in others.items()}
@@ -286,6 +316,8 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
 
 
 _NEARLY = 0.8
+_CHANCE = 0.05
+"""What is worth less than this part of the most is taken for chance, and ranked by the unavailable time."""
 _PLANNED = frozenset(
     {
         *("start", "stop", "restart", "rolling_restart", "upgrade", "rollout", "drain", "scale"),
@@ -306,14 +338,18 @@ def _ranks(found: Sequence[Ablation], planned: Collection[str]) -> Callable[[Abl
 
     def rank(each: Ablation) -> tuple[float, ...]:
         own = worth(each)
+        own = own if abs(own) >= _CHANCE * most else 0
         is_top = own >= _NEARLY * most
         return -is_top, is_top and each.without in planned, -own, -each.max_gap_worth, -each.unavailable_worth
 
     return rank
 
 
-def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
-    """Give the scenario with one thing left out at a time: its name, and the scenario. Only what the scenario has."""
+def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bool = False) -> Iterator[tuple[str, Scenario]]:
+    """Give the scenario with one thing left out at a time: its name, and the scenario. Only what the scenario has.
+
+    ``asked``: the metrics that failing expectations ask about; ``was_empty``: whether the group was without members for a time.
+    """
     yield from _without_events(scenario)
     if scenario.nemesis is not None:
         yield "the nemesis", changed(scenario, nemesis=None)
@@ -333,6 +369,7 @@ def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     if any(_session_ms(each) == 0 for each in scenario.members) and _broker_session_ms(scenario) > _SHORT_SESSION_MS:
         yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
     yield from _without_habits(scenario)
+    yield from _without_settings(scenario, asked, was_empty=was_empty)
     if scenario.cluster.network != Network():
         calm = Network(latency=Constant(1_000))
         yield "the network's latency and loss", changed(scenario, cluster=changed(scenario.cluster, network=calm))
@@ -361,6 +398,27 @@ def _without_habits(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         )
 
 
+def _without_settings(scenario: Scenario, asked: Collection[str], *, was_empty: bool) -> Iterator[tuple[str, Scenario]]:
+    """What events set, uneven keys, the delay of a group's first rebalance, and (of duplicates) the cooperative protocol."""
+    for index, event in enumerate(scenario.events):
+        for name in ("set", "with"):
+            if event.parameters.get(name):
+                kept = {key: value for key, value in event.parameters.items() if key != name}
+                events = (*scenario.events[:index], replace(event, parameters=kept), *scenario.events[index + 1 :])
+                yield f"what event {index + 1} sets ({name})", changed(scenario, events=events)
+    if any(traffic.weights for traffic in scenario.traffic):
+        even = tuple(changed(traffic, keys=Keys()) for traffic in scenario.traffic)
+        yield "uneven keys (even)", changed(scenario, traffic=even)
+    classic = [each for each in scenario.members if _session_ms(each)]
+    if was_empty and classic and read_broker_settings(scenario.cluster.config).group_initial_rebalance_delay_ms:
+        config = {**scenario.cluster.config, _DELAY: "0"}
+        yield f"the first rebalance's delay ({_DELAY}=0)", changed(scenario, cluster=changed(scenario.cluster, config=config))
+    first = {member_config(each, each.config).partition_assignment_strategy[0] for each in classic}
+    if "cooperative-sticky" in first and {"duplicates", "fenced_commits"} & set(asked):
+        yield "reading on in a rebalance (sticky)", _with_config(scenario, {"partition.assignment.strategy": "sticky"})
+
+
+_DELAY = "group.initial.rebalance.delay.ms"
 _METADATA = "metadata.max.age.ms"
 _SHORT_METADATA_MS = 5_000
 
@@ -387,6 +445,24 @@ def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     for index, event in enumerate(events[:_MOST_EVENTS]):
         rest = tuple(_anchored(each, event) for each in (*events[:index], *events[index + 1 :]))
         yield _named(index, event), changed(scenario, events=rest)
+
+
+def spelled_out(result: RunResult) -> Scenario:
+    """Return the scenario with the faults that the nemesis drew in this run as events of its own."""
+    scenario, drawn = result.recording.scenario, result.recording.history.drawn
+    return changed(scenario, nemesis=None, events=(*scenario.events, *(event for _, event in drawn)))
+
+
+def _without_drawn(result: RunResult) -> Iterator[tuple[str, Scenario]]:
+    """One fault of the nemesis less at a time: of the last ones that began before the longest gap ended."""
+    gaps = result.metrics.measured.gaps(NO_FILTERS)
+    if len(result.recording.history.drawn) < 2 or not gaps:
+        return
+    gap = max(gaps, key=lambda each: (each.length_us, -each.from_us))
+    whole = spelled_out(result)
+    for event in [event for at_us, event in result.recording.history.drawn if at_us <= gap.to_us][-_MOST_DRAWN:]:
+        name = f"{event.name} {event.target} at {duration(event.at_us)}"
+        yield name, changed(whole, events=tuple(each for each in whole.events if each is not event))
 
 
 def _named(index: int, event: Event) -> str:
@@ -424,6 +500,7 @@ def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
     for text, values in found.fails.items():
         told = ", ".join(f"{name} is {'unknown' if value is None else _shown(name, value)}" for name, value in values.items())
         lines.append(f"fails: {text}: {told}" if told else f"fails: {text}")
+    lines += found.details
     lines += [] if found.story is None else _story_lines(found.story)
     if found.by_cause:
         parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
@@ -471,25 +548,19 @@ def _story_lines(story: Story) -> list[str]:
     lines = [
         f"{story.partition} had no consumer for {length}, {duration(story.from_us)} to {duration(story.to_us)}, {before}; {after}"
     ]
-    lines += _main_lines(story)
-    for piece in story.pieces:
-        lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
-        if piece.rule:
-            lines.append(f"    {piece.rule}")
+    longest = max(story.pieces, key=lambda piece: (piece.cause == story.main_cause, piece.to_us - piece.from_us))
+    length_us = sum(piece.to_us - piece.from_us for piece in story.pieces if piece.cause == story.main_cause)
+    lines.append(f"mainly {story.main_cause}, {duration(length_us)} of it: {longest.rule or longest.meaning}")
+    told = [piece for piece in story.pieces if (piece.to_us - piece.from_us) * _SHOWN_SHARE >= story.to_us - story.from_us]
+    for piece in told if len(told) > 1 else ():
+        rule = f"; {piece.rule}" if piece.rule and piece is not longest else ""
+        lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}{rule}")
     if story.origin.text:
         lines.append(story.origin.text)
     lines.append("what led there:")
-    return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
-
-
-def _main_lines(story: Story) -> list[str]:
-    """What most of the gap is due to, first of all; nothing where there is one cause only."""
-    own = [piece for piece in story.pieces if piece.cause == story.main_cause]
-    if len(own) == len(story.pieces):
-        return []
-    longest = max(own, key=lambda piece: piece.to_us - piece.from_us)
-    length_us = sum(piece.to_us - piece.from_us for piece in own)
-    return [f"mainly {story.main_cause}, {duration(length_us)} of it: {longest.rule or longest.meaning}"]
+    for at_us, steps in itertools.groupby(story.steps, key=lambda step: step[0]):
+        lines.append(f"  {duration(at_us)}: {'; '.join(what for _, what in steps)}")
+    return lines
 
 
 def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
+from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.report.outcome import duration
+from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
@@ -68,10 +71,29 @@ def _session(look: Look, *, is_static: bool = False) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
-    whose = look.pod(owner) if look.is_classic(owner) else "the brokers"
-    limit = f"{_session_limit(look, owner)} of {whose}"
+    name, limit = look.pod(owner), _session_limit(look, owner)
     keeps = ", and keeps what a static member (group.instance.id) owned until then" if is_static else ""
-    return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}{keeps}{_besides(look, owner)}"
+    removed = [each for each in look.events if isinstance(each, Removed) and each.pod == name]
+    out_us = next((each.at_us for each in removed if look.from_us < each.at_us <= look.to_us), look.to_us)
+    if is_static and look.gap.after == owner and (away := _away(look, name, out_us)):
+        return f"{name} was {away}; the coordinator waits for {limit}{keeps}"
+    whose = name if look.is_classic(owner) else "the brokers"
+    told = f"{name} sent no heartbeat; the coordinator waits for {limit} of {whose}{keeps}"
+    later = ""
+    if (look.to_us - out_us) * _MATTERS >= look.to_us - look.from_us and (then := _rebalance(replace(look, from_us=out_us))):
+        told, later = f"{told}, until {duration(out_us)}", f"; then {then}"
+    return f"{told}{_besides(look, owner)}{later}"
+
+
+def _away(look: Look, name: str, out_us: int) -> str:
+    """For how long a pod that was back before it was taken out was down, and what of that it took to boot; "": it was not."""
+    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == name]
+    back = next((each for each in own if each.what == "start" and look.from_us < each.at_us <= out_us), None)
+    if back is None:
+        return ""
+    boot = next((each for each in own if each.what == "boot" and look.from_us <= each.at_us <= back.at_us), back)
+    booted = f", {duration(back.at_us - boot.at_us)} of it to boot" if boot.at_us < back.at_us else ""
+    return f"down until {duration(back.at_us)}{booted}"
 
 
 def _static(look: Look) -> str:
@@ -84,6 +106,9 @@ def _besides(look: Look, owner: int) -> str:
     own = [event for event in look.events if isinstance(event, PodChanged) and event.pod == name]
     if any(event.what == "killed" and event.at_us == look.from_us for event in own):
         found += f"; {name} was killed at the end of its grace period, its consumer open"
+    if any(event.what == "stopped" and event.at_us == look.from_us for event in own):
+        found += f"; {name} had ended without close()"
+    found += _bad_network(look, look.from_us)
     if refused := next((event for event in own if event.what == "failed" and look.from_us <= event.at_us <= look.to_us), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
@@ -121,6 +146,12 @@ def meanwhile(look: Look) -> str:
     return "; ".join(f"event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in going)
 
 
+def _bad_network(look: Look, at_us: int) -> str:
+    """The scenario's last bad network that goes on at this time; "": there is none."""
+    cuts = [each for each in under_way(look.events, at_us) if each.event.rpartition(" ")[2] == "network"]
+    return "".join(f"; event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in cuts[-1:])
+
+
 def _stall(look: Look) -> str:
     owner = look.gap.before
     if owner == NOBODY:
@@ -142,60 +173,88 @@ _SOON_US = 50_000
 _ENDS = frozenset({"crash", "killed", "stopped", "exit"})
 
 
-def _dead(look: Look) -> str:
-    """Who is dead and was waited for nevertheless: a leader, for its assignment, or members, for their JoinGroups."""
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A time in which the coordinator has the group in one state, with the leader of its end. It may reach beyond a piece."""
+
+    state: str
+    from_us: int
+    to_us: int
+    leader: str
+
+
+def _phases(look: Look) -> list[_Phase]:
+    """Return the phases that take a good part of the piece, in the order of time."""
+    found: list[_Phase] = []
     states = [event for event in look.events if isinstance(event, GroupChanged)]
-    waits = []
     for state, later in itertools.pairwise(states):
-        length_us = min(later.at_us, look.to_us) - max(state.at_us, look.from_us)
-        if length_us * _MATTERS >= look.to_us - look.from_us and (text := _waits_for_the_dead(look, state, later)):
-            waits.append(text)
-    return "; then ".join(dict.fromkeys(waits))
+        if found and found[-1].state == state.state:
+            found[-1] = replace(found[-1], to_us=later.at_us, leader=state.leader)
+        else:
+            found.append(_Phase(state.state, state.at_us, later.at_us, state.leader))
+    return [each for each in found if _inside(look, each) * _MATTERS >= look.to_us - look.from_us]
 
 
-def _waits_for_the_dead(look: Look, state: GroupChanged, later: GroupChanged) -> str:
-    if state.state == "CompletingRebalance" and (end := _end_of(look, state.leader, later.at_us)):
-        return (
-            f"{state.leader}, the leader, {end} and was still a member: nobody made the assignment, until {duration(later.at_us)}"
-        )
-    removed = [each for each in look.events if isinstance(each, Removed) and each.at_us == later.at_us and each.why == "expired"]
-    if state.state != "PreparingRebalance" or not removed:
-        return ""
-    ends = [(each.pod, end) for each in removed if (end := _end_of(look, each.pod, later.at_us))]
-    if not ends:
-        return ""
-    names = " and ".join(pod for pod, _ in ends)
-    why = f"{ends[0][1]}: no heartbeat for {_session_limit(look, look.number(ends[0][0]))} until {duration(later.at_us)}"
-    return f"the JoinGroups of all others were parked for {names}, which {why}"
+def _inside(look: Look, phase: _Phase) -> int:
+    return min(phase.to_us, look.to_us) - max(phase.from_us, look.from_us)
 
 
-def _end_of(look: Look, pod: str, at_us: int) -> str:
-    """When this pod's process ended without leaving the group, in words; "": it runs."""
-    changes = (each for each in reversed(look.events) if isinstance(each, PodChanged) and each.pod == pod)
-    last = next((each for each in changes if each.at_us <= at_us), None)
-    return f"had ended at {duration(last.at_us)}" if last is not None and last.what in _ENDS else ""
+@dataclass(frozen=True, slots=True)
+class _Dead:
+    """Members that were taken out long after their processes had ended: their pods, the ends in words, the last of these."""
+
+    names: str
+    ends: str
+    pod: str
+    ended_us: int
+
+
+def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
+    """Return the dead that were taken out in this time; None: nobody was."""
+    removed = [each for each in look.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
+    ends = {each.pod: _end_of(look, each) for each in removed if each.why in ("expired", "replaced")}
+    found = [(pod, at_us) for pod, at_us in ends.items() if at_us is not None]
+    if not found:
+        return None
+    when = " and ".join(dict.fromkeys(duration(at_us) for _, at_us in found))
+    return _Dead(" and ".join(pod for pod, _ in found), f"had ended at {when}", *found[-1])
+
+
+def _end_of(look: Look, removed: Removed) -> int | None:
+    """When the process of this member ended without leaving the group; None: it runs. Its pod may run again."""
+    own = [
+        each for each in look.events if isinstance(each, PodChanged) and each.pod == removed.pod and each.at_us <= removed.at_us
+    ]
+    if own and own[-1].what not in _ENDS and removed.why != "replaced":
+        return None
+    return next((each.at_us for each in reversed(own) if each.what in _ENDS), None)
 
 
 def _rebalance(look: Look) -> str:
-    """Who was waited for: the dead, the member that joined last, or the leader's assignment."""
-    if waits := _dead(look):
-        return waits
-    states = [event for event in look.events if isinstance(event, GroupChanged) and event.at_us <= look.to_us]
-    joins = [event for event in look.events if isinstance(event, Requested) and look.from_us <= event.at_us <= look.to_us]
-    parked = [
-        (state.at_us, later.at_us)
-        for state, later in itertools.pairwise(states)
-        if state.state == "PreparingRebalance" and later.state != "PreparingRebalance" and later.at_us >= look.from_us
-    ]
-    if not parked:
-        return _assignment(look, states)
-    first, last = max(parked, key=lambda times: times[1] - max(times[0], look.from_us))
-    if 2 * (min(last, look.to_us) - max(first, look.from_us)) < look.to_us - look.from_us:
-        return _assignment(look, states)  # most of the time it was something else
-    latest = max((join for join in joins if join.at_us <= last), key=lambda join: join.at_us, default=None)
-    if latest is None or last - latest.at_us > 1_000_000:
+    """Who was waited for: the dead, the member that joined last, the leader's assignment, or who joins the next round."""
+    tellers = {"PreparingRebalance": _parked, "CompletingRebalance": _assignment, "Stable": _next_round}
+    told = [tellers[phase.state](look, phase) for phase in _phases(look) if phase.state in tellers]
+    return "; then ".join(dict.fromkeys(filter(None, told)))
+
+
+def _parked(look: Look, phase: _Phase) -> str:
+    """Return who the JoinGroups of a join phase waited for."""
+    first, last = phase.from_us, phase.to_us
+    joins = [event for event in look.events if isinstance(event, Requested) and max(first, look.from_us) <= event.at_us <= last]
+    latest = max(joins, key=lambda join: join.at_us, default=None)
+    if dead := _dead_of(look, last - _SOON_US, last):
+        limit = _session_limit(look, look.number(dead.pod))
+        stuck = _stuck(look, dead.pod, dead.ended_us)
+        return (
+            f"the JoinGroups of all others were parked for {dead.names}, which {dead.ends}: no heartbeat for {limit} "
+            f"until {duration(last)}{stuck}"
+        )
+    if latest is None or last - latest.at_us > _SECOND_US:
         if gone := [each for each in look.events if isinstance(each, Removed) and last - _SOON_US <= each.at_us <= last]:
-            who = " and ".join(f"{each.pod}, which {_going(look, each)[1]}" for each in gone)
+            why: dict[str, list[str]] = {}
+            for each in gone:
+                why.setdefault(_going(look, each)[1], []).append(each.pod)
+            who = " and ".join(f"{', '.join(pods)}, which {did}" for did, pods in why.items())
             return f"the JoinGroups of all others were parked until {duration(last)} for {who}"
         config = read_broker_settings(look.scenario.cluster.config)
         return (
@@ -209,15 +268,36 @@ def _rebalance(look: Look) -> str:
     )
 
 
-def _assignment(look: Look, states: Sequence[GroupChanged]) -> str:
-    """Return that the leader's assignor took most of the piece, if it did."""
-    for state, later in itertools.pairwise(states):
-        length_us = min(later.at_us, look.to_us) - max(state.at_us, look.from_us)
-        if state.state == "CompletingRebalance" and 2 * length_us >= look.to_us - look.from_us:
-            return (
-                f"all waited {duration(length_us)} for the assignment, until {duration(later.at_us)}: {state.leader} "
-                "leads and makes it in a poll(), as long as its assignor takes (assign_time)"
-            )
+def _assignment(look: Look, phase: _Phase) -> str:
+    """Return why the leader took so long for the assignment."""
+    leader, until = phase.leader, duration(phase.to_us)
+    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == leader and each.at_us <= phase.to_us]
+    if own and own[-1].what in _ENDS:
+        return (
+            f"{leader}, the leader, had ended at {duration(own[-1].at_us)} and was still a member: nobody made the assignment, "
+            f"until {until}"
+        )
+    stuck = _stuck(look, leader, phase.to_us)
+    return (
+        f"all waited {duration(phase.to_us - phase.from_us)} for the assignment, until {until}: {leader} "
+        f"leads and makes it in a poll(), as long as its assignor takes (assign_time){stuck or _bad_network(look, phase.from_us)}"
+    )
+
+
+def _next_round(look: Look, phase: _Phase) -> str:
+    """Return who began the round that ended a stable time late: the dead, or a member whose callback came first."""
+    at_us = phase.to_us
+    if dead := _dead_of(look, at_us, at_us):
+        limit = _session_limit(look, look.number(dead.pod))
+        return f"the assignment counted on {dead.names}, which {dead.ends} and stayed a member until {duration(at_us)} ({limit})"
+    joined = next((each for each in look.events if isinstance(each, Requested) and each.at_us == at_us), None)
+    if joined is None:
+        return ""
+    callbacks = look.result.recording.history.pods[look.number(joined.pod)].members.callbacks
+    for name, length_us in (("assigned", callbacks.assigned.mean_us), ("revoked", callbacks.revoked.mean_us)):
+        if length_us * 2 >= _inside(look, phase):
+            called = f"onPartitions{name.title()} first, {duration(length_us)} in the mean (callbacks.{name})"
+            return f"the next round waited for {joined.pod}, which runs {called}"
     return ""
 
 
@@ -227,18 +307,36 @@ def _why_late(look: Look, latest: Requested, first_us: int) -> str:
         (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
     )
     if heard is None or heard.at_us > latest.at_us or 2 * (heard.at_us - first_us) < latest.at_us - first_us:
-        return f"a member joins in poll(), when its batch and its callbacks are done{_stuck(look, latest)}"
+        return f"a member joins in poll(), when its batch and its callbacks are done{_own_time(look, latest)}"
     interval = look.setting(look.number(latest.pod), "heartbeat.interval.ms")
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
 
 
-def _stuck(look: Look, latest: Requested) -> str:
-    """Since when the batch of the last one to join had been stuck, or its network slow; "": neither."""
-    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == latest.pod and each.at_us < latest.at_us]
+def _own_time(look: Look, latest: Requested) -> str:
+    """What of the application's own makes the last one join late: a batch that is stuck, or poll() calls far apart."""
+    if stuck := _stuck(look, latest.pod, latest.at_us):
+        return stuck
+    if slow := _bad_network(look, latest.at_us):
+        return slow
+    members = look.result.recording.history.pods[look.number(latest.pod)].members
+    length_us = look.to_us - look.from_us
+    if members.client == "kafka-go":
+        backoff_ms = member_config(members, members.config).join_group_backoff_ms
+        return f"; kafka-go waits before it joins again once it was refused (JoinGroupBackoff={backoff_ms} ms)"
+    if members.callbacks.revoked.mean_us * _MATTERS >= length_us:
+        return f"; its onPartitionsRevoked takes {duration(members.callbacks.revoked.mean_us)} in the mean (callbacks.revoked)"
+    if members.poll.mean_us * _MATTERS >= length_us:
+        return f"; its poll() calls are {duration(members.poll.mean_us)} apart in the mean (poll)"
+    return ""
+
+
+def _stuck(look: Look, pod: str, at_us: int) -> str:
+    """Since when the batch of this pod had been stuck; "": it was not."""
+    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
     last = next((each for each in reversed(own) if each.what in ("stall", "unstall", "start")), None)
     if last is not None and last.what in ("stall", "unstall"):
         since = next((each for each in reversed(own) if each.what == "stall"), last)
-        limit = look.setting(look.number(latest.pod), "max.poll.interval.ms")
+        limit = look.setting(look.number(pod), "max.poll.interval.ms")
         return f"; its batch was stuck since {duration(since.at_us)}, within {limit}"
     return ""
 
@@ -303,6 +401,8 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
     number = look.number(out.pod)
     if out.why == "expired":
         return "expired", f"was taken out: no heartbeat for {_session_limit(look, number)}"
+    if out.why == "replaced":
+        return out.why, f"had joined again with another member id: no heartbeat of the old one for {_session_limit(look, number)}"
     if out.why != "left":
         return out.why, f"was {out.why}"
     changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == out.pod and each.at_us <= out.at_us]
@@ -328,8 +428,16 @@ def _handover(look: Look) -> str:
     """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
     if rule := _rebalance(look):
         return rule
-    given = "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
+    given = ""
+    if look.gap.after != NOBODY:
+        by = "the next round" if look.is_classic(look.gap.after) else f"its next heartbeat ({_heartbeat(look)})"
+        given = f"{look.pod(look.gap.after)} is given it by {by} only"
     return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
+
+
+def _heartbeat(look: Look) -> str:
+    interval_ms = read_broker_settings(look.scenario.cluster.config).group_consumer_heartbeat_interval_ms
+    return f"group.consumer.heartbeat.interval.ms={interval_ms}"
 
 
 def _polls(look: Look) -> str:
@@ -376,3 +484,81 @@ RULES = {
     Cause.DISCOVERY: _discovery,
 }
 """Cause -> what words the rule that it waited for."""
+
+
+# --- what other metrics come from
+
+
+def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[str]) -> Iterator[str]:
+    """Tell in lines what metrics of these names come from that are no gaps: records that wait or are read twice, rebalances."""
+    if any(name.startswith(("lag", "backlog", "latency", "drain")) for name in names):
+        yield from _overload(result)
+    if {"duplicates", "fenced_commits"} & set(names):
+        yield from _repeated(result)
+    if {"rebalances", "generations", "rounds"} & set(names):
+        yield from _set_off(result, events)
+
+
+_MOST_TOLD = 3
+
+
+def _overload(result: RunResult) -> Iterator[str]:
+    """Which pods were given more than they process when most records waited, and most of it in which partition."""
+    measured, recording = result.metrics.measured, result.recording
+    recording.settle_traffic()
+    waiting = LinearSeries.merged(recording.ledger.backlog.values()).points(measured.start_us, measured.end_us)
+    at_us = max(waiting, key=lambda point: point[1], default=(measured.end_us, 0))[0]
+    arrivals = recording.ledger.arrivals
+    given: dict[int, dict[str, int]] = {}
+    for number in measured.partitions(NO_FILTERS):
+        rate_uhz = (arrivals.total_pr(number, at_us) - arrivals.total_pr(number, max(at_us - _SECOND_US, 0))) // _SECOND_US
+        owner = measured.owner_at(number, at_us - 1)
+        if owner != NOBODY and rate_uhz:
+            given.setdefault(owner, {})[str(recording.partitions.names[number])] = rate_uhz
+    pods = recording.history.pods
+    over = {owner: sum(rates.values()) - (pods[owner].rate_uhz or sum(rates.values())) for owner, rates in given.items()}
+    worst = [owner for owner in sorted(over, key=lambda owner: -over[owner]) if over[owner] > 0]
+    for owner in worst[:_MOST_TOLD]:
+        rates = given[owner]
+        hottest = max(rates, key=lambda name: rates[name])
+        yield (
+            f"{pods[owner].name} is given {_per_s(sum(rates.values()))} at {duration(at_us - recording.start_us)}, of "
+            f"{len(rates)} partitions ({hottest}: {_per_s(rates[hottest])}), and processes {_per_s(pods[owner].rate_uhz or 0)}"
+        )
+    if len(worst) > _MOST_TOLD:
+        yield f"and {len(worst) - _MOST_TOLD} more pods are given more than they process"
+
+
+def _per_s(rate_uhz: int) -> str:
+    return f"{rate_uhz / 1e6:,.6g}/s"
+
+
+def _repeated(result: RunResult) -> Iterator[str]:
+    """Who read most records again, from when on, and which commits had been refused."""
+    history, start_us = result.recording.history, result.recording.start_us
+    again = [each for each in history.duplicates if each.at_us >= start_us]
+    if again:
+        by_pod: Counter[int] = Counter()
+        for each in again:
+            by_pod[each.pod] += each.amount
+        (pod, amount), *_ = by_pod.most_common(1)
+        first_us = next(each.at_us for each in again if each.pod == pod)
+        yield f"{history.pods[pod].name} reads {amount:,} records again, from {duration(first_us - start_us)} on"
+    refused = [each for each in history.fenced_commits if each.at_us >= start_us]
+    if refused:
+        why = ", ".join(f"{error} {count}" for error, count in Counter(each.what for each in refused).most_common(_MOST_TOLD))
+        first = f"{duration(refused[0].at_us - start_us)} of {history.pods[refused[0].pod].name}"
+        yield f"commits refused: {why}; the first at {first}"
+
+
+def _set_off(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
+    """What set each rebalance off."""
+    recording = result.recording
+    start_us = recording.start_us
+    unsettled = [times for times in recording.history.unsettled.until(recording.end_us) if times[0] >= start_us]
+    gap = Gap(0, start_us, start_us, NOBODY, NOBODY, ())
+    told = [origin_of(Look(result, gap, first - start_us, last - start_us, events)).text for first, last in unsettled]
+    told = [each for each in told if each]
+    yield from told[:_MOST_TOLD]
+    if len(told) > _MOST_TOLD:
+        yield f"and {len(told) - _MOST_TOLD} more rebalances"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kgctl.errors import UsageError
@@ -181,6 +181,8 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
                 parameters={"for": length_us, **_MORE.get(kind, {})},
             )
             group.log_event(event, "begins")
+            for each in groups:
+                each.history.drawn.append((now_us, replace(event, at_us=now_us - simulation.warmup_us)))
             BEGIN[kind](EventRun(group, event, EVENT_KINDS[kind], lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:

@@ -17,6 +17,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import GroupMetadataValue, MetadataImage
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import Ledger
+from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 
 MemberKey = tuple[int, int]
@@ -147,6 +148,8 @@ class History:
     triggers: list[tuple[int, str]] = field(default_factory=list)
     """What set a rebalance off, and when: api or timer, and the pod."""
     events: list[EventMark] = field(default_factory=list)
+    drawn: list[tuple[int, Event]] = field(default_factory=list)
+    """What the nemesis drew, and when; each as an event that a scenario could have."""
     scalings: list[Scaling] = field(default_factory=list)
     requests: list[Counted] = field(default_factory=list)
     skipped_requests: dict[str, int] = field(default_factory=dict)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.batch.explain import checks_of, explain, explanation_lines, variations
+from kgctl.simulate.batch.explain import Explanation, checks_of, explain, explanation_lines, spelled_out, variations
 from kgctl.simulate.batch.shrink import cause_of, in_words
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import load
@@ -183,6 +184,31 @@ KNOWN_CAUSES = {
         "event 1, network app/0",
         "event network app/0 goes on since 5s",
     ),
+    "next round": (
+        "members: {app: {count: 4, callbacks: {assigned: 25s}}}\n"
+        "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}\n"
+        "events: [{at: 20s, scale: app, by: +1}]\nduration: 3m",
+        "the time of callbacks",
+        "the next round waited for app-3, which runs onPartitionsAssigned first, 25s in the mean (callbacks.assigned)",
+    ),
+    "boot": (
+        "members: {app: {count: 4, boot: 70s, instance_id: $name}}\ngroup: {config: {session.timeout.ms: 120s}}\n"
+        "events: [{at: 20s, rolling_restart: app}]",
+        "boot times",
+        "1m 10.055s of it to boot; the coordinator waits for session.timeout.ms=120000, and keeps what a static member",
+    ),
+    "not closed": (
+        "members: {app: {count: 4, on_stop: none}}\nevents: [{at: 20s, rolling_restart: app}]",
+        "consumers that end without close()",
+        "until 1m 8.924s; app-1 had ended without close(); then the assignment counted on app-2 and app-3, which had ended at "
+        "30s and 35s and stayed a member until 1m 53.924s (session.timeout.ms=45000)",
+    ),
+    "nemesis": (
+        "members: {app: {count: 6}}\nnemesis: {rate: 1 per 1m, of: [crash, stall, pause_process], until: 10m}\nduration: 12m",
+        "the nemesis",
+        "parked for app-4, which had ended at 8m 46.14s: no heartbeat for session.timeout.ms=45000 until 9m 30.746s; its batch "
+        "was stuck since 7m 20.713s, within max.poll.interval.ms=300000",
+    ),
 }
 """What is the cause -> a scenario with it, the ablation that comes first, and what the story says."""
 
@@ -195,6 +221,57 @@ def test_a_cause_that_is_known_comes_first_and_is_told(cause: str) -> None:
     assert found.ablations[0].without == first
     assert found.story is not None
     assert told in "\n".join(piece.rule for piece in found.story.pieces)
+    lines = explanation_lines(found, ablates=False)
+    assert lines.index(next(line for line in lines if line.startswith("unavailable by cause"))) <= 11  # the story has ten lines
+
+
+def explained(text: str) -> Explanation:
+    given = load(read_yaml(f"kgctl: 1\nname: x\nwarmup: 60s\n{text}\n", "x.yaml"))
+    return explain(given.variants[0].scenario, 1, checks=checks_of(given, "default"), settings=given.variants[0].settings)
+
+
+def test_records_that_wait_are_told_by_who_is_given_too_many() -> None:
+    found = explained(
+        "topics: {orders: 12}\nmembers: {app: {count: 4, rate: 1000/s}}\nduration: 2m\n"
+        "traffic: {orders: {rate: 3000/s, keys: zipf(1.5)}}\nexpect: [lag < 10000]"
+    )
+    assert found.details == ("app-0 is given 2,265.98/s at 2m, of 3 partitions (orders-0: 1,465.7/s), and processes 1,000/s",)
+    assert found.ablations[0].without == "uneven keys (even)"
+
+
+def test_records_that_are_read_twice_are_told_by_who_reads_them_and_by_the_protocol() -> None:
+    found = explained(
+        "topics: {orders: 12}\nmembers: {app: {count: 4, rate: 1000/s}}\nduration: 1m\n"
+        "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}\n"
+        "traffic: {orders: 1000/s}\nevents: [{at: 10s, scale: app, by: +6, over: 6s}]\nexpect: [duplicates == 0]"
+    )
+    assert re.fullmatch(r"app-\d reads \d+ records again, from \d\d\.\d+s on", found.details[0])
+    assert found.ablations[0].without == "reading on in a rebalance (sticky)"
+
+
+def test_each_rebalance_is_told_by_what_set_it_off_where_their_number_fails() -> None:
+    found = explained(
+        "topics: {orders: 12}\nmembers: {app: {count: 4}}\nduration: 3m\n"
+        "events: [{at: 10s, scale: app, by: 1}, {at: 1m, restart: app/1}]\nexpect: [rebalances == 0]"
+    )
+    assert [line.partition(" by ")[2] for line in found.details] == [
+        "app-4, which joined after its start at 15.058s",
+        "app-1, which closed its consumer",
+        "app-1, which joined after its start at 1m 5.342s",
+    ]
+
+
+def test_what_an_event_sets_and_the_delay_of_an_empty_group_are_left_out() -> None:
+    set_by = event("rollout", "app", set={"max.poll.records": "7"})
+    names = [name for name, _ in variations(scenario(set_by, boot_s=0, config=COOPERATIVE), was_empty=True)]
+    assert names[-2:] == ["what event 1 sets (set)", "the first rebalance's delay (group.initial.rebalance.delay.ms=0)"]
+
+
+def test_a_nemesis_spelled_out_comes_to_the_same() -> None:
+    given = load(read_yaml(f"kgctl: 1\nname: x\nwarmup: 60s\ntopics: {{orders: 12}}\n{KNOWN_CAUSES['nemesis'][0]}\n", "x.yaml"))
+    drawn = run(given.variants[0].scenario, 1)
+    again = run(spelled_out(drawn), 1)
+    assert (again.metric("unavailable"), again.metric("moves")) == (drawn.metric("unavailable"), drawn.metric("moves"))
 
 
 def test_an_expectation_that_fails_is_told_with_what_it_asks_about() -> None:
