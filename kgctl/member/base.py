@@ -40,6 +40,12 @@ Step = Callable[[], None]
 class MemberParts(ABC):
     """The parts of a member, what its protocol adds, and what can be seen of it."""
 
+    __slots__ = (
+        "_after_callback", "_close_is_wanted", "_deadlines", "_end", "_finds_records", "_inbox", "_is_departed",
+        "_looks_at_us", "_poll_number", "_poll_until_us", "_polls_itself", "committer", "config", "connection", "identity",
+        "is_closing", "is_started", "owned", "positions", "runtime", "topics",
+    )  # fmt: skip
+
     has_background = False
     """Whether its client does something by itself: `run_background`."""
 
@@ -258,6 +264,8 @@ class BaseMember(MemberParts):
     The application's thread works in steps: while it is inside poll() (or close()) it takes the next one as long as there is one.
     Between polls nothing of that happens, and answers wait in an inbox unless a thread of the client's own reads the network.
     """
+
+    __slots__ = ()
 
     def start(self, now_us: int) -> list[Action]:
         """Begin the life of the member: the application has called subscribe()."""

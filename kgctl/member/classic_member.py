@@ -44,6 +44,12 @@ class _Commit(Enum):
 class Rebalance:
     """The rounds of one member: revoke, join, sync, assigned. Kafka: ConsumerCoordinator, AbstractCoordinator."""
 
+    __slots__ = (
+        "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
+        "_is_joining", "_joined_topics", "_member", "_membership", "_outcome", "_rebalance_timeout_ms", "_remembered",
+        "_topics", "is_cooperative",
+    )  # fmt: skip
+
     def __init__(self, member: ClassicMember) -> None:
         config = member.config
         self.is_cooperative = is_cooperative(config.partition_assignment_strategy)
@@ -406,6 +412,8 @@ class Rebalance:
 
 class ClassicMember(BaseMember):
     """A member of a classic group; the calls are those of `kgctl.member.api.Member`."""
+
+    __slots__ = ("_has_left_late", "_limit_is_over", "membership", "rebalance", "session")
 
     def __init__(
         self, config: MemberConfig, identity: MemberIdentity, rng: Rng, positions_of: PositionsOf, request_ids: Iterator[int]

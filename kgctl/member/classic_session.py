@@ -80,6 +80,11 @@ OUTSIDE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, 
 class Session:
     """Heartbeats, the client's own view of the session timeout, and leaving. ``fatal`` is what the next poll() will throw."""
 
+    __slots__ = (
+        "_backoff", "_connection", "_membership", "_on_reset", "_runtime", "clock", "fatal", "is_enabled", "is_locked",
+        "woken_us",
+    )  # fmt: skip
+
     def __init__(self, runtime: Runtime, connection: Connection, membership: Membership, on_reset: Callable[[], None]) -> None:
         self.is_enabled = False
         self.is_locked = False

@@ -51,6 +51,10 @@ class Committer:
     read by then.
     """
 
+    __slots__ = (
+        "_begun_us", "_connection", "_interval_us", "_on_refused", "_runtime", "_term", "_waiting", "_who", "is_automatic",
+    )  # fmt: skip
+
     def __init__(self, runtime: Runtime, connection: Connection, who: WhoCommits, on_refused: OnRefused) -> None:
         self._runtime = runtime
         self._connection = connection
@@ -216,6 +220,8 @@ FetchIdentity = Callable[[], tuple[str | None, int]]
 
 class Positions:
     """Partitions that the member owns and whose position it does not know yet, and those that it consumes."""
+
+    __slots__ = ("_asked", "_connection", "_identity", "_is_asking", "_runtime", "awaiting", "consumed", "has_no_start")
 
     def __init__(self, runtime: Runtime, connection: Connection, identity: FetchIdentity) -> None:
         self.consumed: set[TopicPartition] = set()

@@ -116,6 +116,11 @@ class _Sent(NamedTuple):
 class Heartbeats:
     """The heartbeats of one member. ``on_fenced`` and ``on_fatal`` are told of errors that end the membership."""
 
+    __slots__ = (
+        "_backoff", "_connection", "_interval_ms", "_matches", "_membership", "_not_before_us", "_on_fatal", "_on_fenced",
+        "_runtime", "_sent", "_topics", "clock", "is_under_way",
+    )  # fmt: skip
+
     def __init__(
         self,
         runtime: Runtime,

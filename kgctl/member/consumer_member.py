@@ -38,6 +38,8 @@ from kgctl.model.groups import MetadataImage, TopicPartition
 class Reconciliation:
     """The reconciliations of one member, one at a time. ``abort`` makes what is under way end without effect."""
 
+    __slots__ = ("_known", "_member", "_refreshed_for", "_round", "is_under_way")
+
     def __init__(self, member: ConsumerMember) -> None:
         self.is_under_way = False
         self._member = member
@@ -190,6 +192,11 @@ _RECONCILING = Phase.RECONCILING
 
 class ConsumerMember(BaseMember):
     """See `kgctl.member.api.Member`. Its background thread reads the network and beats whatever the application does."""
+
+    __slots__ = (
+        "_idle", "_is_released", "_is_silent", "_names", "_poll_limit_is_over", "_queue", "heartbeats", "membership",
+        "reconciliation",
+    )  # fmt: skip
 
     has_background = True
 

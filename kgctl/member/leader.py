@@ -31,6 +31,8 @@ class LeaderAssignor:
     ``prefix``: what the client's own assignors begin with in kgctl's list. ``strategy``: what it offers, by kgctl's names.
     """
 
+    __slots__ = ("_by_protocol", "_made", "_max_generation", "_prefix", "_protocols", "_strategy")
+
     def __init__(self, prefix: str, strategy: Sequence[str] = ()) -> None:
         self._prefix = prefix
         self._strategy = strategy

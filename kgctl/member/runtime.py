@@ -157,6 +157,8 @@ class HeartbeatClock:
     over a day of beats costs what a single beat costs.
     """
 
+    __slots__ = ("_drift", "_interval_us", "_nominal_us", "_rng", "next_us")
+
     def __init__(self, drift: HeartbeatDrift, rng: Rng) -> None:
         self._drift = drift
         self._rng = rng
@@ -243,6 +245,11 @@ class Connection:
     A broker reads the next request of a connection only when it has answered the one before. So while a JoinGroup or SyncGroup is
     parked there, everything else waits behind it; a LeaveGroup, too.
     """
+
+    __slots__ = (
+        "_backoff", "_held", "_ids", "_in_flight", "_is_looking", "_on_found", "_parked", "_runtime", "_timeout_us",
+        "is_known", "on_no_broker",
+    )  # fmt: skip
 
     def __init__(self, runtime: Runtime, request_ids: Iterator[int], on_found: Callable[[], None]) -> None:
         self.is_known = False
@@ -403,6 +410,8 @@ Snapshot = tuple[tuple[str, int, tuple[tuple[str, ...], ...]], ...]
 
 class Topics:
     """The member's copy of the metadata, and which topics it subscribes to."""
+
+    __slots__ = ("_connection", "_pattern", "_request", "_runtime", "image", "is_ready", "subscription")
 
     def __init__(self, runtime: Runtime, connection: Connection) -> None:
         self.image: MetadataImage | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
@@ -176,6 +176,12 @@ class PodHome:
 class Pod:
     """One of the scenario's members. ``settings`` are those that its next process starts with."""
 
+    __slots__ = (
+        "_boot_rng", "_booted_us", "_callback_rng", "_failures", "_home", "_start_rng", "context", "factor_ppm", "index",
+        "instance_id", "is_wanted", "link", "member_rng", "members", "name", "node", "number", "poll_rng", "process", "rack",
+        "ready_from_us", "settings",
+    )  # fmt: skip
+
     def __init__(self, home: PodHome, members: MemberSet, index: int, number: int) -> None:
         context = home.context
         self._home = home
@@ -191,6 +197,9 @@ class Pod:
         self.poll_rng = context.randomness.stream("poll", self.name)
         self.member_rng = context.randomness.stream("member", self.name)
         self.process: Process | None = None
+        self._boot_rng: Rng | None = None
+        self._start_rng: Rng | None = None
+        self._callback_rng: Rng | None = None
         self._booted_us = 0
         self._failures = 0
         self.node = home.nodes.place()
@@ -204,18 +213,24 @@ class Pod:
     def __str__(self) -> str:
         return self.name
 
-    @cached_property
+    @property
     def boot_rng(self) -> Rng:
         """For the boot times; made when it is needed, as few scenarios draw any."""
-        return self.context.randomness.stream("boot", self.name)
+        if self._boot_rng is None:
+            self._boot_rng = self.context.randomness.stream("boot", self.name)
+        return self._boot_rng
 
-    @cached_property
+    @property
     def start_rng(self) -> Rng:
-        return self.context.randomness.stream("client start", self.name)
+        if self._start_rng is None:
+            self._start_rng = self.context.randomness.stream("client start", self.name)
+        return self._start_rng
 
-    @cached_property
+    @property
     def callback_rng(self) -> Rng:
-        return self.context.randomness.stream("callback", self.name)
+        if self._callback_rng is None:
+            self._callback_rng = self.context.randomness.stream("callback", self.name)
+        return self._callback_rng
 
     @property
     def is_ready(self) -> bool:
