@@ -48,7 +48,7 @@ public class Fleet {
             switch (words[0]) {
                 case "start" -> new Member(words).start();
                 case "close" -> members.get(words[1]).closing = true;
-                case "stall" -> members.get(words[1]).stallMs = Long.parseLong(words[2]);
+                case "stall" -> members.get(words[1]).stalledUntil = System.nanoTime() + Long.parseLong(words[2]) * 1_000_000;
                 case "slow" -> members.get(words[1]).factor = Double.parseDouble(words[2]);
                 default -> throw new IllegalArgumentException(words[0]);
             }
@@ -92,7 +92,7 @@ public class Fleet {
         final Properties properties = new Properties();
         final Map<String, String> loop = new HashMap<>();
         final Random random = new Random();
-        volatile long stallMs;
+        volatile long stalledUntil = System.nanoTime();
         volatile double factor = 1;
         volatile boolean closing;
         long committed = System.nanoTime();
@@ -169,16 +169,21 @@ public class Fleet {
             ranges.forEach((partition, range) -> line.append("\t%s:%d-%d:%d-%d".formatted(partition, range[0], range[1], range[2], range[3])));
             if (!ranges.isEmpty()) say(name, "read" + line);
             if (!ranges.isEmpty() && mode().equals("before-batch")) commit();
-            if (stallMs > 0) {
-                long length = stallMs;
-                stallMs = 0;
-                say(name, "stalls");
-                rest(length);
-            } else if (!ranges.isEmpty() || loop.containsKey("poll.pauses.always")) {
+            if (!stalls() && (!ranges.isEmpty() || loop.containsKey("poll.pauses.always"))) {
                 double rate = Double.parseDouble(loop.getOrDefault("records.per.second", "0"));
                 rest(Math.max(draw("poll.pauses.ms"), rate > 0 ? records.count() * 1000 / rate : 0) * factor);
+                stalls();
             }
             if (!ranges.isEmpty() && isCommitDue()) commit();
+        }
+
+        /** Whether it was stuck just now, in the batch that a stall has met it in. */
+        boolean stalls() {
+            double left = (stalledUntil - System.nanoTime()) / 1e6;
+            if (left <= 0) return false;
+            say(name, "stalls");
+            rest(left);
+            return true;
         }
 
         boolean isCommitDue() {

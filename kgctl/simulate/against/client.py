@@ -93,7 +93,7 @@ class Member(threading.Thread):
         if self._loop.commit_mode != "auto":
             self._settings["enable.auto.commit"] = "false"
         self.is_closing = threading.Event()
-        self.stall_ms = 0
+        self.stalled_until_s = 0.0
         self.factor = 1.0
         self._seen = (-1, "")
         self._committed_s = time.monotonic()
@@ -122,15 +122,21 @@ class Member(threading.Thread):
             say(self._name, "read", *_ranges(messages))
         if messages and self._loop.commit_mode == "before-batch":
             self._commit(consumer)
-        if self.stall_ms:
-            length_ms, self.stall_ms = self.stall_ms, 0
-            say(self._name, "stalls")
-            time.sleep(length_ms / 1000)
-        elif messages or self._loop.pauses_always:
+        if not self._stalls() and (messages or self._loop.pauses_always):
             work_s = len(messages) / self._loop.rate if self._loop.rate else 0.0
             self.is_closing.wait(max(self._loop.draw_s("poll.pauses.ms"), work_s) * self.factor)
+            self._stalls()
         if messages and self._is_commit_due():
             self._commit(consumer)
+
+    def _stalls(self) -> bool:
+        """Whether it was stuck just now, in the batch that a stall has met it in."""
+        left_s = self.stalled_until_s - time.monotonic()
+        if left_s <= 0:
+            return False
+        say(self._name, "stalls")
+        time.sleep(left_s)
+        return True
 
     def _poll(self, consumer: Consumer) -> list[Message]:
         found: list[Message] = []
@@ -314,7 +320,7 @@ def main() -> None:
         elif word == "close":
             members[words[0]].is_closing.set()
         elif word == "stall":
-            members[words[0]].stall_ms = int(words[1])
+            members[words[0]].stalled_until_s = time.monotonic() + int(words[1]) / 1000
         elif word == "slow":
             members[words[0]].factor = float(words[1])
         else:

@@ -360,6 +360,7 @@ class PlayedProcess(Process):
         self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
         self._is_told_to_start = False
         self._member_id = ""
+        self._read_us = -1
 
     @property
     def member_id(self) -> str:
@@ -395,13 +396,15 @@ class PlayedProcess(Process):
         self._play.is_gone(self, has_left=what == "stopped" and self.stop_wanted)
 
     def stall(self, until_us: int) -> None:
-        """The application does not call poll() until then."""
-        length_us = until_us - self.loop.now_us
+        """The application does not call poll() until then; it did last when it read last."""
+        now_us = self.loop.now_us
         self.stalled_until_us = max(until_us, self.stalled_until_us)
-        self._client.tell("stall", self.pod.name, str(length_us // 1000))
-        limit_us = self.config.max_poll_interval_ms * 1000
-        if length_us > limit_us:
-            self.loop.at(self.loop.now_us + limit_us, self._is_past_limit)
+        self._client.tell("stall", self.pod.name, str((until_us - now_us) // 1000))
+        longest_us = self.pod.members.poll.upper_us
+        polled_us = now_us if longest_us is None else max(self._read_us, now_us - longest_us)
+        limit_us = polled_us + self.config.max_poll_interval_ms * 1000
+        if until_us > limit_us:
+            self.loop.at(limit_us, self._is_past_limit)
 
     def _is_past_limit(self, _: object) -> None:
         if self.phase is Phase.RUNNING and self.consuming:
@@ -499,6 +502,7 @@ class PlayedProcess(Process):
         self.fail(line.rest[0].lstrip("_"))
 
     def read(self, line: Line) -> None:
+        self._read_us = self.loop.now_us
         self._play.has_read(self.pod.number, line)
 
 

@@ -49,7 +49,7 @@ def _interval_us(process: Process, late_us: int) -> int:
     mode = process.commit.mode
     if mode is CommitMode.AUTO:
         return process.config.auto_commit_interval_us + late_us
-    return max(process.commit.interval_us, 1) if mode is CommitMode.EVERY else BATCHES_US
+    return max(process.commit.interval_us + late_us, 1) if mode is CommitMode.EVERY else BATCHES_US
 
 
 _NEVER_MS = 1 << 60
@@ -122,7 +122,7 @@ class FastForward:
         late_us = self._late_us(process, process.member, skip)
         skipped = process.member.skip_quiet(context.loop.now_us, late_us)
         settled_us = self._settled.pop(process, None)
-        commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us)
+        commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us, late_us)
         sign_us = self._sign_of_life_us(process, key, commit_us or settled_us)
         signs = [at_us for at_us in (skipped.last_heartbeat_us, sign_us) if at_us is not None]
         if signs:
@@ -149,15 +149,20 @@ class FastForward:
                 continue
             late_us = self._late_us(process, process.member, skip)
             from_us = self._settled.get(process, skip.since_us)
-            commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us, late_us))
+            commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us, late_us), late_us)
             if commit_us is not None:
                 self._enter(process, from_us, commit_us, late_us)
                 self._settled[process] = commit_us
 
     def _late_us(self, process: Process, member: Member, skip: _Skip) -> int:
-        """By how much the automatic commits of this quiet time are late; drawn once there is one."""
+        """By how much the commits of this quiet time are late, the client's own or the application's; drawn once there is one."""
         if skip.late_us is None:
-            if member.quiet_commit_us(self._context.loop.now_us) is None:
+            now_us, commit = self._context.loop.now_us, process.commit
+            if commit.mode is CommitMode.EVERY:
+                has_one = now_us - max(process.last_commit_us, 0) >= commit.interval_us
+            else:
+                has_one = member.quiet_commit_us(now_us) is not None
+            if not has_one:
                 return 0
             skip.late_us = _commits_late_us(process)
         return skip.late_us
@@ -192,23 +197,25 @@ class FastForward:
             if number:
                 counted[name] = counted.get(name, 0) + number
 
-    def _new_commit_us(self, process: Process, since_us: int, automatic_us: int | None) -> int | None:
+    def _new_commit_us(self, process: Process, since_us: int, automatic_us: int | None, late_us: int) -> int | None:
         """When the last commit left, if it was after this."""
-        commit_us = self._committed_us(process, automatic_us)
+        commit_us = self._committed_us(process, automatic_us, late_us)
         return None if commit_us is None or commit_us <= max(process.last_commit_us, since_us) else commit_us
 
-    def _committed_us(self, process: Process, automatic_us: int | None) -> int | None:
+    def _committed_us(self, process: Process, automatic_us: int | None, late_us: int) -> int | None:
         """When the last commit of the quiet time left: the client's own, or the application's."""
         commit, now_us = process.commit, self._context.loop.now_us
         if commit.mode is CommitMode.AUTO:
             return automatic_us
         if commit.mode is CommitMode.EVERY:
-            return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
+            return now_us - (now_us - max(process.last_commit_us, 0)) % _interval_us(process, late_us)
         return process.polls.previous_us(now_us)
 
 
 def _commits_late_us(process: Process) -> int:
-    config = process.config
-    if process.commit.mode is not CommitMode.AUTO or config.behaviour.polls_itself:  # a thread of the client's own commits
+    config, commit = process.config, process.commit
+    if commit.mode is CommitMode.EVERY:  # after the first batch that ends when it is due
+        return process.polls.commits_late_us(commit.interval_us, in_every_other=False)
+    if commit.mode is not CommitMode.AUTO or config.behaviour.polls_itself:  # a thread of the client's own commits
         return 0
     return process.polls.commits_late_us(config.auto_commit_interval_us, in_every_other=config.group_protocol == "consumer")

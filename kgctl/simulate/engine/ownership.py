@@ -172,6 +172,12 @@ class Ownership:
         error = action.error.name
         context.log(Committed(context.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
 
+    def commit_failed(self, process: Process) -> None:
+        """The batch is over and its commit refused by the client: it is out of the group (Kafka: ``CommitFailedException``)."""
+        failed = Counted(self._context.loop.now_us, 1, process.pod.number, "COMMIT_FAILED")
+        self._context.history.fenced_commits.append(failed)
+        self._context.history.errors.append(failed)
+
     def settle_unseen(self, process: Process) -> None:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
         if self._context.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:

@@ -387,6 +387,12 @@ class PollCadence:
             self.last_us = max(now_us - self._slowed(self._pause.residual(pod.poll_rng)), self.last_us)
         return self.last_us
 
+    def committed_us(self, now_us: int, last_us: int, every_us: int) -> int:
+        """When an application that commits every so often did last, in calls that nobody watched; as it was: it did not."""
+        at_us = now_us - (now_us - last_us) % every_us
+        is_before = at_us <= now_us - self._slowed(self._pause.sample(self._pod.poll_rng))
+        return at_us if last_us >= 0 and is_before else last_us
+
     def commits_late_us(self, interval_us: int, *, in_every_other: bool) -> int:
         """By how much the automatic commits of a quiet time are late: each is made by a call that comes after its interval.
 

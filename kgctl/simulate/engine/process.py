@@ -51,7 +51,9 @@ class Consumption(Protocol):
     def resume(self, process: Process) -> None: ...
     def positions_of(self, flow: Flow, partitions: Iterable[TopicPartition], now_us: int) -> dict[TopicPartition, int]: ...
     def commit_answered(self, process: Process, action: CommitDone) -> None: ...
+    def commit_failed(self, process: Process) -> None: ...
     def settle_unseen(self, process: Process) -> None: ...
+    def committed_quietly(self, process: Process, from_us: int, at_us: int, every_us: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +316,14 @@ class DrivenMember(ABC):
 
     def _call_poll(self, member: Member) -> list[Action]:
         """poll(): it waits for answers where there is nothing to process."""
-        now_us = self.loop.now_us
-        next_us = self.polls.polled(now_us, finds_records=self._finds_records)
-        return self._note_busy(member, member.poll(now_us, now_us if self._waits_in_poll else None), next_us)
+        now_us, finds_records = self.loop.now_us, self._finds_records
+        next_us = self.polls.polled(now_us, finds_records=finds_records)
+        actions = member.poll(now_us, now_us if self._waits_in_poll else None)
+        # What an eager member has fetched is dropped as it joins: ConsumerCoordinator#maybeMarkPartitionsPendingRevocation.
+        waits = finds_records and self.polls.timeout_us is not None and self.config.group_protocol == "classic"
+        if waits and any(type(each) is StopConsuming for each in actions) and not member.consumed_partitions:
+            next_us = self.polls.polled(now_us, finds_records=False)
+        return self._note_busy(member, actions, next_us)
 
     def _note_busy(self, member: Member, actions: list[Action], next_us: int) -> list[Action]:
         now_us = self.loop.now_us
@@ -328,23 +335,20 @@ class DrivenMember(ABC):
         """The application commits what it has processed, where it is due, before it polls."""
         commit, now_us = self.commit, self.loop.now_us
         if self.lost_its_batch and commit.mode is CommitMode.AFTER_BATCH and not self.consuming:
-            self._note_failed_commit()
+            self.around.ownership.commit_failed(self._me)
         self.lost_its_batch = False
         if commit.mode is CommitMode.AUTO or not self.consuming:
             return
-        if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
-            self.around.ownership.settle_unseen(self._me)
-            return
+        if commit.mode is CommitMode.EVERY:
+            if (at_us := self.polls.committed_us(now_us, self.last_commit_us, commit.interval_us)) > self.last_commit_us:
+                self.around.ownership.committed_quietly(self._me, self.last_commit_us, at_us, commit.interval_us)
+            if now_us - self.last_commit_us < commit.interval_us:
+                self.around.ownership.settle_unseen(self._me)
+                return
         self.last_commit_us = now_us
         self._next_poll = self
         self.act(member.commit(now_us))
         self._next_poll = None
-
-    def _note_failed_commit(self) -> None:
-        """The batch is over and its commit refused by the client: it is out of the group (Kafka: ``CommitFailedException``)."""
-        failed = Counted(self.loop.now_us, 1, self.pod.number, "COMMIT_FAILED")
-        self.context.history.fenced_commits.append(failed)
-        self.context.history.errors.append(failed)
 
     # --- small things
 
@@ -581,10 +585,8 @@ class Process(DrivenMember):
         rate_uhz = self.pod.members.rate_uhz
         if self.is_suspended or self.is_cut_off or now_us < self.stalled_until_us:
             self.flow.rate_uhz = 0
-        elif rate_uhz is None:
-            self.flow.rate_uhz = None
         else:
-            self.flow.rate_uhz = rate_uhz * 1_000_000 // max(self.pod.factor_ppm, 1)
+            self.flow.rate_uhz = None if rate_uhz is None else rate_uhz * 1_000_000 // max(self.pod.factor_ppm, 1)
 
     # --- quiet times
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
 
 from kgctl.model.groups import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.metrics.result import run
+from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Uniform
@@ -88,6 +90,42 @@ def test_an_old_commit_on_its_way_does_not_meet_a_newer_one_that_was_never_sent(
         config = {**RANGE, "session.timeout.ms": "60000"}
         result = run(scenario(*events, count=2, partitions=2, rate=100, poll=Constant(S), config=config), seed)
         assert result.stopped == ""
+
+
+def test_what_an_application_has_read_since_its_last_commit_is_read_again_after_a_handover() -> None:
+    """As measured: who commits every 2 s commits nothing as partitions are revoked: here eight, 20/s each."""
+    commit = Commit(mode=CommitMode.EVERY, interval_us=2 * S)
+    scale = event("scale", "app", to=6)
+    for config in (CONSUMER, COOPERATIVE):
+        given = scenario(scale, config=config, partitions=24, rate=480, poll=Uniform(0, 100_000), commit=commit, duration_s=30)
+        repeated = [run(given, seed).metric("duplicates") for seed in range(1, 6)]
+        assert all(20 < each < 400 for each in repeated), repeated  # type: ignore[operator]
+
+
+def test_an_eager_member_commits_gives_up_and_joins_in_one_poll_that_waits() -> None:
+    """As measured: what it has fetched is dropped as it joins, so that a poll() with a time-out does not return with it."""
+
+    class Watcher:
+        """Notes when pods give up partitions for a rebalance, and when they join."""
+
+        def __init__(self) -> None:
+            self.at_us: dict[tuple[str, str], int] = {}
+
+        def on_trace(self, each: TraceEvent) -> None:
+            line = json.loads(each.line())
+            if line["kind"] == "disown" and line["cause"] == "rebalance":
+                self.at_us["disown", line["pod"]] = line["at_us"]
+            elif line["kind"] == "request" and line["api"] == "JoinGroup":
+                self.at_us["join", line["pod"]] = line["at_us"]
+
+        def on_step(self, at_us: int, metrics: object) -> None:
+            """Nothing is asked of metrics."""
+
+    watcher = Watcher()
+    given = scenario(event("stop", "app/0"), rate=100, poll=Constant(5 * S), poll_timeout_us=100_000, duration_s=40)
+    run(given, 1, observers=[watcher])
+    waits = [watcher.at_us["join", f"app-{number}"] - watcher.at_us["disown", f"app-{number}"] for number in (1, 2, 3)]
+    assert all(0 < wait_us < 100_000 for wait_us in waits), waits
 
 
 def test_a_clean_restart_costs_nothing() -> None:
