@@ -359,7 +359,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_consumer_protocol=False,
             rebalance_timeout_is_session_timeout=True,
             start_us=(9_000, 17_000),
-            back_lag_us=100_000,  # GroupCoordinator#ensure_active_group looks every retry_backoff_ms
+            back_lag_us=100_000,  # GroupCoordinator.ensure_active_group of the client looks every retry_backoff_ms
             classic_drift=_PUNCTUAL,
         ),
         partition_assignment_strategy=("roundrobin",),

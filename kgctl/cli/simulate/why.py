@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
@@ -16,6 +17,7 @@ from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.explain import Ablation, Explanation
+    from kgctl.simulate.batch.shrink import Shrunk
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 
@@ -141,7 +143,7 @@ def simulate_shrink(
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
     from kgctl.cli.simulate.live_group import live_reader
     from kgctl.cli.simulate.running import progress, report_of_problems
-    from kgctl.simulate.batch.shrink import failing, in_words, prepared, shrink
+    from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.yaml_files import FileError
@@ -161,13 +163,22 @@ def simulate_shrink(
     text = found.text(file)
     if out is not None:
         write_whole(out, lambda target: target.write(text.encode()))
+    return _shrunk_report(found, number, text, out)
+
+
+def _shrunk_report(found: Shrunk, seed: int, text: str, out: Path | None) -> Report:
+    from kgctl.simulate.batch.shrink import in_words
+
     words = ("events", "pods", "partitions")
     told = ", ".join(f"{word} {before} to {after}" for word, before, after in zip(words, found.before, found.after, strict=True))
-    notices = [f"{told}; {found.runs} runs{'' if found.is_minimal else ', which is all that were allowed: --most-runs'}"]
+    why = (
+        "" if found.is_minimal else ", interrupted" if found.was_interrupted else ", which is all that were allowed: --most-runs"
+    )
+    notices = [f"{told}; {found.runs} runs{why}"]
     notices += [] if out is None else [f"written: {out}; next: kgctl simulate explain {out}"]
     row = {
         "check": found.verdict.check.shown,
-        "seed": number,
+        "seed": seed,
         **dict(zip(words, found.after, strict=True)),
         "runs": found.runs,
         "is_minimal": found.is_minimal,
@@ -175,4 +186,11 @@ def simulate_shrink(
         "file": None if out is None else str(out),
         "text": text,
     }
-    return Report(SHRINK_COLUMNS, [row], notices=notices, name_keys=("check",), text=text if out is None else "")
+    return Report(
+        SHRINK_COLUMNS,
+        [row],
+        notices=notices,
+        name_keys=("check",),
+        text=text if out is None else "",
+        fixed_exit_code=ExitCode.INTERRUPTED if found.was_interrupted else None,
+    )

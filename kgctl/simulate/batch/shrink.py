@@ -8,6 +8,7 @@ to fail for the same cause, too: else a deploy that waits for a stuck member cou
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from kgctl.simulate.batch.explain import explain
 from kgctl.simulate.batch.judge import Judge, Verdict
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.batch.reasons import TRIGGERS
+from kgctl.simulate.metrics.result import run
+from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.model import Scenario
@@ -26,7 +29,7 @@ from kgctl.simulate.scenario.patches import merge_patch, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
 
-_WHOLE_NUMBERS = ("count", "partitions", "brokers", "times")
+_WHOLE_NUMBERS = ("count", "partitions", "brokers", "times", "by")
 _DURATIONS = ("at", "for", "settle", "down", "over", "every", "duration", "until", "boot")
 # Without its warm-up a scenario would fail by its members' start, whatever its events do.
 _NEEDED = frozenset({"kgctl", "name", "warmup", "topics", "members", "expect", "seed", "events", "variants"})
@@ -43,7 +46,7 @@ _ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: the runs were used up.
+    """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: it ended too early to know.
 
     ``cause``: what the longest gap is due to, in the whole file as in what is left; "" where the expectation is not about gaps.
     """
@@ -55,6 +58,7 @@ class Shrunk:
     after: tuple[int, int, int]
     is_minimal: bool
     cause: str = ""
+    was_interrupted: bool = False
 
     def text(self, source: str) -> str:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
@@ -85,7 +89,10 @@ def failing(tree: Tree, loaded: LoadedFile, seed: int) -> Verdict:
     broken = [verdict for verdict in _verdicts(loaded, seed) if not verdict.passed]
     wrong = [verdict for verdict in broken if verdict.check.severity == "fail"] or broken
     if not wrong:
-        raise UsageError(f"{tree.file}: every expectation holds with seed {seed}; there is nothing to shrink")
+        raise UsageError(
+            f"{tree.file}: every expectation holds with seed {seed}; there is nothing to shrink "
+            f"(kgctl simulate run {tree.file} --runs 20 looks for a seed that fails; then --seed)"
+        )
     return wrong[0]
 
 
@@ -94,8 +101,15 @@ def shrink(tree: Tree, verdict: Verdict, seed: int, *, most_runs: int, on_run: C
     search = _Search(tree.file, verdict, seed, most_runs, on_run)
     search.cause = search.cause_in(load(tree), verdict)
     start = search.start(tree.data)
-    data = search.minimal(start)
-    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), search.runs < most_runs, search.cause)
+    search.least = start
+    was_interrupted = False
+    try:
+        search.reduce()
+    except KeyboardInterrupt:
+        was_interrupted = True  # what was found by then fails, too
+    is_minimal = search.runs < most_runs and not was_interrupted
+    data = search.least
+    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), is_minimal, search.cause, was_interrupted)
 
 
 def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
@@ -116,10 +130,12 @@ def _verdicts(loaded: LoadedFile, seed: int) -> list[Verdict]:
 class _Search:
     def __init__(self, source: str, verdict: Verdict, seed: int, most_runs: int, on_run: Callable[[], None]) -> None:
         self.last = verdict
+        self.least: dict[str, Any] = {}
         self.runs = 0
         self.cause = ""
         self._source, self._seed, self._most, self._on_run = source, seed, most_runs, on_run
         self._shown = verdict.check.shown
+        self._held: set[str] = set()
         self._variant = verdict.variant
 
     def start(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -138,20 +154,54 @@ class _Search:
                 if isinstance(entry, dict):
                     entry.pop("variants", None)
             if self._fails(flat):
-                return flat
-        return start
+                start = flat
+        spelled = self._without_nemesis(start)
+        return spelled if spelled is not None and self._fails(spelled) else start
 
-    def minimal(self, data: dict[str, Any]) -> dict[str, Any]:
-        while self.runs < self._most:
-            smaller = next((each for each in reductions(data) if self._fails(each)), None)
-            if smaller is None:
-                return data
-            data = smaller
-        return data
+    def _without_nemesis(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the scenario with the faults that its nemesis draws as events, to be left out one by one; None: it has none."""
+        if data.get("nemesis") is None:
+            return None
+        try:
+            variants = load(Tree(self._source, data)).variants
+            drawn = run(variants[0].scenario, self._seed).recording.history.drawn
+        except KgctlError:
+            return None
+        self.runs += 1
+        rest = {key: value for key, value in data.items() if key != "nemesis"}
+        return {**rest, "events": [*(data.get("events") or ()), *(_as_written(event) for _, event in drawn)]}
+
+    def reduce(self) -> None:
+        """Leave events out, then go through the kinds of reductions, from first to last; again, until none finds anything."""
+        before = None
+        while self.least != before and self.runs < self._most:
+            before = self.least
+            self._fewer_events()
+            for kind in REDUCTIONS:
+                tried: int | None = 0
+                while tried is not None:
+                    tried = self._first(kind(self.least), tried)
+
+    def _first(self, candidates: Iterator[dict[str, Any]], tried: int) -> int | None:
+        """Take the first candidate that fails and return its number; None: all hold. So many were tried before the last one."""
+        numbered = itertools.islice(enumerate(candidates), tried, None)
+        return next((number for number, each in numbered if self._fails(each)), None)
+
+    def _fewer_events(self) -> None:
+        """Leave out all events, each half of them, each quarter, ..., each one: what is left fails without none of them."""
+        size = len(self.least.get("events") or ())
+        while size:
+            start = 0
+            while start < len(events := self.least["events"]):
+                if not self._fails({**self.least, "events": [*events[:start], *events[start + size :]]}):
+                    start += size
+            size //= 2
 
     def _fails(self, data: dict[str, Any]) -> bool:
-        if self.runs >= self._most:
+        key = json.dumps(data, sort_keys=True, default=str)
+        if self.runs >= self._most or key in self._held:
             return False
+        self._held.add(key)
         try:
             loaded = load(Tree(self._source, data))
         except KgctlError:
@@ -164,9 +214,11 @@ class _Search:
         except KgctlError:
             return False
         found = [each for each in verdicts if each.check.shown == self._shown and each.variant in wanted and not each.passed]
-        if not found or (self.cause and self.cause_in(loaded, found[0]) != self.cause):
+        if not found or (found[0].observed is None) is not (self.last.observed is None):
+            return False  # a metric that has no value any more fails, too, but for no reason that anybody asked about
+        if self.cause and self.cause_in(loaded, found[0]) != self.cause:
             return False
-        self.last = found[0]
+        self.last, self.least = found[0], data
         return True
 
     def cause_in(self, loaded: LoadedFile, verdict: Verdict) -> str:
@@ -175,6 +227,16 @@ class _Search:
             return ""
         scenario = next((each.scenario for each in loaded.variants if each.name == verdict.variant), None)
         return "" if scenario is None else cause_of(scenario, self._seed)
+
+
+def _as_written(event: Event) -> dict[str, Any]:
+    """Return a fault that a nemesis drew as a file has it."""
+    fields: dict[str, Any] = dict(event.parameters)
+    if "for" in fields:
+        fields["for"] = format_duration(fields["for"])
+    if "factor" in fields:
+        fields["factor"] = fields["factor"] // 1_000_000  # a nemesis knows whole factors only
+    return {"at": format_duration(event.at_us), event.kind: event.target, **fields}
 
 
 def _text_of(entry: Any) -> str:
@@ -220,29 +282,13 @@ def in_words(cause: str) -> str:
 # --- what can be made smaller
 
 
-def reductions(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give scenarios that are a little smaller, the largest steps first. Some may be no scenarios at all."""
-    yield from _fewer_events(data)
+def _fewer_sections(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for key in [key for key in data if key not in _NEEDED]:
         yield _without(data, (key,))
     for section in ("members", "topics", "traffic", "variants"):
         for name in data.get(section) or {}:
             if section in ("traffic", "variants") or len(data[section]) > 1:
                 yield _without(data, (section, name))
-    yield from _first_pods(data)
-    yield from _smaller_numbers(data)
-    yield from _fewer_keys(data)
-    yield from _shorter_times(data)
-
-
-def _fewer_events(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    events: Sequence[Any] = data.get("events") or ()
-    size = len(events)
-    while size:
-        for start in range(0, len(events), size):
-            left = [*events[:start], *events[start + size :]]
-            yield {**data, "events": left}
-        size //= 2
 
 
 def _first_pods(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -257,7 +303,7 @@ def _smaller_numbers(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path, value in _leaves(data):
         is_size = path[-1] in _WHOLE_NUMBERS or (path[0] == "topics" and len(path) == 2)
         if type(value) is int and is_size and path[0] != "expect":
-            for smaller in dict.fromkeys((1, value // 4, value // 2, value - 1)):
+            for smaller in dict.fromkeys((1, value // 4, value // 2, value * 3 // 4, value - 1)):
                 if 0 < smaller < value:
                     yield _with(data, path, smaller)
 
@@ -277,10 +323,44 @@ def _shorter_times(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 length_us = parse_duration(value)
             except ValueError:
                 continue
-            halves = (length_us // 4, length_us // 2)
-            for shorter in dict.fromkeys(each // _SECOND_US * _SECOND_US for each in halves):
+            rounded = (length_us // unit_us * unit_us for unit_us in (60 * _SECOND_US, 10 * _SECOND_US, _SECOND_US))
+            for shorter in dict.fromkeys(
+                [*(each // _SECOND_US * _SECOND_US for each in (length_us // 4, length_us // 2)), *rounded]
+            ):
                 if 0 < shorter < length_us:
                     yield _with(data, path, format_duration(shorter))
+
+
+def _closer_events(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """With an event and all later ones earlier, by all or a part of the time since the one before it."""
+    times: dict[int, int] = {}
+    for position, event in enumerate(data.get("events") or ()):
+        if isinstance(event, dict) and "after" not in event:
+            try:
+                times[position] = parse_duration(event.get("at", "0s"))
+            except ValueError:
+                return
+    before_us = 0
+    for at_us in sorted(set(times.values())):
+        for gap_us in dict.fromkeys((at_us - before_us) // part // _SECOND_US * _SECOND_US for part in (1, 2, 4)):
+            if gap_us > 0:
+                events = copy.deepcopy(data["events"])
+                for position, own_us in times.items():
+                    if own_us >= at_us:
+                        events[position]["at"] = format_duration(own_us - gap_us)
+                yield {**data, "events": events}
+        before_us = at_us
+
+
+REDUCTIONS: tuple[Callable[[dict[str, Any]], Iterator[dict[str, Any]]], ...] = (
+    _fewer_sections,
+    _first_pods,
+    _smaller_numbers,
+    _fewer_keys,
+    _shorter_times,
+    _closer_events,
+)
+"""Each gives scenarios that are a little smaller, the largest steps first. Some may be no scenarios at all."""
 
 
 def _nodes(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

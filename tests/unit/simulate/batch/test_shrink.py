@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.batch.shrink import failing, prepared, reductions, shrink, sizes
+from kgctl.simulate.batch.shrink import REDUCTIONS, Shrunk, failing, prepared, shrink, sizes
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import Tree, read_yaml
 
@@ -90,7 +92,7 @@ def test_the_runs_that_are_allowed_are_kept_to() -> None:
 def test_what_holds_cannot_be_shrunk() -> None:
     calm = prepared(tree(), ["members.app.count=2"], ["lost == 0"])
     assert sizes(calm.data)[1] == 5
-    with pytest.raises(UsageError, match=r"^many.yaml: every expectation holds with seed 3; there is nothing to shrink$"):
+    with pytest.raises(UsageError, match=r"^many.yaml: every expectation holds with seed 3; there is nothing to shrink"):
         failing(calm, load(calm), 3)
 
 
@@ -104,5 +106,36 @@ def test_what_a_deploy_breaks_is_not_shrunk_to_the_start_of_its_members() -> Non
         "events": [{"at": "0s", "rolling_restart": "app"}],
         "expect": ["max_gap < 1s"],
     }
-    left = list(reductions(data))
+    left = [each for kind in REDUCTIONS for each in kind(data)]
     assert {each["warmup"] for each in left} == {"60s"}
+
+
+def shrunk(text: str, **how: Any) -> Shrunk:
+    whole = read_yaml(f"kgctl: 1\nname: x\nwarmup: 60s\ntopics: {{orders: 4}}\nmembers: {{app: {{count: 3}}}}\n{text}", "x.yaml")
+    return shrink(whole, failing(whole, load(whole), 1), 1, **{"most_runs": 200, **how})
+
+
+def test_faults_of_a_nemesis_become_events_that_can_be_left_out() -> None:
+    found = shrunk("nemesis: {rate: 1 per 45s, of: [crash], until: 6m}\nexpect: [max_gap < 30s]\n", most_runs=25)
+    assert found.before[0] > found.after[0] > 0
+    assert "nemesis" not in found.data
+    assert all(each.keys() <= {"crash", "for", "at"} for each in found.data["events"])
+
+
+def test_an_expectation_fails_with_a_value_to_the_end_and_times_come_closer() -> None:
+    found = shrunk("events: [{at: 5m, pause_process: app/1, for: 70s}]\nduration: 10m\nexpect: [takeover_max < 30s]\n")
+    assert found.verdict.observed is not None
+    assert found.data["events"] == [{"pause_process": "app/0", "for": "1m"}]
+
+
+def test_what_was_found_before_an_interruption_is_kept() -> None:
+    left = iter(range(5))
+
+    def interrupt() -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    events = ", ".join(f"{{at: {number}m, crash: app/0}}" for number in range(1, 9))
+    found = shrunk(f"events: [{events}]\nexpect: [max_gap < 30s]\n", on_run=interrupt)
+    assert (found.was_interrupted, found.is_minimal) == (True, False)
+    assert 0 < found.after[0] < 8
