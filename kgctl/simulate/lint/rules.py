@@ -98,6 +98,14 @@ def settings_without_effect(context: Context) -> Iterator[Finding]:
                 yield Finding(path, f"{name} has no effect with group.protocol=consumer; the brokers set it (group.consumer.*)")
 
 
+def settings_of_fetching(context: Context) -> Iterator[Finding]:
+    """Settings of what is not simulated: a member reads at its ``rate`` as soon as it knows its offset."""
+    for members, _ in context.sets():
+        for name in members.config:
+            if name.startswith(("fetch.", "max.partition.fetch.", "isolation.level", "check.crcs")):
+                yield Finding(context.path_of_setting(members.name, name), f"{name} changes nothing: fetching is not simulated")
+
+
 def more_members_than_partitions(context: Context) -> Iterator[Finding]:
     """Members that get nothing and still take part in every rebalance."""
     partitions = sum(topic.partitions for topic in context.scenario.topics)
@@ -451,6 +459,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "mixed-protocols": mixes_eager_and_cooperative,
     "client-refuses": client_refuses,
     "setting-without-effect": settings_without_effect,
+    "setting-of-fetching": settings_of_fetching,
     "idle-members": more_members_than_partitions,
     "selects-nobody": selects_nobody,
     "drain-stuck": drains_that_evict_nobody,

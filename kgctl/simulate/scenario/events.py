@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.event_kinds import Condition, Event, EventKind, Field, Share
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Condition, Event, EventKind, Field, Share
 from kgctl.simulate.scenario.fields import check_settings, parse_rates, read_client_settings
 from kgctl.simulate.scenario.quantities import is_duration, parse_distribution, parse_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
@@ -117,9 +117,8 @@ class EventReader:
         for name, value in raw.items():
             if name == kind.name or name in COMMON:
                 continue
-            if name not in fields:
-                known = did_you_mean(name, [*fields, *COMMON], list_up_to=30)
-                self._wrong((*path, name), f"unknown key of a {kind.name!r} event{known}")
+            if (why := _no_field(name, value, kind)) is not None:
+                self._wrong((*path, name), why)
             elif value is not None:
                 found[name] = self._parsed(self._parser(fields[name]), value, (*path, name), None)
                 if fields[name].type == "config" and found[name]:
@@ -133,7 +132,11 @@ class EventReader:
         return found
 
     def _check_company(self, raw: Mapping[str, Any], kind: EventKind, path: Path) -> None:
-        """Complain of each field that means nothing beside what another one says."""
+        """Complain of each field that means nothing beside what another one says, and of a rollout that could replace no pod."""
+        if all(raw.get(name) in (0, "0", "0%") and type(raw[name]) is not bool for name in ("max_surge", "max_unavailable")):
+            self._wrong(
+                (*path, "max_unavailable"), "must not be 0 beside max_surge: 0, as Kubernetes says: no pod could be replaced"
+            )
         defaults = {field.name: field.default for field in kind.fields}
         for field in kind.fields:
             for other, values in field.only_with.items() if field.name in raw else ():
@@ -164,7 +167,7 @@ class EventReader:
             self._wrong(path, f"names a {kind.target}, not {shown(raw)}")
             return None
         if kind.target == "set of members" and raw not in self._around.member_sets:
-            self._wrong(path, f"there is no set of members {raw!r}{did_you_mean(raw, self._around.member_sets, list_up_to=12)}")
+            self._wrong(path, self._no_set(raw, kind))
         if kind.target == "topic" and raw not in self._topics:
             self._wrong(path, f"there is no topic {raw!r}{did_you_mean(raw, self._topics, list_up_to=12)}")
         if kind.target == "new topic":
@@ -177,6 +180,11 @@ class EventReader:
             self._deleted.add(raw)
             self._topics[raw] = 0
         return None
+
+    def _no_set(self, raw: str, kind: EventKind) -> str:
+        if raw.partition("/")[0] in self._around.member_sets:
+            return f"a {kind.name!r} event is of a whole set of members: write {raw.partition('/')[0]!r}"
+        return f"there is no set of members {raw!r}{did_you_mean(raw, self._around.member_sets, list_up_to=12)}"
 
     def _check_growth(self, raw: Mapping[str, Any], kind: EventKind, parameters: Mapping[str, Any], path: Path) -> None:
         """A topic never shrinks: Kafka refuses as many partitions as there are, or fewer."""
@@ -198,6 +206,8 @@ class EventReader:
             self._check_nodes(selector)
         elif selector.member_set is not None and selector.member_set not in self._around.member_sets:
             near = did_you_mean(selector.member_set, self._around.member_sets, list_up_to=12)
+            if (node := re.fullmatch(r"node[-_ ]?(\d+)", selector.text)) is not None:
+                near = f"; did you mean 'node/{node[1]}'?"
             raise ValueError(f"there is no set of members {selector.member_set!r}{near}")
         return selector
 
@@ -279,6 +289,18 @@ def _factor(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 < raw <= 1_000_000:
         raise ValueError(f"must be a number above 0, not {shown(raw)}")
     return round(raw * 1_000_000)
+
+
+def _no_field(name: str, value: Any, kind: EventKind) -> str | None:
+    """What is wrong with a key that this kind of event does not have; None: it has it."""
+    fields = [field.name for field in kind.fields]
+    if name in fields:
+        return "a readiness probe that never succeeds is never_ready: true" if (name, value) == ("ready", "never") else None
+    others = [each.name for each in EVENT_KINDS.values() if any(field.name == name for field in each.fields)]
+    near = did_you_mean(name, [*fields, *COMMON])
+    if not near and others:
+        near = f"; {' and '.join(repr(each) for each in others[:3])} events have it"
+    return f"unknown key of a {kind.name!r} event{near or did_you_mean(name, [*fields, *COMMON], list_up_to=30)}"
 
 
 def _choice(raw: Any, choices: tuple[str, ...]) -> Any:

@@ -444,6 +444,9 @@ def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
     from kgctl.assignors.registry import assignor_names
 
     def read(config: Mapping[str, str]) -> object:
+        for name, instead in _SAID_ELSEWHERE.items():
+            if name in config:
+                raise UsageError(f"{name} is not said in config, where all pods would have the same: write {instead}")
         found = MemberConfig.from_properties(config, client)
         known = [name.removeprefix("kafka-go:") for name in assignor_names()]
         for name in found.partition_assignment_strategy:
@@ -453,6 +456,13 @@ def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
 
     return read
 
+
+_SAID_ELSEWHERE: Mapping[str, str] = {
+    "group.instance.id": "instance_id: $name beside it",
+    "client.rack": "rack: ... beside it",
+    "group.id": "group: {id: ...}",
+}
+"""Settings of a client that a scenario has keys of its own for -> how they are written."""
 
 OTHER_BROKER_SETTINGS = frozenset({"message.max.bytes", "default.replication.factor", "num.partitions"})
 """Settings of brokers that a scenario may have though the coordinator does not."""

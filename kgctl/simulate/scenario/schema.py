@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
-from kgctl.simulate.scenario.event_kinds import EventKind, Field
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind, Field
 from kgctl.simulate.scenario.fields import ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
 from kgctl.simulate.scenario.quantities import shown
@@ -78,15 +78,22 @@ def _words(error: Any, known: list[str]) -> str:
     kind, value, context = error["type"], error["input"], error.get("ctx") or {}
     if kind == "extra_forbidden":
         name = str(error["loc"][-1])
-        return f"unknown key{did_you_mean(name, known, list_up_to=30)}"
+        return f"unknown key{_near(name, known, error['loc'])}"
     if kind == "value_error":
         return str(context["error"])
     if kind == "model_type" and error["loc"][:1] == ("members",) and type(value) is int:
         return f"must be a mapping, not {value}: write {{count: {value}}}"
-    form = _FORMS.get(kind)
+    form = _FORMS.get("instance_id" if error["loc"][-1:] == ("instance_id",) else kind)
     if form is None:
         return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
     return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
+
+
+def _near(name: str, known: list[str], loc: Sequence[str | int]) -> str:
+    """What was meant by an unknown key: of members it may be one that an event says."""
+    if len(loc) == 3 and loc[0] == "members" and name in {field.name for field in EVENT_KINDS["rollout"].fields}:
+        return f" of members; an event says it: {{rollout: {loc[1]}, {name}: ...}}"
+    return did_you_mean(name, known, list_up_to=30)
 
 
 _FORMS: Mapping[str, str] = {
@@ -94,6 +101,7 @@ _FORMS: Mapping[str, str] = {
     "int_type": "must be a whole number, not {value}",
     "int_from_float": "must be a whole number, not {value}",
     "string_type": "must be text, not {value}; write it in quotes",
+    "instance_id": "must be text with $name, which stands for the pod's name, not {value}",
     "string_too_short": "must not be empty",
     "string_too_long": "has more than {max_length} letters",
     "bool_type": "must be true or false, not {value}",

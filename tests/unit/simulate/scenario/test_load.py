@@ -42,6 +42,24 @@ MISTAKES = {
     "events: [{crash: app/x}]": "5:11: events[0].crash: 'app/x': after the slash stands a number, a range 0..9, a share 50%, ol",
     "events: [{crash: app, stop: app}]": "5:23: events[0].stop: an event has one kind; this is 'crash' and 'stop'",
     "events: [{stall: app}]": "5:10: events[0]: a 'stall' event needs 'for': how long",
+    "events: [{rollout: app, ready: never}]": "5:25: events[0].ready: a readiness probe that never succeeds is never_ready: true",
+    "events: [{rollout: app, max_surge: 0, max_unavailable: 0%}]": (
+        "5:39: events[0].max_unavailable: must not be 0 beside max_surge: 0, as Kubernetes says: no pod could be replaced"
+    ),
+    "events: [{rollout: app/0..1}]": "5:11: events[0].rollout: a 'rollout' event is of a whole set of members: write 'app'",
+    "events: [{rolling_restart: app, max_surge: 1}]": (
+        "5:33: events[0].max_surge: unknown key of a 'rolling_restart' event; 'rollout' events have it"
+    ),
+    "cluster: {nodes: 3}\nevents: [{drain: node-2}]": (
+        "6:11: events[0].drain: there is no set of members 'node-2'; did you mean 'node/2'?"
+    ),
+    "variants: {a: {members: {b: {count: 1, sigterm: exit}}}}": (
+        "5:40: members.b.sigterm: unknown key of members; an event says it: {rollout: b, sigterm: ...}"
+    ),
+    "variants: {a: {members: {app: {instance_id: true}}}}": "5:32: members.app.instance_id: must be text with $name, which",
+    "variants: {a: {members: {app: {config: {group.instance.id: $name}}}}}": (
+        "5:41: members.app.config.group.instance.id: group.instance.id is not said in config, where"
+    ),
     "events: [{crash: app, fro: 5s}]": "5:23: events[0].fro: unknown key of a 'crash' event; did you mean 'for'?",
     "events: [{scale: app}]": "5:10: events[0]: needs exactly one of to, by beside 'scale'",
     "events: [{crash: app, after: previous}]": "5:23: events[0].after: there is no event before the first one",

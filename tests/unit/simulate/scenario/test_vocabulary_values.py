@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kgctl.simulate.scenario.autoscale import Autoscale, ScalingRules
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
 from kgctl.simulate.scenario.events import COMMON
 from kgctl.simulate.scenario.model import MemberSet, ScenarioFile
@@ -151,6 +152,14 @@ SET_KEYS = ["count", "subscribe", "instance_id", "config", "rate", "boot"]
         ("session.timeout.ms", SET_KEYS, "config: {session.timeout.ms: ...}"),
         ("group.instance.id", SET_KEYS, "instance_id: $name"),
         ("pdb", ["budget", "ready"], "budget"),
+        ("maxUnavailable", ["budget", "ready"], "budget"),
+        ("blue_green", EVENT_KINDS, "rollout: ..., strategy: blue-green"),
+        ("canary", EVENT_KINDS, "rollout: ..., strategy: canary"),
+        ("interval", ROLLOUT_KEYS, "pause"),
+        ("config", ROLLOUT_KEYS, "set"),
+        ("version", ROLLOUT_KEYS, "set"),
+        ("maxReplicaCount", ["min", "max", "target"], "max"),
+        ("lagThreshold", ["min", "max", "target"], "target"),
     ],
 )
 def test_a_word_of_others_names_the_one_that_is_meant(word: str, known: Iterable[str], meant: str) -> None:
@@ -158,7 +167,7 @@ def test_a_word_of_others_names_the_one_that_is_meant(word: str, known: Iterable
 
 
 def test_each_word_of_others_means_something_here() -> None:
-    models = (ScenarioFile, MemberSet)
+    models = (ScenarioFile, MemberSet, Autoscale, ScalingRules)
     keys = {str(field.validation_alias or name) for model in models for name, field in model.model_fields.items()}
     events = {name for kind in EVENT_KINDS.values() for name in (kind.name, *(field.name for field in kind.fields), *COMMON)}
     values = {"rolling", "statefulset", "blue-green", "ignored"}
