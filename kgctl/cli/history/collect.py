@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 COLUMNS = (
-    Column("cluster"),
-    Column("log_partition"),
-    Column("records"),
-    Column("known"),
-    Column("damaged"),
+    *map(Column, ("cluster", "log_partition", "records", "known", "damaged")),
     Column("first_offset", wide=True),
     Column("last_offset", wide=True),
     Column("from"),

@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 
 OFFSETS_COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("offset"),
+    *map(Column, ("group", "topic", "partition", "offset")),
     Column("metadata", wide=True),
     Column("leader_epoch", wide=True),
     Column("committed_at"),
@@ -108,15 +105,7 @@ def _offsets_row(commit: CommitAt) -> Row:
 
 
 LAG_COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("time"),
-    Column("committed_offset"),
-    Column("log_end_offset"),
-    Column("lag"),
-    Column("lag_ms"),
-    Column("status"),
+    *map(Column, ("group", "topic", "partition", "time", "committed_offset", "log_end_offset", "lag", "lag_ms", "status")),
     Column("why", wide=True),
     Column("kind", wide=True),
 )
@@ -194,11 +183,7 @@ REBALANCES_COLUMNS = (
     Column("stable", wide=True),
     Column("duration_ms"),
     Column("started_by", wide=True),
-    Column("members"),
-    Column("joined"),
-    Column("left"),
-    Column("cause"),
-    Column("inferred"),
+    *map(Column, ("members", "joined", "left", "cause", "inferred")),
     Column("assignor", wide=True),
     Column("leader", wide=True),
     Column("members_joined", wide=True),
@@ -266,10 +251,7 @@ REBALANCES_SHAPE = Shape(
 
 
 RESETS_COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("time"),
+    *map(Column, ("group", "topic", "partition", "time")),
     Column("until", wide=True),
     Column("times", wide=True),
     Column("kind", wide=True),
@@ -349,9 +331,7 @@ HEALTH_COLUMNS = (
     Column("group"),
     Column("window_start", "FROM"),
     Column("window_ms", wide=True),
-    Column("status"),
-    Column("members"),
-    Column("rebalances"),
+    *map(Column, ("status", "members", "rebalances")),
     Column("rebalance_ms", wide=True),
     Column("commits"),
     Column("total_lag"),

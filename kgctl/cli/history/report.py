@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("cluster", wide=True),
-    Column("group"),
-    Column("status"),
-    Column("rebalances"),
-    Column("rebalance_ms"),
-    Column("resets"),
-    Column("commits"),
-    Column("max_lag"),
-    Column("max_lag_ms"),
+    *map(Column, ("group", "status", "rebalances", "rebalance_ms", "resets", "commits", "max_lag", "max_lag_ms")),
 )
 
 

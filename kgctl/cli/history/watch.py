@@ -33,12 +33,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.watch.rules import Alert, Rule
 
 COLUMNS = (
-    Column("time"),
-    Column("status"),
-    Column("alert"),
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
+    *map(Column, ("time", "status", "alert", "group", "topic", "partition")),
     Column("value", wide=True),
     Column("since", wide=True),
     Column("rule", wide=True),

@@ -27,12 +27,8 @@ COLUMNS = (
     Column("member"),
     Column("partitions", "#PARTITIONS"),
     Column("topics", "#TOPICS"),
-    Column("kept"),
-    Column("gained"),
-    Column("lost"),
-    Column("rack", wide=True),
-    Column("group_instance_id", wide=True),
-    Column("assignment", wide=True),
+    *map(Column, ("kept", "gained", "lost")),
+    *(Column(name, wide=True) for name in ("rack", "group_instance_id", "assignment")),
 )
 
 ROUND_COLUMNS = tuple(Column("round") if column.key == "round" else column for column in COLUMNS)

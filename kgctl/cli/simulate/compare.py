@@ -21,18 +21,10 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (
-    Column("a"),
-    Column("b"),
-    Column("metric"),
-    Column("verdict"),
-    Column("a_mean"),
-    Column("b_mean"),
-    Column("difference"),
+    *map(Column, ("a", "b", "metric", "verdict", "a_mean", "b_mean", "difference")),
     Column("low", "LOW-95"),
     Column("high", "HIGH-95"),
-    Column("a_better"),
-    Column("b_better"),
-    Column("seeds"),
+    *map(Column, ("a_better", "b_better", "seeds")),
 )
 
 

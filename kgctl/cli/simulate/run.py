@@ -134,18 +134,9 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-COLUMNS = (Column("variant"), Column("metric"), Column("min"), Column("median"), Column("p95"), Column("max"))
-COLUMNS_BESIDE = (
-    Column("variant"),
-    Column("metric"),
-    Column("simulated_min"),
-    Column("simulated_median"),
-    Column("simulated_max"),
-    Column("measured_min"),
-    Column("measured_median"),
-    Column("measured_max"),
-    Column("place"),
-)
+COLUMNS = tuple(map(Column, ("variant", "metric", "min", "median", "p95", "max")))
+_BESIDE = (f"{what}_{which}" for what in ("simulated", "measured") for which in ("min", "median", "max"))
+COLUMNS_BESIDE = tuple(map(Column, ("variant", "metric", *_BESIDE, "place")))
 """With ``--against``: what the seeds span beside what the plays span."""
 
 

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 
-EXPLAIN_COLUMNS = (
-    Column("without"),
-    Column("max_gap"),
-    Column("max_gap_worth"),
-    Column("unavailable"),
-    Column("unavailable_worth"),
-)
+EXPLAIN_COLUMNS = tuple(map(Column, ("without", "max_gap", "max_gap_worth", "unavailable", "unavailable_worth")))
 
 
 def register_explain(app: typer.Typer) -> None:
@@ -86,13 +80,8 @@ def _chosen(session: Session, loaded: LoadedFile, seed: int, asked: str | None) 
 
 
 def _row(each: Ablation) -> Row:
-    return {
-        "without": each.without,
-        "max_gap": round(each.max_gap, 3),
-        "max_gap_worth": round(each.max_gap_worth, 3),
-        "unavailable": round(each.unavailable, 3),
-        "unavailable_worth": round(each.unavailable_worth, 3),
-    }
+    numbers = ("max_gap", "max_gap_worth", "unavailable", "unavailable_worth")
+    return {"without": each.without, **{name: round(getattr(each, name), 3) for name in numbers}}
 
 
 def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> str:
@@ -105,16 +94,8 @@ def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> st
 
 
 SHRINK_COLUMNS = (
-    Column("check"),
-    Column("seed"),
-    Column("events"),
-    Column("pods"),
-    Column("partitions"),
-    Column("runs"),
-    Column("is_minimal", wide=True),
-    Column("cause", wide=True),
-    Column("file", wide=True),
-    Column("text", wide=True),
+    *map(Column, ("check", "seed", "events", "pods", "partitions", "runs")),
+    *(Column(name, wide=True) for name in ("is_minimal", "cause", "file", "text")),
 )
 
 

@@ -267,13 +267,8 @@ def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozens
             continue
         is_late = at_us >= from_us
         if isinstance(event, Happened):
-            rank = (
-                -1
-                if at_us == from_us
-                else 0
-                if event.what == "begins" and (is_late or (at_us, event.event, event.target) in going)
-                else 2
-            )
+            is_on = event.what == "begins" and (is_late or (at_us, event.event, event.target) in going)
+            rank = -1 if at_us == from_us else 0 if is_on else 2
             found.append((rank, at_us, f"event {event.event} {event.target} {event.what}"))
         elif isinstance(event, PodChanged) and event.pod in pods:
             what = f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"
@@ -529,14 +524,9 @@ def _part_lines(found: Explanation) -> list[str]:
         ]
         for part in shown
     ]
-    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if not column else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in [heads, *rows]
-    ]
+    first, *others = ([len(cell) for cell in column] for column in zip(heads, *rows, strict=True))
+    form = "  ".join([f"{{:<{max(first)}}}", *(f"{{:>{max(lengths)}}}" for lengths in others)])
+    lines = [form.format(*row) for row in (heads, *rows)]
     left = len(told) - len(shown)
     return lines + ([f"and {left} parts that cost less"] if left else [])
 

@@ -62,6 +62,15 @@ class Look:
         pods = self.result.recording.history.pods
         return next((number for number, history in enumerate(pods) if history.name == pod), NOBODY)
 
+    def changes(self, pod: str, until_us: int | None = None) -> list[PodChanged]:
+        """What became of a pod until a time, or at all."""
+        own = (each for each in self.events if isinstance(each, PodChanged) and each.pod == pod)
+        return [each for each in own if until_us is None or each.at_us <= until_us]
+
+    def removals(self, from_us: int, to_us: int) -> list[Removed]:
+        """The members that were taken out between two times, both included."""
+        return [each for each in self.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
+
     def is_classic(self, number: int) -> bool:
         history = self.result.recording.history.pods[number]
         return member_config(history.members, history.settings).group_protocol == "classic"
@@ -73,8 +82,7 @@ def _session(look: Look, *, is_static: bool = False) -> str:
         return ""
     name, limit = look.pod(owner), _session_limit(look, owner)
     keeps = ", and keeps what a static member (group.instance.id) owned until then" if is_static else ""
-    removed = [each for each in look.events if isinstance(each, Removed) and each.pod == name]
-    out_us = next((each.at_us for each in removed if look.from_us < each.at_us <= look.to_us), look.to_us)
+    out_us = next((each.at_us for each in look.removals(look.from_us + 1, look.to_us) if each.pod == name), look.to_us)
     if is_static and look.gap.after == owner and (away := _away(look, name, out_us)):
         return f"{name} was {away}; the coordinator waits for {limit}{keeps}"
     whose = name if look.is_classic(owner) else "the brokers"
@@ -87,7 +95,7 @@ def _session(look: Look, *, is_static: bool = False) -> str:
 
 def _away(look: Look, name: str, out_us: int) -> str:
     """For how long a pod that was back before it was taken out was down, and what of that it took to boot; "": it was not."""
-    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == name]
+    own = look.changes(name)
     back = next((each for each in own if each.what == "start" and look.from_us < each.at_us <= out_us), None)
     if back is None:
         return ""
@@ -103,7 +111,7 @@ def _static(look: Look) -> str:
 def _besides(look: Look, owner: int) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
-    own = [event for event in look.events if isinstance(event, PodChanged) and event.pod == name]
+    own = look.changes(name)
     if any(event.what == "killed" and event.at_us == look.from_us for event in own):
         found += f"; {name} was killed at the end of its grace period, its consumer open"
     if any(event.what == "stopped" and event.at_us == look.from_us for event in own):
@@ -157,12 +165,10 @@ def _stall(look: Look) -> str:
     if owner == NOBODY:
         return ""
     name = look.pod(owner)
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == name and each.at_us <= look.from_us]
+    changes = look.changes(name, look.from_us)
     if changes and changes[-1].what == "pause":
-        at_us = changes[-1].at_us
-        return (
-            f"{name} was frozen at {duration(at_us)} and sent no heartbeat; its session ({_session_limit(look, owner)}) held on"
-        )
+        limit = _session_limit(look, owner)
+        return f"{name} was frozen at {duration(changes[-1].at_us)} and sent no heartbeat; its session ({limit}) held on"
     return f"{name} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
 
 
@@ -211,8 +217,7 @@ class _Dead:
 
 def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
     """Return the dead that were taken out in this time; None: nobody was."""
-    removed = [each for each in look.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
-    ends = {each.pod: _end_of(look, each) for each in removed if each.why in ("expired", "replaced")}
+    ends = {each.pod: _end_of(look, each) for each in look.removals(from_us, to_us) if each.why in ("expired", "replaced")}
     found = [(pod, at_us) for pod, at_us in ends.items() if at_us is not None]
     if not found:
         return None
@@ -222,9 +227,7 @@ def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
 
 def _end_of(look: Look, removed: Removed) -> int | None:
     """When the process of this member ended without leaving the group; None: it runs. Its pod may run again."""
-    own = [
-        each for each in look.events if isinstance(each, PodChanged) and each.pod == removed.pod and each.at_us <= removed.at_us
-    ]
+    own = look.changes(removed.pod, removed.at_us)
     if own and own[-1].what not in _ENDS and removed.why != "replaced":
         return None
     return next((each.at_us for each in reversed(own) if each.what in _ENDS), None)
@@ -250,7 +253,7 @@ def _parked(look: Look, phase: _Phase) -> str:
             f"until {duration(last)}{stuck}"
         )
     if latest is None or last - latest.at_us > _SECOND_US:
-        if gone := [each for each in look.events if isinstance(each, Removed) and last - _SOON_US <= each.at_us <= last]:
+        if gone := look.removals(last - _SOON_US, last):
             why: dict[str, list[str]] = {}
             for each in gone:
                 why.setdefault(_going(look, each)[1], []).append(each.pod)
@@ -271,12 +274,10 @@ def _parked(look: Look, phase: _Phase) -> str:
 def _assignment(look: Look, phase: _Phase) -> str:
     """Return why the leader took so long for the assignment."""
     leader, until = phase.leader, duration(phase.to_us)
-    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == leader and each.at_us <= phase.to_us]
+    own = look.changes(leader, phase.to_us)
     if own and own[-1].what in _ENDS:
-        return (
-            f"{leader}, the leader, had ended at {duration(own[-1].at_us)} and was still a member: nobody made the assignment, "
-            f"until {until}"
-        )
+        end = f"had ended at {duration(own[-1].at_us)} and was still a member"
+        return f"{leader}, the leader, {end}: nobody made the assignment, until {until}"
     stuck = _stuck(look, leader, phase.to_us)
     return (
         f"all waited {duration(phase.to_us - phase.from_us)} for the assignment, until {until}: {leader} "
@@ -314,14 +315,13 @@ def _why_late(look: Look, latest: Requested, first_us: int) -> str:
 
 def _own_time(look: Look, latest: Requested) -> str:
     """What of the application's own makes the last one join late: a batch that is stuck, or poll() calls far apart."""
-    if stuck := _stuck(look, latest.pod, latest.at_us):
-        return stuck
-    if slow := _bad_network(look, latest.at_us):
-        return slow
+    if why := _stuck(look, latest.pod, latest.at_us) or _bad_network(look, latest.at_us):
+        return why
     members = look.result.recording.history.pods[look.number(latest.pod)].members
     length_us = look.to_us - look.from_us
-    if members.client == "kafka-go":
-        backoff_ms = member_config(members, members.config).join_group_backoff_ms
+    backoff_ms = member_config(members, members.config).join_group_backoff_ms
+    out = [each for each in look.removals(latest.at_us - 2_000 * backoff_ms, latest.at_us) if each.pod == latest.pod]
+    if members.client == "kafka-go" and out:
         return f"; kafka-go waits before it joins again once it was refused (JoinGroupBackoff={backoff_ms} ms)"
     if members.callbacks.revoked.mean_us * _MATTERS >= length_us:
         return f"; its onPartitionsRevoked takes {duration(members.callbacks.revoked.mean_us)} in the mean (callbacks.revoked)"
@@ -332,7 +332,7 @@ def _own_time(look: Look, latest: Requested) -> str:
 
 def _stuck(look: Look, pod: str, at_us: int) -> str:
     """Since when the batch of this pod had been stuck; "": it was not."""
-    own = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
+    own = look.changes(pod, at_us)
     last = next((each for each in reversed(own) if each.what in ("stall", "unstall", "start")), None)
     if last is not None and last.what in ("stall", "unstall"):
         since = next((each for each in reversed(own) if each.what == "stall"), last)
@@ -357,7 +357,7 @@ def origin_of(look: Look) -> Origin:
     if api in TRIGGERS:
         return Origin(api, f"{begun} {TRIGGERS[api]}")
     if api == "timer":
-        pod = next((each.pod for each in look.events if isinstance(each, Removed) and each.at_us == at_us), pod)
+        pod = next((each.pod for each in look.removals(at_us, at_us)), pod)
     if not pod:
         return Origin()
     kind, did = _doing(look, pod, at_us)
@@ -366,10 +366,10 @@ def origin_of(look: Look) -> Origin:
 
 def _doing(look: Look, pod: str, at_us: int) -> tuple[str, str]:
     """Return how a member set a rebalance off, in one word and in words: it left, was taken out, or came (again)."""
-    removals = [each for each in look.events if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us]
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
-    start = next((each for each in reversed(changes) if each.what == "start"), None)
-    out = removals[-1] if removals else None
+    out = next(
+        (each for each in reversed(look.events) if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us), None
+    )
+    start = next((each for each in reversed(look.changes(pod, at_us)) if each.what == "start"), None)
     if out is not None and out.at_us == at_us:
         return _going(look, out)
     if out is not None and (start is None or start.at_us < out.at_us):
@@ -405,7 +405,7 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
         return out.why, f"had joined again with another member id: no heartbeat of the old one for {_session_limit(look, number)}"
     if out.why != "left":
         return out.why, f"was {out.why}"
-    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == out.pod and each.at_us <= out.at_us]
+    changes = look.changes(out.pod, out.at_us)
     last = next((each for each in reversed(changes) if each.what in ("stall", "unstall", "start", "stop")), None)
     if last is not None and last.what == "stop":
         return "closed", "closed its consumer"
