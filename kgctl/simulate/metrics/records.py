@@ -177,9 +177,12 @@ def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
 
 
 def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
-    """What it can read in this time: a batch with each poll() once a fetch is answered, and no more than it processes."""
+    """What it can read in this time: a batch with each poll() but the first, and no more than it processes.
+
+    The first returns what had been fetched before the process stood still, next to nothing, and only then asks for more.
+    """
     found = run.history.pods[pod]
-    polls = -(-max(length_us - 2 * found.latency_us, 0) // max(found.members.poll.mean_us, 1_000))
+    polls = max(-(-max(length_us - 2 * found.latency_us, 0) // max(found.members.poll.mean_us, 1_000)) - 1, 0)
     batches_pr = polls * int(found.settings.get("max.poll.records", "500")) * UNIT_PR
     rate_uhz = run.history.pods[pod].rate_uhz
     return batches_pr if rate_uhz is None else min(batches_pr, rate_uhz * length_us)

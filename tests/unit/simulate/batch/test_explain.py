@@ -200,11 +200,12 @@ KNOWN_CAUSES = {
     "not closed": (
         "members: {app: {count: 4, on_stop: none}}\nevents: [{at: 20s, rolling_restart: app}]",
         "consumers that end without close()",
-        "until 1m 8.924s; app-1 had ended without close(); then the assignment counted on app-2 and app-3, which had ended at "
-        "30s and 35s and stayed a member until 1m 53.924s (session.timeout.ms=45000)",
+        "until 1m 8.907s; app-1 had ended without close(); then the assignment counted on app-2 and app-3, which had ended at "
+        "30s and 35s and stayed a member until 1m 53.907s (session.timeout.ms=45000)",
     ),
     "nemesis": (
-        "members: {app: {count: 6}}\nnemesis: {rate: 1 per 1m, of: [crash, stall, pause_process], until: 10m}\nduration: 12m",
+        "members: {app: {count: 6}}\nnemesis: {rate: 1 per 1m, of: [crash, stall, pause_process], until: 10m}\nduration: 12m\n"
+        "cluster: {append: 13ms..28ms}",
         "the nemesis",
         "parked for app-4, which had ended at 8m 46.14s: no heartbeat for session.timeout.ms=45000 until 9m 30.746s; its batch "
         "was stuck since 7m 20.713s, within max.poll.interval.ms=300000",
@@ -384,7 +385,7 @@ PLANTED = {
     ),
     "a slow assignor": (
         "members: {app: {count: 4}}\nassign_time: {base: 8s}\nevents: [{at: 1s, scale: app, by: +1}]\n",
-        "for the assignment, until 17.09s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
+        "for the assignment, until 17.073s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
     ),
 }
 """Cause -> a scenario that has it, and what is told of it."""
