@@ -5,7 +5,7 @@ Written by replay alone. Kafka: OffsetMetadataManager.Offsets and its open trans
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -120,11 +120,14 @@ class OffsetStore:
 
     def fetch_each(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[FetchedOffset]:
         """Return the answers to a fetch of these partitions; each is made once, as members fetch the same in every rebalance."""
-        topics = self._stored.get(group_id)
-        found = []
+        topics: Mapping[str, Mapping[int, StoredOffset]] = self._stored.get(group_id, {})
+        found, last = [], None
+        by_number: Mapping[int, StoredOffset] = {}
         for partition in partitions:
-            by_number = None if topics is None else topics.get(partition[0])
-            stored = None if by_number is None else by_number.get(partition[1])
+            topic, number = partition
+            if topic != last:
+                last, by_number = topic, topics.get(topic, {})
+            stored = by_number.get(number)
             if stored is None:
                 found.append(FetchedOffset(partition=partition))
             else:

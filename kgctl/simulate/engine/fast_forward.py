@@ -187,15 +187,16 @@ class FastForward:
         if skipped.heartbeats and skipped.last_heartbeat_us is not None:
             beats = Counted(skipped.last_heartbeat_us, skipped.heartbeats, process.pod.number)
             self._context.history.skipped_beats.append(beats)
+            api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
+            self._count_requests(api, skipped.heartbeats)
+        if skipped.commits:
+            self._count_requests("OffsetCommit", skipped.commits)
+        if skipped.metadata_refreshes:
+            self._count_requests("Metadata", skipped.metadata_refreshes)
+
+    def _count_requests(self, api: str, number: int) -> None:
         counted = self._context.history.skipped_requests
-        api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
-        for name, number in (
-            (api, skipped.heartbeats),
-            ("OffsetCommit", skipped.commits),
-            ("Metadata", skipped.metadata_refreshes),
-        ):
-            if number:
-                counted[name] = counted.get(name, 0) + number
+        counted[api] = counted.get(api, 0) + number
 
     def _new_commit_us(self, process: Process, since_us: int, automatic_us: int | None, late_us: int) -> int | None:
         """When the last commit left, if it was after this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 from uuid import UUID
 
@@ -164,17 +165,17 @@ class Assignments:
     def _hand_over(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
         lanes = self._context.owners
         pods = {member_id: self._pod(member_id) for member_id in changed}
-        freed: dict[int, None] = {}
+        before: dict[int, None] = {}
         for member_id in gone:
             self._recorded.pop(member_id, None)
-            freed.update(dict.fromkeys(self._of_member.pop(member_id, ())))
-        for member_id, numbers in changed.items():
-            freed.update(dict.fromkeys(self._of_member.get(member_id, ())))
-            for number in numbers:
-                freed.pop(number, None)
+            before.update(dict.fromkeys(self._of_member.pop(member_id, ())))
+        for member_id in changed:
+            before.update(dict.fromkeys(self._of_member.get(member_id, ())))
+        taken = set(chain.from_iterable(changed.values()))
+        freed = [number for number in before if number not in taken]
         lanes.assign(NOBODY, freed)
         if freed and self._view.state != "Empty":
-            self.withheld.update(freed)
+            self.withheld.update(dict.fromkeys(freed))
         for member_id, numbers in changed.items():
             check = self._view.check
             if twice := check.single_owner(member_id, numbers, self._of_member, changed, assignor=self.protocol):
@@ -183,7 +184,8 @@ class Assignments:
             own = tuple(number for number in numbers if number not in self.doubled) if self.doubled else numbers
             check.assigned(pods[member_id], own, is_cooperative=self.is_cooperative)
             lanes.assign(pods[member_id], own)
-            for number in numbers:
+        if self.withheld:
+            for number in taken:
                 self.withheld.pop(number, None)
 
     def _pod(self, member_id: str) -> int:

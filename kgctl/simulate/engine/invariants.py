@@ -32,6 +32,7 @@ once more. What comes of it is told by ``owners(partition)`` and ``double_owned`
 
 _LARGE, _NOW_AND_THEN = 1_000, 8
 """Of a group of more partitions every eighth stable time is looked at."""
+_FREE = frozenset({NOBODY})
 
 
 class Assigned(Protocol):
@@ -57,6 +58,10 @@ class GroupView(Protocol):
     def has_in_group(self, process: Process) -> bool: ...
     def is_overlooked(self, process: Process) -> bool: ...
     def has_joined_again(self, process: Process) -> bool: ...
+
+
+def _has_any(numbers: tuple[int, ...], others: tuple[int, ...]) -> bool:
+    return bool(others) and not set(numbers).isdisjoint(others)
 
 
 class Invariants:
@@ -104,6 +109,26 @@ class Invariants:
         Those that a leader gives away twice by an assignor of which that is known are the answer, and have no owner to hold to.
         """
         twice: list[int] = []
+        holders = dict.fromkeys(map(self._holder.get, numbers))
+        if any(
+            holder != member_id and _has_any(numbers, changed.get(holder, assigned.get(holder, ())))
+            for holder in holders
+            if holder
+        ):
+            twice = self._twice(member_id, numbers, assigned, changed, assignor)
+            self._shared.update(dict.fromkeys(twice))
+        self._holder.update(dict.fromkeys(numbers, member_id))
+        return twice
+
+    def _twice(
+        self,
+        member_id: str,
+        numbers: tuple[int, ...],
+        assigned: Mapping[str, tuple[int, ...]],
+        changed: Mapping[str, tuple[int, ...]],
+        assignor: str,
+    ) -> list[int]:
+        twice: list[int] = []
         for number in numbers:
             holder = self._holder.get(number)
             if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
@@ -111,8 +136,6 @@ class Invariants:
                     name = self._context.partitions.names[number]
                     self._broken("I1", f"{name} is assigned to {holder} and to {member_id}")
                 twice.append(number)
-            self._holder[number] = member_id
-        self._shared.update(dict.fromkeys(twice))
         return twice
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
@@ -123,6 +146,10 @@ class Invariants:
         topics = context.recording.topics_of(pods[pod].members)
         hands_over = is_cooperative or group.uses_consumer_protocol
         owner, assigned, names = context.owners.owner, context.owners.assigned, context.partitions.names
+        if _FREE.issuperset(map(owner.__getitem__, numbers)) and set(map(context.ledger.topic.__getitem__, numbers)).issubset(
+            topics
+        ):
+            return
         for number in numbers:
             if names[number].topic not in topics:
                 self._broken("I4", f"{names[number]} is assigned to {pods[pod]}, which does not subscribe to it")

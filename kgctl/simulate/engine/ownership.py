@@ -90,8 +90,11 @@ class Ownership:
         if context.has_traffic:
             for number in numbers:
                 self._finish(process, number, now_us)
-        for number in numbers:
-            process.consuming.pop(number, None)
+        if numbers == list(process.consuming):
+            process.consuming.clear()
+        else:
+            for number in numbers:
+                process.consuming.pop(number, None)
         if context.running == 0:
             cause = Cause.BOOT
         if cause is not Cause.REBALANCE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ NOBODY = -1
 
 
 _CAUSES = tuple(Cause)
+_NOTHING: tuple[int, ...] = ()
 
 
 def code_of(cause: Cause) -> int:
@@ -37,6 +38,8 @@ class PartitionTable:
         self.deleted_us: list[int | None] = []
         self.counted: list[bool] = []
         self.by_topic: dict[str, list[int]] = {}
+        self._newest: dict[str, list[int]] = {}
+        """Topic, there or not -> partition -> the number that it had last."""
         self.present: dict[str, list[int]] = {}
         """Topic that there is -> the numbers of its partitions, in their order."""
 
@@ -45,7 +48,7 @@ class PartitionTable:
 
     def add(self, topic: str, count: int, now_us: int, *, counted: bool) -> list[int]:
         """The topic has these many partitions more. Their numbers."""
-        present = self.present.setdefault(topic, [])
+        present, newest = self.present.setdefault(topic, []), self._newest.setdefault(topic, [])
         added = []
         for partition in range(len(present), len(present) + count):
             name = TopicPartition(topic, partition)
@@ -58,6 +61,7 @@ class PartitionTable:
             self.counted.append(counted)
             self.by_topic.setdefault(topic, []).append(number)
             added.append(number)
+        newest[len(present) : len(present) + count] = added
         present += added
         return added
 
@@ -71,8 +75,12 @@ class PartitionTable:
 
     def numbers_of(self, partitions: Iterable[TopicPartition]) -> list[int]:
         """The numbers of these; names that do not exist are left out."""
-        found = map(self.numbers.get, partitions)
-        return [number for number in found if number is not None]
+        newest, nothing = self._newest, _NOTHING
+        try:
+            return [newest[topic][partition] for topic, partition in partitions]
+        except LookupError:
+            known = [(newest.get(topic, nothing), partition) for topic, partition in partitions]
+            return [numbers[partition] for numbers, partition in known if partition < len(numbers)]
 
     def existing(self) -> list[int]:
         """Return the partitions that exist now and are measured."""
@@ -176,20 +184,22 @@ class PartitionOwners:
         """Record that the pod consumes these partitions from now on."""
         changes, owner, assigned, last_owner = self.changes, self.owner, self.assigned, self.last_owner
         change = (now_us, pod)
+        owned = placed = 0
         for number in numbers:
             before = owner[number]
             if before == pod:
                 continue
             if before == NOBODY:
-                self.unowned -= 1
+                owned += 1
             else:
                 self._older.setdefault(number, []).append((before, now_us))
-                if assigned[number] == before:
-                    self.misplaced += 1
+                placed -= assigned[number] == before
             if assigned[number] == pod:
-                self.misplaced -= 1
+                placed += 1
             owner[number] = last_owner[number] = pod
             changes[number].extend(change)
+        self.unowned -= owned
+        self.misplaced -= placed
 
     def own_again(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
         """The pod goes on consuming these; those that have another owner by now have two."""
@@ -200,21 +210,24 @@ class PartitionOwners:
 
     def release(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """Record that the pod has ceased to consume these partitions."""
-        changes, owner, assigned = self.changes, self.owner, self.assigned
+        changes, owner, assigned, older = self.changes, self.owner, self.assigned, self._older
         change = (now_us, code_of(cause))
+        released = displaced = 0
         for number in numbers:
             if owner[number] != pod:
                 self._end_older(number, pod, now_us)
                 continue
             if assigned[number] == pod:
-                self.misplaced += 1
-            if number in self._older:
+                displaced += 1
+            if number in older:
                 successor = self._end_newest(number, now_us)
                 changes[number].extend((now_us, successor))
                 continue
             owner[number] = NOBODY
-            self.unowned += 1
+            released += 1
             changes[number].extend(change)
+        self.unowned += released
+        self.misplaced += displaced
 
     def set_cause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The gaps of these, where there are any, have another cause from now on."""
@@ -296,9 +309,11 @@ class PartitionOwners:
         end_us = to_us if deleted_us is None else min(to_us, deleted_us)
         position = max(bisect_right(times, from_us) - 1, 0)
         times[position] = max(times[position], from_us)
-        for first_us, last_us, value in zip(times[position:], [*times[position + 1 :], end_us], values[position:], strict=True):
-            if value < 0 and first_us < end_us:
-                found[-1 - value] += min(last_us, end_us) - first_us
+        del times[bisect_left(times, end_us) :]
+        times.append(end_us)
+        for first_us, last_us, value in zip(times[position:], times[position + 1 :], values[position:], strict=False):
+            if value < 0:
+                found[-1 - value] += last_us - first_us
         return found
 
     def gaps(self, number: int, from_us: int, to_us: int) -> Iterator[Gap]:
