@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeAlias
 
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.errors import InvariantViolation
@@ -32,6 +32,8 @@ once more. What comes of it is told by ``owners(partition)`` and ``double_owned`
 
 _LARGE, _NOW_AND_THEN = 1_000, 8
 """Of a group of more partitions every eighth stable time is looked at."""
+Numbers: TypeAlias = Mapping[str, tuple[int, ...]]
+"""Member id -> the numbers of its partitions."""
 _FREE = frozenset({NOBODY})
 
 
@@ -58,10 +60,6 @@ class GroupView(Protocol):
     def has_in_group(self, process: Process) -> bool: ...
     def is_overlooked(self, process: Process) -> bool: ...
     def has_joined_again(self, process: Process) -> bool: ...
-
-
-def _has_any(numbers: tuple[int, ...], others: tuple[int, ...]) -> bool:
-    return bool(others) and not set(numbers).isdisjoint(others)
 
 
 class Invariants:
@@ -96,46 +94,26 @@ class Invariants:
             self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
 
     def single_owner(
-        self,
-        member_id: str,
-        numbers: tuple[int, ...],
-        assigned: Mapping[str, tuple[int, ...]],
-        changed: Mapping[str, tuple[int, ...]],
-        *,
-        assignor: str,
+        self, member_id: str, numbers: tuple[int, ...], assigned: Numbers, changed: Numbers, *, assignor: str
     ) -> list[int]:
         """I1: whoever was assigned one of these is out, or has got another assignment without it.
 
         Those that a leader gives away twice by an assignor of which that is known are the answer, and have no owner to hold to.
         """
+        holder_of = self._holder.get
+        held = {
+            holder: changed.get(holder, assigned.get(holder, ()))
+            for holder in map(holder_of, numbers)
+            if holder is not None and holder != member_id
+        }
         twice: list[int] = []
-        holders = dict.fromkeys(map(self._holder.get, numbers))
-        if any(
-            holder != member_id and _has_any(numbers, changed.get(holder, assigned.get(holder, ())))
-            for holder in holders
-            if holder
-        ):
-            twice = self._twice(member_id, numbers, assigned, changed, assignor)
-            self._shared.update(dict.fromkeys(twice))
+        if held and not set(numbers).isdisjoint(chain.from_iterable(held.values())):
+            twice = [number for number in numbers if number in held.get(holder_of(number, ""), ())]
+        if twice and (assignor not in ASSIGN_TWICE or self._group.uses_consumer_protocol):
+            name = self._context.partitions.names[twice[0]]
+            self._broken("I1", f"{name} is assigned to {holder_of(twice[0])} and to {member_id}")
+        self._shared.update(dict.fromkeys(twice))
         self._holder.update(dict.fromkeys(numbers, member_id))
-        return twice
-
-    def _twice(
-        self,
-        member_id: str,
-        numbers: tuple[int, ...],
-        assigned: Mapping[str, tuple[int, ...]],
-        changed: Mapping[str, tuple[int, ...]],
-        assignor: str,
-    ) -> list[int]:
-        twice: list[int] = []
-        for number in numbers:
-            holder = self._holder.get(number)
-            if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
-                if assignor not in ASSIGN_TWICE or self._group.uses_consumer_protocol:
-                    name = self._context.partitions.names[number]
-                    self._broken("I1", f"{name} is assigned to {holder} and to {member_id}")
-                twice.append(number)
         return twice
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:

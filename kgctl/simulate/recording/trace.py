@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 
 @lru_cache(maxsize=100_000)
@@ -25,11 +25,7 @@ class PodChanged(NamedTuple):
     pod: str
     what: str
     detail: str = ""
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "pod"
+    kind: Literal["pod"] = "pod"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -51,11 +47,7 @@ class Requested(NamedTuple):
     at_us: int
     pod: str
     api: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "request"
+    kind: Literal["request"] = "request"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -69,11 +61,7 @@ class Replied(NamedTuple):
     pod: str
     api: str
     error: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "reply"
+    kind: Literal["reply"] = "reply"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -88,11 +76,7 @@ class GroupChanged(NamedTuple):
     generation: int
     members: int
     leader: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "group"
+    kind: Literal["group"] = "group"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -109,11 +93,7 @@ class Removed(NamedTuple):
     pod: str
     member_id: str
     why: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "removed"
+    kind: Literal["removed"] = "removed"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -129,11 +109,7 @@ class Owned(NamedTuple):
     at_us: int
     pod: str
     partitions: tuple[str, ...]
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "own"
+    kind: Literal["own"] = "own"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -147,11 +123,7 @@ class Disowned(NamedTuple):
     pod: str
     partitions: tuple[str, ...]
     cause: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "disown"
+    kind: Literal["disown"] = "disown"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -169,11 +141,7 @@ class Committed(NamedTuple):
     partitions: int
     records: int
     error: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "commit"
+    kind: Literal["commit"] = "commit"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -190,11 +158,7 @@ class Happened(NamedTuple):
     event: str
     what: str
     target: str
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "event"
+    kind: Literal["event"] = "event"
 
     def line(self) -> str:
         """One line of JSON."""
@@ -218,11 +182,7 @@ class Scaled(NamedTuple):
     why: str
     metric: str
     value: int
-
-    @property
-    def kind(self) -> str:
-        """What the line is about."""
-        return "autoscale"
+    kind: Literal["autoscale"] = "autoscale"
 
     def line(self) -> str:
         """One line of JSON."""
