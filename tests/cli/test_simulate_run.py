@@ -67,6 +67,14 @@ def test_explain_takes_the_variant_of_which_an_expectation_fails(cli: Cli, scena
     assert cli(f"simulate explain {scenario} --variant eager").err == ""
 
 
+def test_a_rollout_that_was_given_up_is_told(cli: Cli, scenario: Path) -> None:
+    events = SCENARIO.replace("restart: app/1", "rollout: app, never_ready: true, deadline: 1m")
+    scenario.write_text(events[: events.index("expect:")])
+    ran = cli(f"simulate run {scenario} --runs 2 --variant eager")
+    assert (ran.code, ran.err) == (0, "")
+    assert "event rollout app is aborted in eager, with 2 of 2 seeds\n" in ran.out
+
+
 def test_check_of_a_rank_says_which(cli: Cli, scenario: Path) -> None:
     words = ["--variant", "eager", "--runs", "3", "--check", "max_gap < 15s", "--check", "{check: max_gap < 15s, at: p50}"]
     found = cli.run(["simulate", "run", str(scenario), *words, "-o", "json"]).data["expectations"]

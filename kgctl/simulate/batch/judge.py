@@ -39,7 +39,7 @@ class RunValues:
 
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
-    ``took_s``: of the machine's time.
+    ``took_s``: of the machine's time. ``odd_events``: those that did not go as the file says, in words.
     """
 
     variant: str
@@ -54,6 +54,7 @@ class RunValues:
     stopped: str = ""
     took_s: float = field(default=0.0, compare=False)
     events: int = 0
+    odd_events: tuple[str, ...] = ()
 
 
 def key_of(metric: Metric) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import shlex
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -253,6 +254,11 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
         )
     if restless := dict.fromkeys(one.variant for one in values if one.stopped == NEVER_STABLE):
         notes.append(f"never stable after the last event: {', '.join(restless)}")
+    odd = Counter(text for one in values for text in dict.fromkeys(f"{one.variant}\t{event}" for event in one.odd_events))
+    for text, count in odd.items():
+        variant, _, event = text.partition("\t")
+        where = "" if variant == DEFAULT else f" in {variant}"
+        notes.append(f"event {event}{where}{'' if len(seeds) == 1 else f', with {count} of {len(seeds)} seeds'}")
     if spinning := [variant.name for variant in loaded.variants if _spins(variant.scenario)]:
         which = "" if spinning == [DEFAULT] else f" ({', '.join(spinning)})"
         notes.append(

@@ -278,6 +278,9 @@ def by_cause(result: RunResult) -> dict[str, float]:
     return {name: float(result.metric("unavailable", filters) or 0) for name, filters in parts.items()}
 
 
+_ODD = ("is aborted", "has no effect")
+
+
 def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) -> RunValues:
     """Return what is kept of a run that is over and that these watched."""
     asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
@@ -294,6 +297,7 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         picture=picture_of(result) if task.draws else None,
         stopped=result.stopped,
         events=result.events,
+        odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what in _ODD),
     )
 
 

@@ -20,7 +20,7 @@ from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.vocabulary import NODE, Choice
-from kgctl.yaml_files import Problem
+from kgctl.yaml_files import Path, Problem
 
 
 def ids_not_unique(context: Context) -> Iterator[Finding]:
@@ -48,16 +48,20 @@ _REPLACES_PODS = frozenset({"rollout", "drain", "spot_loss"})
 def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
     """Static members whose ids end with their pods: the coordinator keeps the partitions of the old id until its session ends."""
     named = {members.name for members, _ in context.sets() if "$name" in (members.instance_id or "")}
+    found: dict[str, list[Path]] = {}
     for index, event in enumerate(context.scenario.events):
         is_deployment = event.kind in _REPLACES_PODS and (event["workload"] or "deployment") == "deployment"
         meant = event.target if event.selector is None else event.selector.member_set
         static = sorted(named if meant in (None, NODE) else {meant} & named)
         if is_deployment and static:
-            yield Finding(
-                ("events", index, event.kind),
-                f"a Deployment's new pods of {static[0]!r} have new instance ids: the partitions of each old pod are kept for "
-                "its session timeout and nobody reads them; use workload: statefulset, or no instance_id",
-            )
+            found.setdefault(static[0], []).append(("events", index, event.kind))
+    for name, (path, *others) in found.items():
+        also = f" (so do {len(others)} later events)" if others else ""
+        yield Finding(
+            path,
+            f"a Deployment's new pods of {name!r} have new instance ids: the partitions of each old pod are kept for "
+            f"its session timeout and nobody reads them; use workload: statefulset, or no instance_id{also}",
+        )
 
 
 def mixed_assignor_lists(context: Context) -> Iterator[Finding]:

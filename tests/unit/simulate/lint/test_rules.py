@@ -152,3 +152,12 @@ def test_doubt_about_several_sets_names_each_variant_once() -> None:
     patch = "{members: {b: {count: 1}}, group: {config: {heartbeat.interval.ms: 20s}}}"
     (problem,) = lint(load(read_yaml(f"{GOOD}variants: {{v: {patch}, w: {{}}}}\n", "f")))
     assert problem.message.endswith("(45000 ms) (variant v)")
+
+
+def test_a_rule_that_many_events_break_is_told_once() -> None:
+    events = ", ".join(f"{{at: {number}m, rollout: app}}" for number in range(3))
+    text = GOOD.replace("count: 3", "count: 3, instance_id: $name") + f"events: [{events}]\n"
+    found = [each for each in lint(load(read_yaml(text, "f"))) if each.rule == "static-rollout"]
+    assert [each.message.rpartition("; ")[2] for each in found] == [
+        "use workload: statefulset, or no instance_id (so do 2 later events)"
+    ]
