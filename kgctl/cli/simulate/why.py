@@ -108,7 +108,8 @@ def simulate_shrink(
     file: running.Scenario,
     *,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The seed that fails; the file's if left out.", show_default=False)
+        int | None,
+        typer.Option(min=0, metavar="N", help="The seed that fails; the first of the file's if left out.", show_default=False),
     ] = None,
     variant: running.Variants = None,
     settings: running.Settings = None,
@@ -137,14 +138,13 @@ def simulate_shrink(
         loaded = load(tree, variants=variant or ())
     except FileError as error:
         return report_of_problems(error)
-    number = loaded.seed if seed is None else seed
-    verdict = failing(tree, loaded, number)
+    verdict = failing(tree, loaded, range(loaded.seed, loaded.seed + loaded.runs) if seed is None else [seed])
     with progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
-        found = shrink(tree, verdict, number, most_runs=most_runs, on_run=lambda: on_done(None))
+        found = shrink(tree, verdict, verdict.seed, most_runs=most_runs, on_run=lambda: on_done(None))
     text = found.text(file)
     if out is not None:
         write_whole(out, lambda target: target.write(text.encode()))
-    return _shrunk_report(found, number, text, out)
+    return _shrunk_report(found, verdict.seed, text, out)
 
 
 def _shrunk_report(found: Shrunk, seed: int, text: str, out: Path | None) -> Report:

@@ -22,15 +22,20 @@ from kgctl.simulate.scenario.expressions import (
     evaluate,
     metrics_of,
 )
+from kgctl.simulate.scenario.quantities import format_duration
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What came of a check that watches the run. ``at_us``: when it was decided, from the end of the warm-up."""
+    """What came of a check that watches the run. ``at_us``: when it was decided, from the end of the warm-up.
+
+    ``undecided``: why it could not be decided, and does not hold for that; "" where it is.
+    """
 
     passed: bool
     observed: Value
     at_us: int | None = None
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +184,18 @@ class Eventually(Watcher):
     def result(self, end_us: int, metrics: Any) -> Watched:
         """Return that the check has passed if its condition became true in time."""
         self.on_step(end_us, metrics)
-        return Watched(self._held_us is not None, self._left(metrics), self._held_us)
+        return Watched(self._held_us is not None, self._left(metrics), self._held_us, self._why_undecided(end_us))
+
+    def _why_undecided(self, end_us: int) -> str:
+        if self._held_us is not None:
+            return ""
+        if self._from_us is None:
+            return f"no event had ended that it is after ({self.check.after})"
+        within_us = self.check.within_us
+        if within_us is not None and end_us < self._from_us + within_us:
+            left = f"only {format_duration(round(max(end_us - self._from_us, 0), -6))} of {format_duration(within_us)} were left"
+            return f"{left} when the run ended: say a `duration`"
+        return ""
 
 
 class Steady(Watcher):
@@ -234,6 +250,7 @@ class Verdict:
     observed: Value
     seed: int
     note: str = ""
+    is_decided: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +260,7 @@ class _OfSeed:
     observed: Value
     margin: float
     note: str
+    is_decided: bool = True
 
 
 class Judge:
@@ -278,7 +296,7 @@ class Judge:
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
         passed = all(one.passed for one in ranked[: rank + 1])
         shown = ranked[rank] if passed else next(one for one in reversed(ranked[: rank + 1]) if not one.passed)
-        return Verdict(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check))
+        return Verdict(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check), shown.is_decided)
 
     def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> _OfSeed | None:
         source = SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)
@@ -288,8 +306,9 @@ class Judge:
             watched = self._runs[self._watched_variant(check, variant)][seed].watched.get(number)
             if watched is None:
                 return _OfSeed(seed, passed=False, observed=None, margin=1.0, note="the run stopped before it was decided")
-            note = "" if watched.at_us is None else f"at {watched.at_us / 1_000_000:g}s"
-            return _OfSeed(seed, watched.passed, watched.observed, 0.0 if watched.passed else 1.0, note)
+            note = watched.undecided if watched.at_us is None else f"at {watched.at_us / 1_000_000:g}s"
+            margin = 0.0 if watched.passed else 1.0
+            return _OfSeed(seed, watched.passed, watched.observed, margin, note, not watched.undecided)
         passed = bool(evaluate(check.node, source))
         observed, margin, note = _looked_at(check.node, source, passed=passed)
         return _OfSeed(seed, passed, observed, margin, note)

@@ -232,11 +232,11 @@ def check_argument(check: Check) -> str:
             return check.text
         options["at"] = "worst"
     if check.kind is CheckKind.EVENTUALLY:
-        options["after"] = check.after if isinstance(check.after, str) else f"{check.after}us"
+        options["after"] = check.after if isinstance(check.after, str) else format_duration(check.after)
         if check.within_us is not None:
-            options["within"] = f"{check.within_us}us"
+            options["within"] = format_duration(check.within_us)
     if check.kind is CheckKind.STEADY:
-        options |= {"within": f"{check.within_ppm / 10_000:g}%", "last": f"{check.last_us}us"}
+        options |= {"within": f"{check.within_ppm / 10_000:g}%", "last": format_duration(check.last_us)}
     inner = "".join(f", {key}: {value}" for key, value in options.items())
     return f'{{{check.kind}: "{check.text}"{inner}}}'
 

@@ -26,13 +26,17 @@ from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, with_setting
-from kgctl.simulate.scenario.quantities import format_duration, parse_duration
+from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
 
 _WHOLE_NUMBERS = ("count", "partitions", "brokers", "times", "by")
 _DURATIONS = ("at", "for", "settle", "down", "over", "every", "duration", "until", "boot")
 # Without its warm-up a scenario would fail by its members' start, whatever its events do.
 _NEEDED = frozenset({"kgctl", "name", "warmup", "topics", "members", "expect", "seed", "events", "variants"})
+_ORDER = (
+    *("kgctl", "name", "question", "seed", "warmup", "duration", "cluster", "topics", "group", "groups", "members", "traffic"),
+    *("nemesis", "events", "variants", "expect"),
+)
 _SECOND_US = 1_000_000
 _OF_GAPS = frozenset(
     {
@@ -64,7 +68,7 @@ class Shrunk:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
         head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
         why = f"# for the same cause: the longest gap is {in_words(self.cause)}\n" if self.cause else ""
-        return head + why + as_yaml(self.data)
+        return head + why + as_yaml({**{key: self.data[key] for key in _ORDER if key in self.data}, **self.data})
 
 
 def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | None = None) -> Tree:
@@ -80,30 +84,34 @@ def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | N
     return Tree(tree.file, {**tree.data, "expect": [expectation_of(text) for text in checks]}, tree.locations)
 
 
-def failing(tree: Tree, loaded: LoadedFile, seed: int) -> Verdict:
-    """Return the first expectation of the file that does not hold with this seed.
+def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Verdict:
+    """Return the first expectation of the file that does not hold, with the first of these seeds that one fails with.
 
     Raises:
-        UsageError: all hold.
+        UsageError: all hold with every seed, or could not be decided.
     """
-    broken = [verdict for verdict in _verdicts(loaded, seed) if not verdict.passed]
-    wrong = [verdict for verdict in broken if verdict.check.severity == "fail"] or broken
-    if not wrong:
-        raise UsageError(
-            f"{tree.file}: every expectation holds with seed {seed}; there is nothing to shrink "
-            f"(kgctl simulate run {tree.file} --runs 20 looks for a seed that fails; then --seed)"
-        )
-    return wrong[0]
+    undecided = ""
+    for seed in seeds:
+        broken = [verdict for verdict in verdicts_of(loaded, seed) if not verdict.passed]
+        found = [verdict for verdict in broken if verdict.is_decided]
+        if found:
+            return next((verdict for verdict in found if verdict.check.severity == "fail"), found[0])
+        undecided = undecided or next((f"{verdict.check.shown} is not decided: {verdict.note}" for verdict in broken), "")
+    if undecided:
+        raise UsageError(f"{tree.file}: {undecided}")
+    tried = f"seed {seeds[0]}" if len(seeds) == 1 else f"the seeds {seeds[0]} to {seeds[-1]}"
+    more = f"kgctl simulate run {tree.file} --runs 20 looks for a seed that fails; then --seed"
+    raise UsageError(f"{tree.file}: every expectation holds with {tried}; there is nothing to shrink ({more})")
 
 
 def shrink(tree: Tree, verdict: Verdict, seed: int, *, most_runs: int, on_run: Callable[[], None] = lambda: None) -> Shrunk:
     """Make the scenario smaller as long as the verdict's expectation still fails with this seed."""
     search = _Search(tree.file, verdict, seed, most_runs, on_run)
-    search.cause = search.cause_in(load(tree), verdict)
-    start = search.start(tree.data)
-    search.least = start
+    search.least = start = tree.data
     was_interrupted = False
     try:
+        search.cause = search.cause_in(load(tree), verdict)
+        search.least = start = search.start(tree.data)
         search.reduce()
     except KeyboardInterrupt:
         was_interrupted = True  # what was found by then fails, too
@@ -120,7 +128,7 @@ def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
     return len(data.get("events") or ()), sum((each or {}).get("count", 1) for each in members.values()), partitions
 
 
-def _verdicts(loaded: LoadedFile, seed: int) -> list[Verdict]:
+def verdicts_of(loaded: LoadedFile, seed: int) -> list[Verdict]:
     values = run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
     runs = {one.variant: {seed: one} for one in values}
     settings = {variant.name: variant.settings for variant in loaded.variants}
@@ -134,7 +142,7 @@ class _Search:
         self.runs = 0
         self.cause = ""
         self._source, self._seed, self._most, self._on_run = source, seed, most_runs, on_run
-        self._shown = verdict.check.shown
+        self._texts = {verdict.check.text}
         self._held: set[str] = set()
         self._variant = verdict.variant
 
@@ -144,17 +152,19 @@ class _Search:
         for key in ("sweep", "report", "output", "extends"):
             start.pop(key, None)
         start["seed"], start["runs"] = self._seed, 1
-        own = [entry for entry in start.get("expect") or () if _text_of(entry) == self.last.check.text]
+        variants = start.get("variants") or {}
+        columns = {f"{patch}-{group}": patch for patch in variants for group in start.get("groups") or ()}
+        patch = columns.get(self._variant, self._variant)
+        self._texts.add(self.last.check.text.replace(f"{patch}-", ""))
+        own = [entry for entry in start.get("expect") or () if _text_of(entry) in self._texts]
         start["expect"] = own[:1] or list(start.get("expect") or ())
-        variants = start.get("variants")
-        if isinstance(variants, dict) and not self.last.check.named_variants:
-            flat = {key: value for key, value in start.items() if key != "variants"}
-            flat = dict(merge_patch(flat, variants.get(self._variant) or {}))
+        if patch in variants:
+            base = {key: copy.deepcopy(value) for key, value in start.items() if key != "variants"}
+            flat: dict[str, Any] = dict(merge_patch(base, variants[patch] or {}))
             for entry in flat["expect"]:
                 if isinstance(entry, dict):
                     entry.pop("variants", None)
-            if self._fails(flat):
-                start = flat
+            start = flat if self._fails(flat) else start
         spelled = self._without_nemesis(start)
         return spelled if spelled is not None and self._fails(spelled) else start
 
@@ -193,7 +203,8 @@ class _Search:
         while size:
             start = 0
             while start < len(events := self.least["events"]):
-                if not self._fails({**self.least, "events": [*events[:start], *events[start + size :]]}):
+                left = anchored([*events[:start], *events[start + size :]], events[start : start + size])
+                if not self._fails({**self.least, "events": left}):
                     start += size
             size //= 2
 
@@ -208,18 +219,22 @@ class _Search:
             return False
         self.runs += 1
         self._on_run()
-        wanted = (self._variant, DEFAULT)
         try:
-            verdicts = _verdicts(loaded, self._seed)
+            verdicts = verdicts_of(loaded, self._seed)
         except KgctlError:
             return False
-        found = [each for each in verdicts if each.check.shown == self._shown and each.variant in wanted and not each.passed]
-        if not found or (found[0].observed is None) is not (self.last.observed is None):
-            return False  # a metric that has no value any more fails, too, but for no reason that anybody asked about
-        if self.cause and self.cause_in(loaded, found[0]) != self.cause:
+        found = [each for each in verdicts if self._is_wanted(each)]
+        if not found or (self.cause and self.cause_in(loaded, found[0]) != self.cause):
             return False
         self.last, self.least = found[0], data
         return True
+
+    def _is_wanted(self, verdict: Verdict) -> bool:
+        """Whether it is the expectation that is looked for, and fails as it did: not for a value or an event that is gone."""
+        if verdict.passed or not verdict.is_decided or verdict.check.text not in self._texts:
+            return False
+        has_value = (verdict.observed is None) is (self.last.observed is None)
+        return has_value and (verdict.variant in (self._variant, DEFAULT) or self._variant.endswith(f"-{verdict.variant}"))
 
     def cause_in(self, loaded: LoadedFile, verdict: Verdict) -> str:
         """Return what the longest gap of the failing variant is due to; "" where that is not what fails."""
@@ -282,64 +297,111 @@ def in_words(cause: str) -> str:
 # --- what can be made smaller
 
 
+def anchored(events: Sequence[Any], gone: Sequence[Any]) -> list[Any]:
+    """Return the events with those that waited for one that is gone waiting for what that one waited for."""
+    anchors = {each["name"]: each for each in gone if isinstance(each, dict) and "name" in each}
+    found = []
+    for event in events:
+        left = event
+        while isinstance(left, dict) and (anchor := anchors.get(str(left.get("after")))) is not None:
+            rest = {key: value for key, value in left.items() if key not in ("after", "at")}
+            later = {"after": anchor["after"]} if "after" in anchor else {}
+            left = {**later, "at": _sum_of(left.get("at", 0), anchor.get("at", 0)), **rest}
+        found.append(left)
+    return found
+
+
+def _sum_of(first: Any, second: Any) -> Any:
+    is_sum = is_duration(str(first)) and is_duration(str(second))
+    return format_duration(parse_duration(first) + parse_duration(second)) if is_sum else first
+
+
 def _fewer_sections(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for key in [key for key in data if key not in _NEEDED]:
+    for key in [key for key in data if key not in _NEEDED or data[key] == []]:
         yield _without(data, (key,))
+    yield from _fewer_groups(data)
     for section in ("members", "topics", "traffic", "variants"):
         for name in data.get(section) or {}:
             if section in ("traffic", "variants") or len(data[section]) > 1:
-                yield _without(data, (section, name))
+                yield _without_topic(data, name) if section == "topics" else _without(data, (section, name))
 
 
-def _first_pods(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """With the first pod of a set in the place of another one: then fewer pods will do."""
-    for path, value in _leaves(data):
-        found = _ONE_POD.fullmatch(value) if path[0] == "events" and isinstance(value, str) else None
-        if found is not None and found[2] != "0":
-            yield _with(data, path, f"{found[1]}/0")
+def _fewer_groups(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Without a group and all its members."""
+    groups = data.get("groups") or {}
+    for name in groups if len(groups) > 1 else ():
+        left = {key: value for key, value in groups.items() if key != name}
+        members = data["members"].items()
+        own = {key: value for key, value in members if not isinstance(value, dict) or value.get("group") != name}
+        yield {**data, "groups": left, "members": own}
+
+
+def _without_topic(data: dict[str, Any], topic: str) -> dict[str, Any]:
+    changed: dict[str, Any] = _without(data, ("topics", topic))
+    if isinstance(changed.get("traffic"), dict):
+        changed["traffic"].pop(topic, None)
+    for each in changed["members"].values():
+        names = each.get("subscribe") if isinstance(each, dict) else None
+        if isinstance(names, list) and topic in names:
+            each["subscribe"] = [name for name in names if name != topic]
+    return changed
+
+
+def _fewer_pods(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Fewer pods of a set, each event's pod among those that are left; and the first pod in the place of another one."""
+    for name, each in data["members"].items():
+        places = _pods_of(data, name)
+        for fewer in _smaller(each.get("count", 1) if isinstance(each, dict) else 1):
+            smaller = _with(data, ("members", name, "count"), fewer)
+            for path, pod in places:
+                _parent(smaller, path)[path[-1]] = f"{name}/{pod % fewer}"
+            yield smaller
+        yield from (_with(data, path, f"{name}/0") for path, pod in places if pod)
+
+
+def _pods_of(data: dict[str, Any], member_set: str) -> list[tuple[Path, int]]:
+    """Return the places in events at which one pod of the set stands, and its number."""
+    texts = [(path, str(value)) for path, value in _leaves(data) if path[0] == "events" and len(path) == 3]
+    found = [(path, _ONE_POD.fullmatch(text)) for path, text in texts]
+    return [(path, int(match[2])) for path, match in found if match is not None and match[1] == member_set]
+
+
+def _smaller(value: Any) -> list[int]:
+    """Return smaller numbers to try, the smallest first."""
+    if type(value) is not int:
+        return []
+    return [each for each in dict.fromkeys((1, value // 4, value // 2, value * 3 // 4, value - 1)) if 0 < each < value]
 
 
 def _smaller_numbers(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path, value in _leaves(data):
         is_size = path[-1] in _WHOLE_NUMBERS or (path[0] == "topics" and len(path) == 2)
-        if type(value) is int and is_size and path[0] != "expect":
-            for smaller in dict.fromkeys((1, value // 4, value // 2, value * 3 // 4, value - 1)):
-                if 0 < smaller < value:
-                    yield _with(data, path, smaller)
+        if is_size and path[0] != "expect":
+            yield from (_with(data, path, smaller) for smaller in _smaller(value))
 
 
 def _fewer_keys(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Without an optional key of a topic, a set of members, the group, the cluster or an event."""
+    """Without an optional key; an event keeps its ``for``: without it a fault would last for ever, which is not less."""
     for path, value in _nodes(data):
         is_inner = len(path) > 1 and path[0] not in ("expect", "variants") and isinstance(path[-1], str)
-        if is_inner and path[-1] not in ("count", "partitions") and not isinstance(value, int):
+        if is_inner and path[-1] not in ("count", "partitions", "for") and not isinstance(value, int):
             yield _without(data, path)
 
 
 def _shorter_times(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path, value in _leaves(data):
-        if path[-1] in _DURATIONS and path[0] != "expect" and isinstance(value, str):
-            try:
-                length_us = parse_duration(value)
-            except ValueError:
-                continue
+        if path[-1] in _DURATIONS and path[0] != "expect" and isinstance(value, str) and is_duration(value):
+            length_us = parse_duration(value)
+            parts = (each // _SECOND_US * _SECOND_US for each in (length_us // 4, length_us // 2))
             rounded = (length_us // unit_us * unit_us for unit_us in (60 * _SECOND_US, 10 * _SECOND_US, _SECOND_US))
-            for shorter in dict.fromkeys(
-                [*(each // _SECOND_US * _SECOND_US for each in (length_us // 4, length_us // 2)), *rounded]
-            ):
+            for shorter in dict.fromkeys([*parts, *rounded]):
                 if 0 < shorter < length_us:
                     yield _with(data, path, format_duration(shorter))
 
 
 def _closer_events(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """With an event and all later ones earlier, by all or a part of the time since the one before it."""
-    times: dict[int, int] = {}
-    for position, event in enumerate(data.get("events") or ()):
-        if isinstance(event, dict) and "after" not in event:
-            try:
-                times[position] = parse_duration(event.get("at", "0s"))
-            except ValueError:
-                return
+    times = _times_of(data)
     before_us = 0
     for at_us in sorted(set(times.values())):
         for gap_us in dict.fromkeys((at_us - before_us) // part // _SECOND_US * _SECOND_US for part in (1, 2, 4)):
@@ -352,13 +414,28 @@ def _closer_events(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
         before_us = at_us
 
 
+def _in_order(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """With events that wait for no other one in the order of time."""
+    times = _times_of(data)
+    if len(times) == len(data.get("events") or ()) and list(times.values()) != sorted(times.values()):
+        yield {**data, "events": [data["events"][position] for position in sorted(times, key=lambda each: times[each])]}
+
+
+def _times_of(data: dict[str, Any]) -> dict[int, int]:
+    """Return when the events begin that do not wait for others, by their number."""
+    events = enumerate(data.get("events") or ())
+    free = {position: event.get("at", 0) for position, event in events if isinstance(event, dict) and "after" not in event}
+    return {position: parse_duration(at) for position, at in free.items() if is_duration(str(at))}
+
+
 REDUCTIONS: tuple[Callable[[dict[str, Any]], Iterator[dict[str, Any]]], ...] = (
     _fewer_sections,
-    _first_pods,
+    _fewer_pods,
     _smaller_numbers,
     _fewer_keys,
     _shorter_times,
     _closer_events,
+    _in_order,
 )
 """Each gives scenarios that are a little smaller, the largest steps first. Some may be no scenarios at all."""
 

@@ -154,3 +154,20 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
 def test_watcher_decides(entry: dict[str, Any], steps: list[Any], expected: tuple[Any, ...]) -> None:
     passed, observed, at_s = watched(entry, steps)
     assert (passed, round(observed, 3), at_s) == (expected[0], round(expected[1], 3), expected[2])
+
+
+@pytest.mark.parametrize(
+    ("after", "end_s", "said"),
+    [
+        ("last", 100, "no event had ended that it is after (last)"),
+        ("10s", 60, "only 50s of 5m were left when the run ended: say a `duration`"),
+        ("10s", 310, ""),
+    ],
+)
+def test_what_a_run_ended_before_is_not_decided(after: str, end_s: int, said: str) -> None:
+    check = read({"eventually": "max_gap < 5", "after": after, "within": "5m"})
+    found = watchers_for([check], "a", {})[0].result(end_s * S, Now(9.0))
+    run = RunValues(variant="a", seed=1, digest="", metrics={}, watched={0: found})
+    (verdict,) = Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([check])
+
+    assert (verdict.passed, verdict.observed, verdict.note, verdict.is_decided) == (False, 9.0, said, not said)

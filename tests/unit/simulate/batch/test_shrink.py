@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.batch.shrink import REDUCTIONS, Shrunk, failing, prepared, shrink, sizes
+from kgctl.simulate.batch.shrink import REDUCTIONS, Shrunk, anchored, failing, prepared, shrink, sizes, verdicts_of
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import Tree, read_yaml
 
@@ -40,7 +40,7 @@ def tree() -> Tree:
 
 @pytest.mark.deep
 def test_forty_events_come_down_to_the_one_that_matters() -> None:
-    verdict = failing(tree(), load(tree()), 3)
+    verdict = failing(tree(), load(tree()), [3])
     found = shrink(tree(), verdict, 3, most_runs=300)
 
     assert (found.before, found.is_minimal) == ((40, 11, 30), True)
@@ -51,7 +51,7 @@ def test_forty_events_come_down_to_the_one_that_matters() -> None:
     text = found.text("many.yaml")
     again = read_yaml(text, "small.yaml")
     assert text.startswith("# the smallest form of many.yaml in which this still fails: max_gap < 30s\n")
-    assert failing(again, load(again), 3).check.shown == "max_gap < 30s"
+    assert failing(again, load(again), [3]).check.shown == "max_gap < 30s"
 
 
 @pytest.mark.deep
@@ -73,7 +73,7 @@ events:
 {noise}expect: [max_gap < 5s]
 """
     tree = read_yaml(text, "stuck.yaml")
-    found = shrink(tree, failing(tree, load(tree), 1), 1, most_runs=300)
+    found = shrink(tree, failing(tree, load(tree), [1]), 1, most_runs=300)
 
     assert found.cause == "rebalance joined"
     assert found.before[0] == 41
@@ -82,7 +82,7 @@ events:
 
 
 def test_the_runs_that_are_allowed_are_kept_to() -> None:
-    verdict = failing(tree(), load(tree()), 3)
+    verdict = failing(tree(), load(tree()), [3])
     found = shrink(tree(), verdict, 3, most_runs=4)
 
     assert (found.runs, found.is_minimal) == (4, False)
@@ -93,7 +93,7 @@ def test_what_holds_cannot_be_shrunk() -> None:
     calm = prepared(tree(), ["members.app.count=2"], ["lost == 0"])
     assert sizes(calm.data)[1] == 5
     with pytest.raises(UsageError, match=r"^many.yaml: every expectation holds with seed 3; there is nothing to shrink"):
-        failing(calm, load(calm), 3)
+        failing(calm, load(calm), [3])
 
 
 def test_what_a_deploy_breaks_is_not_shrunk_to_the_start_of_its_members() -> None:
@@ -112,7 +112,7 @@ def test_what_a_deploy_breaks_is_not_shrunk_to_the_start_of_its_members() -> Non
 
 def shrunk(text: str, **how: Any) -> Shrunk:
     whole = read_yaml(f"kgctl: 1\nname: x\nwarmup: 60s\ntopics: {{orders: 4}}\nmembers: {{app: {{count: 3}}}}\n{text}", "x.yaml")
-    return shrink(whole, failing(whole, load(whole), 1), 1, **{"most_runs": 200, **how})
+    return shrink(whole, failing(whole, load(whole), [1]), 1, **{"most_runs": 200, **how})
 
 
 def test_faults_of_a_nemesis_become_events_that_can_be_left_out() -> None:
@@ -139,3 +139,70 @@ def test_what_was_found_before_an_interruption_is_kept() -> None:
     found = shrunk(f"events: [{events}]\nexpect: [max_gap < 30s]\n", on_run=interrupt)
     assert (found.was_interrupted, found.is_minimal) == (True, False)
     assert 0 < found.after[0] < 8
+
+
+HEAD = "kgctl: 1\nname: x\nwarmup: 60s\ntopics: {orders: 4}\nmembers: {app: {count: 3}}\n"
+
+
+def test_without_a_seed_the_first_of_the_file_that_fails_is_taken() -> None:
+    text = HEAD + "events: [{at: 0s, crash: app/0}]\nexpect: [max_gap < 45400ms]\n"
+    tree = read_yaml(text, "file.yaml")
+    fails = [seed for seed in range(1, 9) if any(not each.passed for each in verdicts_of(load(tree), seed))]
+
+    assert fails[0] > 1
+    assert failing(tree, load(tree), range(1, 9)).seed == fails[0]
+
+
+def test_a_group_goes_with_its_members_and_variants_with_groups_come_down_to_one() -> None:
+    whole = read_yaml(
+        """\
+kgctl: 1
+name: x
+warmup: 60s
+topics: {orders: 4, refunds: 2}
+groups: {payments: {}, audit: {id: audit.v2}}
+members:
+  pay: {group: payments, count: 2}
+  aud: {group: audit, count: 2, subscribe: [orders, refunds]}
+events: [{at: 5s, restart: pay/0}, {at: 10s, crash: aud/1}]
+variants: {old: {}, new: {cluster: {network: 2ms}}}
+expect: [payments.max_gap < 60s, audit.max_gap < 20s]
+""",
+        "x.yaml",
+    )
+    found = shrink(whole, failing(whole, load(whole), [1]), 1, most_runs=200)
+
+    assert list(found.data["groups"]) == ["audit"]
+    assert list(found.data["members"]) == ["aud"]
+    assert "variants" not in found.data
+    assert found.data["expect"] == ["audit.max_gap < 20s"]
+    assert (found.after[0], found.after[2]) <= (1, 2)
+
+
+def test_events_that_waited_for_one_that_is_left_out_wait_for_what_that_one_waited_for() -> None:
+    events: list[dict[str, str]] = [
+        {"at": "5s", "name": "a", "restart": "app"},
+        {"after": "a", "at": "10s", "name": "b", "restart": "app"},
+        {"after": "b", "at": "20s", "crash": "app"},
+    ]
+
+    assert anchored(events[1:], events[:1]) == [{"at": "15s", "name": "b", "restart": "app"}, events[2]]
+    assert anchored(events[2:], events[:2]) == [{"at": "35s", "crash": "app"}]
+    assert anchored([events[0], events[2]], events[1:2]) == [events[0], {"after": "a", "at": "30s", "crash": "app"}]
+
+
+def test_an_event_keeps_its_end() -> None:
+    data = {**read_yaml(HEAD, "x").data, "events": [{"at": "0s", "network": "app/0", "partition": True, "for": "40s"}]}
+    left = [smaller for kind in REDUCTIONS for smaller in kind(data)]
+
+    assert all("for" in event for each in left for event in each["events"])
+
+
+def test_an_expectation_that_is_not_decided_is_not_shrunk() -> None:
+    text = (
+        HEAD + "traffic: {orders: 1000/s}\nevents: [{at: 0s, name: d, stall: app, for: 90s}]\n"
+        "expect: [{eventually: lag < 5, after: d, within: 30m}]\n"
+    )
+    said = r"^file.yaml: eventually: lag < 5 is not decided: only 1m\S* of 30m were left when the run ended: say a `duration`$"
+    with pytest.raises(UsageError, match=said):
+        failing(read_yaml(text, "file.yaml"), load(read_yaml(text, "file.yaml")), [1])
