@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 CONTEXTS = (
-    Column("context"),
-    Column("current"),
-    Column("bootstrap_server"),
-    Column("embedded"),
-    Column("zookeeper"),
+    *map(Column, ("context", "current", "bootstrap_server", "embedded", "zookeeper")),
     Column("command_config", wide=True),
     Column("timeout", wide=True),
 )

@@ -258,13 +258,7 @@ def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None
 
 
 COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("old_offset"),
-    Column("new_offset"),
-    Column("delta"),
-    Column("lag_after"),
+    *map(Column, ("group", "topic", "partition", "old_offset", "new_offset", "delta", "lag_after")),
     Column("log_start_offset", wide=True),
     Column("log_end_offset", wide=True),
     Column("result"),
@@ -274,10 +268,7 @@ SUMMARY = (
     Column("group"),
     Column("state"),
     Column("partitions", "#PARTITIONS"),
-    Column("delta"),
-    Column("lag_before"),
-    Column("lag_after"),
-    Column("results"),
+    *map(Column, ("delta", "lag_before", "lag_after", "results")),
 )
 _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
 

@@ -19,19 +19,10 @@ MOST_NOTED = 5
 """Up to so many groups have notices of their own; of more, one line sums them up."""
 
 OFFSETS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("current_offset"),
+    *map(Column, ("group", "topic", "partition", "current_offset")),
     Column("log_start_offset", wide=True),
-    Column("log_end_offset"),
-    Column("lag"),
-    Column("consumer_id"),
-    Column("host"),
-    Column("client_id"),
-    Column("group_instance_id", wide=True),
-    Column("leader_epoch", wide=True),
-    Column("metadata", wide=True),
+    *map(Column, ("log_end_offset", "lag", "consumer_id", "host", "client_id")),
+    *(Column(name, wide=True) for name in ("group_instance_id", "leader_epoch", "metadata")),
     Column("flags"),
 )
 LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
@@ -41,19 +32,20 @@ MOST_SHOWN = 200
 COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True))
 TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True))
 MEMBERS = (
-    Column("group"),
-    Column("consumer_id"),
-    Column("group_instance_id"),
-    Column("host"),
-    Column("client_id"),
+    *map(Column, ("group", "consumer_id", "group_instance_id", "host", "client_id")),
     Column("partitions", "#PARTITIONS"),
-    Column("assignment", wide=True),
-    Column("member_epoch", wide=True),
-    Column("target_assignment_epoch", wide=True),
-    Column("target_assignment", wide=True),
-    Column("subscribed_topics", wide=True),
-    Column("rack", wide=True),
-    Column("upgraded", wide=True),
+    *(
+        Column(name, wide=True)
+        for name in (
+            "assignment",
+            "member_epoch",
+            "target_assignment_epoch",
+            "target_assignment",
+            "subscribed_topics",
+            "rack",
+            "upgraded",
+        )
+    ),
 )
 STATE = (
     Column("group"),
@@ -62,9 +54,7 @@ STATE = (
     Column("assignor", "ASSIGNMENT-STRATEGY"),
     Column("state"),
     Column("type"),
-    Column("protocol_type", wide=True),
-    Column("group_epoch", wide=True),
-    Column("target_assignment_epoch", wide=True),
+    *(Column(name, wide=True) for name in ("protocol_type", "group_epoch", "target_assignment_epoch")),
     Column("members", "#MEMBERS"),
 )
 

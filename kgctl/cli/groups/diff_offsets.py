@@ -31,16 +31,7 @@ kgctl diff-offsets before.csv
 kgctl diff-offsets before.csv after.csv
 kgctl diff-offsets payments payments-green --fail-if-different
 """
-COLUMNS = (
-    Column("group"),
-    Column("other_group"),
-    Column("topic"),
-    Column("partition"),
-    Column("offset"),
-    Column("other_offset"),
-    Column("difference"),
-    Column("result"),
-)
+COLUMNS = (*map(Column, ("group", "other_group", "topic", "partition", "offset", "other_offset", "difference", "result")),)
 SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
 
 Offsets = Mapping[TopicPartition, int]

@@ -29,12 +29,8 @@ from kgctl.errors import KgctlError
 from kgctl.model.groups import GroupListing, GroupState, GroupType
 
 COLUMNS = (
-    Column("group"),
-    Column("state"),
-    Column("type"),
-    Column("protocol_type", wide=True),
-    Column("coordinator", wide=True),
-    Column("coordinator_id", wide=True),
+    *map(Column, ("group", "state", "type")),
+    *(Column(name, wide=True) for name in ("protocol_type", "coordinator", "coordinator_id")),
 )
 LAG_COLUMNS = (Column("partitions", "#PARTITIONS"), Column("lag"))
 MEMBER_COLUMNS = (Column("members", "#MEMBERS"), Column("topics"))

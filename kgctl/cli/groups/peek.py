@@ -24,17 +24,7 @@ EPILOG = """Examples:
 kgctl peek payments --topic orders:3
 kgctl peek payments --before 0 --after 20 -o ndjson
 """
-COLUMNS = (
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("offset"),
-    Column("place"),
-    Column("time"),
-    Column("key"),
-    Column("value"),
-    Column("headers"),
-)
+COLUMNS = (*map(Column, ("group", "topic", "partition", "offset", "place", "time", "key", "value", "headers")),)
 READ, NEXT, UNREAD = "read", "next", "unread"
 MOST_RECORDS = 1_000
 

@@ -18,9 +18,7 @@ from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError
 
 COLUMNS = (
-    Column("group"),
-    Column("state"),
-    Column("lag"),
+    *map(Column, ("group", "state", "lag")),
     Column("consumed_per_s", "READ/S"),
     Column("produced_per_s", "WRITTEN/S"),
     Column("drain_s", "DRAIN-S"),

@@ -35,9 +35,7 @@ COLUMNS = (
     Column("groups", most=3),
     Column("partitions", "#PARTITIONS"),
     Column("command"),
-    Column("cluster", wide=True),
-    Column("cluster_id", wide=True),
-    Column("file", wide=True),
+    *(Column(name, wide=True) for name in ("cluster", "cluster_id", "file")),
 )
 EPILOG = """Examples:
 

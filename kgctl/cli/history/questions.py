@@ -184,10 +184,7 @@ REBALANCES_COLUMNS = (
     Column("duration_ms"),
     Column("started_by", wide=True),
     *map(Column, ("members", "joined", "left", "cause", "inferred")),
-    Column("assignor", wide=True),
-    Column("leader", wide=True),
-    Column("members_joined", wide=True),
-    Column("members_left", wide=True),
+    *(Column(name, wide=True) for name in ("assignor", "leader", "members_joined", "members_left")),
 )
 
 
@@ -252,9 +249,7 @@ REBALANCES_SHAPE = Shape(
 
 RESETS_COLUMNS = (
     *map(Column, ("group", "topic", "partition", "time")),
-    Column("until", wide=True),
-    Column("times", wide=True),
-    Column("kind", wide=True),
+    *(Column(name, wide=True) for name in ("until", "times", "kind")),
     Column("offset_before", "BEFORE"),
     Column("offset_after", "AFTER"),
     Column("records"),

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *map(Column, ("time", "status", "alert", "group", "topic", "partition")),
-    Column("value", wide=True),
-    Column("since", wide=True),
-    Column("rule", wide=True),
+    *(Column(name, wide=True) for name in ("value", "since", "rule")),
     Column("summary"),
 )
 GROUPS = (

@@ -20,9 +20,7 @@ COLUMNS = (
     Column("file", wide=True),
     Column("line"),
     Column("column", wide=True),
-    Column("path"),
-    Column("rule"),
-    Column("message"),
+    *map(Column, ("path", "rule", "message")),
 )
 
 
