@@ -53,16 +53,8 @@ class Loop:
 
     NAMES = frozenset(
         {
-            "poll.pauses.ms",
-            "poll.timeout.ms",
-            "poll.pauses.always",
-            "records.per.second",
-            "max.poll.records",
-            "commit.mode",
-            "commit.every.ms",
-            "callback.assigned.ms",
-            "callback.revoked.ms",
-            "callback.lost.ms",
+            *("poll.pauses.ms", "poll.timeout.ms", "poll.pauses.always", "records.per.second", "max.poll.records"),
+            *("commit.mode", "commit.every.ms", "callback.assigned.ms", "callback.revoked.ms", "callback.lost.ms"),
         }
     )
 

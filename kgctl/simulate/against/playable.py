@@ -100,18 +100,9 @@ _LIBRDKAFKA = {
     **{
         name: name
         for name in (
-            "group.protocol",
-            "group.remote.assignor",
-            "session.timeout.ms",
-            "heartbeat.interval.ms",
-            "max.poll.interval.ms",
-            "enable.auto.commit",
-            "auto.commit.interval.ms",
-            "auto.offset.reset",
-            "retry.backoff.ms",
-            "retry.backoff.max.ms",
-            "client.rack",
-            "group.instance.id",
+            *("group.protocol", "group.remote.assignor", "session.timeout.ms", "heartbeat.interval.ms"),
+            *("max.poll.interval.ms", "enable.auto.commit", "auto.commit.interval.ms", "auto.offset.reset"),
+            *("retry.backoff.ms", "retry.backoff.max.ms", "client.rack", "group.instance.id"),
             _STRATEGY,
         )
     },

@@ -292,20 +292,8 @@ def rates_without_traffic(context: Context) -> Iterator[Finding]:
 
 _OF_RECORDS = frozenset(
     {
-        "lag",
-        "lag_peak",
-        "backlog",
-        "backlog_peak",
-        "lag_area",
-        "lag_age",
-        "latency_mean",
-        "latency_p99",
-        "drain_time",
-        "processed",
-        "duplicates",
-        "duplicates_bound",
-        "lost",
-        "r_score",
+        *("lag", "lag_peak", "backlog", "backlog_peak", "lag_area", "lag_age", "latency_mean", "latency_p99"),
+        *("drain_time", "processed", "duplicates", "duplicates_bound", "lost", "r_score"),
     }
 )
 

@@ -158,13 +158,8 @@ RANDOM_DRIFT = -1
 _UNITS = ((".ms", "ms"), (".minutes", "m"))
 _TIMES = frozenset(
     {
-        "SessionTimeout",
-        "HeartbeatInterval",
-        "RebalanceTimeout",
-        "Timeout",
-        "JoinGroupBackoff",
-        "PartitionWatchInterval",
-        "RetentionTime",
+        *("SessionTimeout", "HeartbeatInterval", "RebalanceTimeout", "Timeout", "JoinGroupBackoff"),
+        *("PartitionWatchInterval", "RetentionTime"),
     }
 )
 """kafka-go's names of times, whose numbers are milliseconds here."""
