@@ -306,9 +306,11 @@ def _rows_beside(outcome: Outcome) -> Sequence[Row]:
 
 
 def _verdict(outcome: Outcome) -> str:
-    measured = outcome.measured
-    asked = len(outcome.expectations) + (len(measured.expectations) if measured else 0)
-    return f"{len(outcome.failures)} of {asked} expectations did not hold"
+    """Expectations are the lines of ``expect:``; each is a case of each variant that it is asked of, and of the play."""
+    asked = [*outcome.expectations, *(outcome.measured.expectations if outcome.measured else ())]
+    lines, failed = ({each.check for each in some} for some in (asked, outcome.failures))
+    cases = "" if len(asked) == len(lines) else f" ({len(outcome.failures)} of {len(asked)} cases: one a variant)"
+    return f"{len(failed)} of {len(lines)} expectations did not hold{cases}"
 
 
 def _exit_code(errors: list[KgctlError]) -> ExitCode | None:

@@ -473,7 +473,8 @@ def _check_topic(name: str, path: Path, topics: tuple[Topic, ...], file: Reading
     """Complain of a topic that is neither there nor created by an event."""
     known = [topic.name for topic in topics]
     if name not in known and not any(event.get("create_topic") == name for event in _raw_events(file)):
-        file.wrong(path, f"there is no topic {name!r}{did_you_mean(name, known, list_up_to=12)}")
+        pattern = f"; a pattern begins with ^: ^{name}" if re.search(r"[*+?|()\[\]]", name) else ""
+        file.wrong(path, f"there is no topic {name!r}{pattern or did_you_mean(name, known, list_up_to=12)}")
 
 
 def _check_groups(groups: dict[str, Group], lone: Group, members: tuple[MemberSet, ...], file: Reading) -> None:

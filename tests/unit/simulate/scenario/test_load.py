@@ -38,6 +38,9 @@ MISTAKES = {
     "events: {}": "5:1: events: must be a list, not an empty mapping",
     "events: [crash]": "5:10: events[0]: an event is a mapping such as {at: 0s, restart: app}",
     "events: [{at: 0s, crsh: app}]": "5:19: events[0].crsh: unknown kind of event 'crsh'; did you mean 'crash'?",
+    "variants: {a: {members: {app: {subscribe: ord.*}}}}": (
+        "5:32: members.app.subscribe: there is no topic 'ord.*'; a pattern begins with ^: ^ord.*"
+    ),
     "events: [{crash: ap/3}]": "5:11: events[0].crash: there is no set of members 'ap'; did you mean 'app'?",
     "events: [{crash: app/x}]": "5:11: events[0].crash: 'app/x': after the slash stands a number, a range 0..9, a share 50%, ol",
     "events: [{crash: app, stop: app}]": "5:23: events[0].stop: an event has one kind; this is 'crash' and 'stop'",
