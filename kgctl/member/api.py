@@ -370,6 +370,11 @@ class Member(Protocol):
         """Whether it sits in its group with nothing under way: its chores change nothing as long as the group does not."""
         ...
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether its coordinator is known, and has answered everything."""
+        ...
+
     def next_loud_deadline_us(self) -> int | None:
         """While quiet: the next deadline that is no chore and so cannot be skipped."""
         ...

@@ -228,6 +228,11 @@ class MemberParts(ABC):
             and self.topics.image is not None
         )
 
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the coordinator is known, and nothing is under way to it."""
+        return self.connection.is_known and self.connection.is_idle and self.committer.is_idle
+
     def next_loud_deadline_us(self) -> int | None:
         """Return the next deadline that is neither a heartbeat nor an automatic commit."""
         return self._deadlines.next_except(CHORES)

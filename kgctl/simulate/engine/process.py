@@ -340,7 +340,8 @@ class DrivenMember(ABC):
         if commit.mode is CommitMode.AUTO or not self.consuming:
             return
         if commit.mode is CommitMode.EVERY:
-            if (at_us := self.polls.committed_us(now_us, self.last_commit_us, commit.interval_us)) > self.last_commit_us:
+            at_us = self.polls.committed_us(now_us, self.last_commit_us, commit.interval_us) if member.is_answered else -1
+            if at_us > max(self.last_commit_us, self.stalled_until_us):
                 self.around.ownership.committed_quietly(self._me, self.last_commit_us, at_us, commit.interval_us)
             if now_us - self.last_commit_us < commit.interval_us:
                 self.around.ownership.settle_unseen(self._me)
@@ -501,8 +502,6 @@ class Process(DrivenMember):
             self.die("exit")
             self.pod.boot_after_failure()
 
-    # --- faults
-
     def stall(self, until_us: int) -> None:
         """The application does not call poll() until then, and processes nothing."""
         if self.phase is not Phase.RUNNING or self.member is None:
@@ -546,6 +545,7 @@ class Process(DrivenMember):
         if not self.is_suspended or self.phase is Phase.GONE:
             return
         self.is_suspended = False
+        self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
         self.set_reading_rate()
         self.context.log(PodChanged(self.context.log_time, self.pod.name, "resume"))
         if not self.is_cut_off:
@@ -567,6 +567,7 @@ class Process(DrivenMember):
         if not self.is_cut_off or self.phase is Phase.GONE:
             return
         self.is_cut_off = False
+        self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
         self.set_reading_rate()
         if not self.is_suspended:
             self.around.ownership.resume(self)
@@ -587,8 +588,6 @@ class Process(DrivenMember):
             self.flow.rate_uhz = 0
         else:
             self.flow.rate_uhz = None if rate_uhz is None else rate_uhz * 1_000_000 // max(self.pod.factor_ppm, 1)
-
-    # --- quiet times
 
     def catch_up(self) -> Skipped | None:
         """Something is about to happen to it: what it did unwatched is taken as done."""
