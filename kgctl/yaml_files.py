@@ -187,6 +187,8 @@ def _syntax_error(error: Any, text: str, reader: _Reader) -> FileError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     context = getattr(error, "context", None)
+    if mark is not None and text[mark.index : mark.index + 1] == "\t":
+        return reader.fault(mark, "not YAML: a tab; lines are indented by spaces")
     return reader.fault(mark, f"not YAML: {f'{context}, ' if context else ''}{problem}")
 
 

@@ -13,6 +13,8 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
 REFUSED = {
     "a: 1\na: 2": "f.yaml:2:1: a: the key 'a' stands twice",
     "a: [1, 2\nb: 3": "f.yaml:2:2: not YAML: while parsing a flow sequence, did not find expected ',' or ']'",
+    "a:\n\t- 1": "f.yaml:2:1: not YAML: a tab; lines are indented by spaces",
+    "ä: 1\nb:\n  c: 1\n\td: 1": "f.yaml:4:1: not YAML: a tab; lines are indented by spaces",
     "a: *x": "f.yaml:1:4: not YAML: found undefined alias",
     "a: &a [*a]": "f.yaml:1:4: nested deeper than 60 levels",
     "[" * 100_000: "f.yaml:1:61: nested deeper than 60 levels",

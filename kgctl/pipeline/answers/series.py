@@ -54,20 +54,8 @@ STATUS = Series(
 REBALANCES = Series(
     "generations",
     (
-        "group",
-        "type",
-        "generation_id",
-        "started_ms",
-        "stable_ms",
-        "duration_ms",
-        "started_by",
-        "assignor",
-        "leader",
-        "members",
-        "members_joined",
-        "members_left",
-        "cause",
-        "log_offset",
+        *("group", "type", "generation_id", "started_ms", "stable_ms", "duration_ms", "started_by", "assignor", "leader"),
+        *("members", "members_joined", "members_left", "cause", "log_offset"),
     ),
     ("group",),
     ("started_ms", "stable_ms"),
@@ -76,19 +64,8 @@ REBALANCES = Series(
 HEALTH = Series(
     "group_health",
     (
-        "group",
-        "window_start_ms",
-        "window_ms",
-        "status",
-        "members",
-        "rebalances",
-        "rebalance_ms",
-        "commits",
-        "total_lag",
-        "max_lag",
-        "max_lag_ms",
-        "resets",
-        "stalled_partitions",
+        *("group", "window_start_ms", "window_ms", "status", "members", "rebalances", "rebalance_ms", "commits"),
+        *("total_lag", "max_lag", "max_lag_ms", "resets", "stalled_partitions"),
     ),
     ("group",),
     ("window_start_ms",),
@@ -218,16 +195,8 @@ def _place(row: Row, series: Series) -> tuple[Any, ...]:
 
 
 COLUMNS = (
-    "group",
-    "topic",
-    "partition",
-    "committed_offset",
-    "leader_epoch",
-    "metadata",
-    "time_ms",
-    "log_offset",
-    "effect_offset",
-    "log_partition",
+    *("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "time_ms", "log_offset"),
+    *("effect_offset", "log_partition"),
 )
 _KEY = ("group", "topic", "partition")
 

@@ -110,6 +110,14 @@ def settings_of_fetching(context: Context) -> Iterator[Finding]:
                 yield Finding(context.path_of_setting(members.name, name), f"{name} changes nothing: fetching is not simulated")
 
 
+def no_pod_ever_runs(context: Context) -> Iterator[Finding]:
+    """Find scenarios in which nobody consumes: all partitions are unread from begin to end."""
+    scenario = context.scenario
+    is_grown = scenario.autoscale is not None or any(event.kind in ("start", "scale", "rollout") for event in scenario.events)
+    if not is_grown and not any(each.count and each.start is not None for each in scenario.members):
+        yield Finding(("members",), "no pod ever runs: nobody consumes; give a set a count above 0 and a start")
+
+
 def more_members_than_partitions(context: Context) -> Iterator[Finding]:
     """Members that get nothing and still take part in every rebalance."""
     partitions = sum(topic.partitions for topic in context.scenario.topics)
@@ -452,6 +460,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "client-refuses": client_refuses,
     "setting-without-effect": settings_without_effect,
     "setting-of-fetching": settings_of_fetching,
+    "no-members": no_pod_ever_runs,
     "idle-members": more_members_than_partitions,
     "selects-nobody": selects_nobody,
     "drain-stuck": drains_that_evict_nobody,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from string import ascii_lowercase
+from textwrap import wrap
 from unicodedata import combining, east_asian_width
 from xml.etree import ElementTree as ET
 
@@ -296,7 +297,14 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     left_out = len(picture.lanes) - len(lanes)
     lines += [f"({left_out} more partitions, with shorter gaps)"] if left_out else []
     lines += [pod_legend(each) for each in picture.replicas]
-    return [*lines, *_owners(lanes, letters, width)]
+    return [*lines, *_mark_words(picture, width), *_owners(lanes, letters, width)]
+
+
+def _mark_words(picture: Picture, width: int) -> list[str]:
+    """What the scenario did and when, in three lines at most. Pods that start or go are among the marks, not among the words."""
+    done = [mark for mark in picture.marks if not mark.text.endswith((" starts", " goes"))]
+    lines = wrap(", ".join(f"{duration(round(mark.at_us, -5))} {mark.text}" for mark in done), width - 2)
+    return [f"{'v' if not place else ' '} {line}" for place, line in enumerate([*lines[:3], *["..."][: len(lines) - 3]])]
 
 
 def _letters(lanes: Sequence[Lane]) -> dict[str, str]:

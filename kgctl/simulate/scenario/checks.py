@@ -125,7 +125,8 @@ class CheckReader:
             return None
         kinds = [kind for kind in CheckKind if kind in raw]
         if len(kinds) != 1:
-            self._wrong(path, f"an expectation has exactly one of {', '.join(CheckKind)}")
+            near = "".join(did_you_mean(key, [*map(str, CheckKind)]) for key in raw if not kinds)
+            self._wrong(path, f"an expectation has exactly one of {', '.join(CheckKind)}{near}")
             return None
         return self._check(kinds[0], raw, path, (*path, str(kinds[0])))
 
@@ -360,6 +361,11 @@ def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
             yield from wrong_filters_of(metric, around)
 
 
+def _unknown_events(filters: Filters, kinds: Collection[str], around: Surroundings) -> list[str]:
+    named = [*(() if filters.during is None else (filters.during,)), *(filters.words if "event" in kinds else ())]
+    return [word for word in named if word not in around.events and not word.startswith("nemesis ")]
+
+
 def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
     """What is wrong with the filters of one metric, in words."""
 
@@ -374,9 +380,8 @@ def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, causes, list_up_to=12)}"
     if metric.name == "rebalances" and filters.cause is not None and filters.cause not in (known := rebalance_causes()):
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, known, list_up_to=12)}"
-    if filters.during is not None and filters.during not in around.events:
-        known = around.events
-        yield f"{metric.name}: there is no event {filters.during!r}{did_you_mean(filters.during, known, list_up_to=12)}"
+    for word in _unknown_events(filters, kinds, around):
+        yield f"{metric.name}: there is no event {word!r}{did_you_mean(word, around.events, list_up_to=12)}"
     if (filters.during, filters.step) != (None, None) and "during" not in kinds:
         yield f"{metric.name}: it is not told by event or step"
     for word in filters.words if "callback" in kinds else ():

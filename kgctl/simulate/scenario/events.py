@@ -93,6 +93,8 @@ class EventReader:
             found["when"] = self._parsed(self._around.condition, raw["when"], (*path, "when"), None)
         if "name" in raw:
             found["name"] = self._parsed(_event_name, raw["name"], (*path, "name"), "")
+            if raw["name"] in self._names:
+                self._wrong((*path, "name"), f"events[{self._names.index(raw['name'])}] is called {raw['name']!r}, too")
         if "after" in raw:
             found["after"] = self._parsed(self._after, raw["after"], (*path, "after"), None)
         if ("times" in raw) != ("every" in raw):

@@ -283,7 +283,11 @@ def start(raw: object) -> Distribution | None:
 
 
 def run_length(raw: object) -> int | None:
-    return None if raw == "auto" else parse_duration(raw)
+    if raw == "auto":
+        return None
+    if not (length_us := parse_duration(raw)):
+        raise ValueError("a run takes more than 0s; auto: until 60s after the group is stable")
+    return length_us
 
 
 def commit(raw: object) -> Commit:

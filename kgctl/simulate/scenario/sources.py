@@ -551,6 +551,8 @@ def _text_of(path: Path) -> str:
         hint = did_you_mean(path.name, builtin_names()) if "/" not in str(path) else ""
         raise NotFoundError(f"there is no file {str(path)!r}{hint and f', nor a built-in scenario{hint}'}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        looks = "; it looks like UTF-16: save it as UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        raise UsageError(f"{path} is not UTF-8 text (line {line}, byte {error.start}){looks}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None

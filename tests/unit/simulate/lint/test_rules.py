@@ -30,6 +30,7 @@ DOUBTS = {
     "client-refuses": "members: {app: {client: kafka-go, config: {group.protocol: consumer}}}",
     "setting-without-effect": "members: {app: {config: {group.protocol: consumer, session.timeout.ms: 30s}}}",
     "setting-of-fetching": "members: {app: {config: {fetch.min.bytes: 5}}}",
+    "no-members": "members: {app: {count: 0}}",
     "idle-members": "members: {app: {count: 13}}",
     "drain-stuck": "{cluster: {nodes: 2}, events: [{at: 5s, drain: node/1, budget: 0}]}",
     "selects-nobody": "events: [{at: 5s, crash: app/3}]",

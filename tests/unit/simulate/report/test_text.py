@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-from kgctl.simulate.report.outcome import Expectation, Lane, Outcome, Picture, Replicas, VariantOutcome
+from kgctl.simulate.report.outcome import Expectation, Lane, Mark, Outcome, Picture, Replicas, VariantOutcome
 from kgctl.simulate.report.text import (
     FAIL,
     PASS,
@@ -153,7 +153,19 @@ def test_lanes_show_owners_gaps_and_double_owners() -> None:
         "events              v",
         "orders-0  aaaaaaaaaaa··bbbbbbbbbbbb·aaaaaaaaaaaaaa",
         "orders-1  bbbbbbbbbbb··bbbbbbbbbbb!bbbbbbbbbbbbbbb",
+        "v 10s restart app/0",
         "a app-0  b app-1",
+    ]
+
+
+def test_events_of_the_picture_are_told_in_words_in_three_lines_at_most() -> None:
+    marks = [Mark(second * SECOND, f"restart app/{second}") for second in range(9)]
+    lines = gantt_lines(replace(picture(), marks=(Mark(0, "app-0 goes"), *marks, Mark(9 * SECOND, "app-0 starts"))), 50)
+    assert lines[5:-1] == [
+        "v 0s restart app/0, 1s restart app/1, 2s restart",
+        "  app/2, 3s restart app/3, 4s restart app/4, 5s",
+        "  restart app/5, 6s restart app/6, 7s restart",
+        "  ...",
     ]
 
 
@@ -161,7 +173,7 @@ def test_pods_of_an_autoscaler_are_bars_above_the_lanes() -> None:
     pods = Replicas("app", ((0, 2), (10 * SECOND, 8), (20 * SECOND, 1), (30 * SECOND, 0)), ())
     lines = gantt_lines(replace(picture(), replicas=(pods,)), 50)
     assert lines[3] == "pods      ▂▂▂▂▂▂▂▂▂▂██████████▁▁▁▁▁▁▁▁▁▁"
-    assert lines[-2] == "pods of app: 0 to 8, █ = 8"
+    assert lines[-3] == "pods of app: 0 to 8, █ = 8"
 
 
 def test_short_gap_in_a_slice_makes_its_letter_a_capital() -> None:

@@ -35,6 +35,14 @@ MISTAKES = {
     "topcs: {a: 1}": "5:1: topcs: unknown key; did you mean 'topics'?",
     "seed: -1": "5:1: seed: must be at least 0, not -1",
     "warmup: 5": "5:1: warmup: 5 has no unit; write 5s, or 5ms",
+    "duration: 0s": "5:1: duration: a run takes more than 0s; auto: until 60s after the group is stable",
+    "events: [{name: a, restart: app}, {name: a, restart: app}]": "5:36: events[1].name: events[0] is called 'a', too",
+    "expect: [{chek: lag < 5}]": (
+        "5:10: expect[0]: an expectation has exactly one of check, always, eventually, steady; did you mean 'check'?"
+    ),
+    "{events: [{name: deploy, restart: app}], expect: [time_to_stable(deplyo) < 5s]}"[1:-1].replace("}], ", "}]\n"): (
+        "6:10: expect[0]: time_to_stable: there is no event 'deplyo'; did you mean 'deploy'?"
+    ),
     "events: {}": "5:1: events: must be a list, not an empty mapping",
     "events: [crash]": "5:10: events[0]: an event is a mapping such as {at: 0s, restart: app}",
     "events: [{at: 0s, crsh: app}]": "5:19: events[0].crsh: unknown kind of event 'crsh'; did you mean 'crash'?",
@@ -317,6 +325,24 @@ def test_setting_changes_what_is_there_in_the_variants_that_have_it(setting: str
 def test_setting_below_a_name_that_is_not_there_is_refused(setting: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"--set {setting}: {why}")):
         load(read_yaml(CANARY, "f"), settings=[setting])
+
+
+@pytest.mark.parametrize("faults", ["nemesis crash", "nemesis stall"])
+def test_faults_of_a_nemesis_may_be_asked_about(faults: str) -> None:
+    assert loaded(GOOD + f"nemesis: {{rate: 1 per 5m}}\nexpect: [time_to_stable({faults}) < 5s]\n").checks
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"name: x\nquestion: caf\xe9\n", "is not UTF-8 text (line 2, byte 21)"),
+        ("name: x".encode("utf-16"), "is not UTF-8 text (line 1, byte 0); it looks like UTF-16: save it as UTF-8"),
+    ],
+)
+def test_text_in_another_encoding_is_told_with_its_line(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(content)
+    with pytest.raises(UsageError, match=re.escape(f"{tmp_path / 'x.yaml'} {said}")):
+        read_source(str(tmp_path / "x.yaml"))
 
 
 @pytest.mark.parametrize("content", ["just words\n", "\xff"])
