@@ -29,8 +29,7 @@ _BEFORE_US = 600_000_000
 _MOST_LINES = 10
 _MOST_EVENTS = 20
 _MOST_DRAWN = 8
-_SHOWN_SHARE = 50
-"""A piece is told that takes at least this part of the gap: the 50th."""
+_SHOWN_SHARE = 50  # a piece is told that takes at least the 50th part of the gap
 _SHORT_SESSION_MS = 6_000
 _HEARD = "REBALANCE_IN_PROGRESS"
 
@@ -99,7 +98,6 @@ class Explanation:
 
     ``fails``: the expectations that do not hold in it, each with the values of what it asks about; ``details``: what these
     come from where that is no gap (who is given more than it processes, what set each rebalance off), in lines.
-
     ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
     """
 
@@ -330,12 +328,14 @@ def _ranks(found: Sequence[Ablation], planned: Collection[str]) -> Callable[[Abl
         return next(changes, each.max_gap_worth)
 
     most = max(map(worth, found), default=0.0)
+    longest = max((each.max_gap + each.max_gap_worth for each in found), default=0.0)
 
     def rank(each: Ablation) -> tuple[float, ...]:
         own = worth(each)
         own = own if abs(own) >= _CHANCE * most else 0
         is_top = own >= _NEARLY * most
-        return -is_top, is_top and each.without in planned, -own, -each.max_gap_worth, -each.unavailable_worth
+        gap = each.max_gap_worth if abs(each.max_gap_worth) >= _CHANCE * longest else 0
+        return -is_top, is_top and each.without in planned, -own, -gap, -each.unavailable_worth
 
     return rank
 
@@ -361,7 +361,8 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
             yield name, changed(scenario, members=tuple(changed(each, **change) for each in scenario.members))
     if any(_session_ms(each) > _SHORT_SESSION_MS for each in scenario.members):
         yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_short_sessions(scenario)
-    if any(_session_ms(each) == 0 for each in scenario.members) and _broker_session_ms(scenario) > _SHORT_SESSION_MS:
+    session_ms = read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
+    if any(_session_ms(each) == 0 for each in scenario.members) and session_ms > _SHORT_SESSION_MS:
         yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
     yield from _without_habits(scenario)
     yield from _without_settings(scenario, asked, was_empty=was_empty)
@@ -401,6 +402,10 @@ def _without_settings(scenario: Scenario, asked: Collection[str], *, was_empty: 
                 kept = {key: value for key, value in event.parameters.items() if key != name}
                 events = (*scenario.events[:index], replace(event, parameters=kept), *scenario.events[index + 1 :])
                 yield f"what event {index + 1} sets ({name})", changed(scenario, events=events)
+    limited = [each for each in scenario.members if each.rate_uhz is not None]
+    if limited and any(name.startswith(("lag", "backlog", "latency", "drain")) for name in asked):
+        twice = tuple(changed(each, count=2 * each.count) if each in limited else each for each in scenario.members)
+        yield "too few pods (twice as many)", changed(scenario, members=twice)
     if any(traffic.weights for traffic in scenario.traffic):
         even = tuple(changed(traffic, keys=Keys()) for traffic in scenario.traffic)
         yield "uneven keys (even)", changed(scenario, traffic=even)
@@ -422,10 +427,6 @@ def _with_config(scenario: Scenario, config: Mapping[str, str]) -> Scenario:
     """Return the scenario with other settings of its classic members."""
     members = tuple(changed(each, config={**each.config, **config}) if _session_ms(each) else each for each in scenario.members)
     return changed(scenario, members=members)
-
-
-def _broker_session_ms(scenario: Scenario) -> int:
-    return read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
 
 
 def _with_short_broker_sessions(scenario: Scenario) -> Scenario:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.owners import NOBODY, Gap
@@ -43,6 +44,9 @@ class Look:
     from_us: int
     to_us: int
     events: Sequence[TraceEvent]
+
+    def inside(self, phase: _Phase) -> int:
+        return min(phase.to_us, self.to_us) - max(phase.from_us, self.from_us)
 
     @property
     def scenario(self) -> Scenario:
@@ -102,10 +106,6 @@ def _away(look: Look, name: str, out_us: int) -> str:
     boot = next((each for each in own if each.what == "boot" and look.from_us <= each.at_us <= back.at_us), back)
     booted = f", {duration(back.at_us - boot.at_us)} of it to boot" if boot.at_us < back.at_us else ""
     return f"down until {duration(back.at_us)}{booted}"
-
-
-def _static(look: Look) -> str:
-    return _session(look, is_static=True)
 
 
 def _besides(look: Look, owner: int) -> str:
@@ -198,11 +198,7 @@ def _phases(look: Look) -> list[_Phase]:
             found[-1] = replace(found[-1], to_us=later.at_us, leader=state.leader)
         else:
             found.append(_Phase(state.state, state.at_us, later.at_us, state.leader))
-    return [each for each in found if _inside(look, each) * _MATTERS >= look.to_us - look.from_us]
-
-
-def _inside(look: Look, phase: _Phase) -> int:
-    return min(phase.to_us, look.to_us) - max(phase.from_us, look.from_us)
+    return [each for each in found if look.inside(each) * _MATTERS >= look.to_us - look.from_us]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +292,7 @@ def _next_round(look: Look, phase: _Phase) -> str:
         return ""
     callbacks = look.result.recording.history.pods[look.number(joined.pod)].members.callbacks
     for name, length_us in (("assigned", callbacks.assigned.mean_us), ("revoked", callbacks.revoked.mean_us)):
-        if length_us * 2 >= _inside(look, phase):
+        if length_us * 2 >= look.inside(phase):
             called = f"onPartitions{name.title()} first, {duration(length_us)} in the mean (callbacks.{name})"
             return f"the next round waited for {joined.pod}, which runs {called}"
     return ""
@@ -430,14 +426,11 @@ def _handover(look: Look) -> str:
         return rule
     given = ""
     if look.gap.after != NOBODY:
-        by = "the next round" if look.is_classic(look.gap.after) else f"its next heartbeat ({_heartbeat(look)})"
+        interval_ms = read_broker_settings(look.scenario.cluster.config).group_consumer_heartbeat_interval_ms
+        beat = f"its next heartbeat (group.consumer.heartbeat.interval.ms={interval_ms})"
+        by = "the next round" if look.is_classic(look.gap.after) else beat
         given = f"{look.pod(look.gap.after)} is given it by {by} only"
     return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
-
-
-def _heartbeat(look: Look) -> str:
-    interval_ms = read_broker_settings(look.scenario.cluster.config).group_consumer_heartbeat_interval_ms
-    return f"group.consumer.heartbeat.interval.ms={interval_ms}"
 
 
 def _polls(look: Look) -> str:
@@ -454,34 +447,45 @@ def _polls(look: Look) -> str:
 
 def _revocation(look: Look) -> str:
     """Return that who had the partition ran its callback first, where that takes a good part of the piece."""
-    if look.gap.before == NOBODY:
-        return ""
-    length_us = look.result.recording.history.pods[look.gap.before].members.callbacks.revoked.mean_us
+    pods, before = look.result.recording.history.pods, look.gap.before
+    length_us = 0 if before == NOBODY else pods[before].members.callbacks.revoked.mean_us
     if length_us * _MATTERS < look.to_us - look.from_us or not length_us:
         return ""
-    return f"{look.pod(look.gap.before)} runs onPartitionsRevoked first, {duration(length_us)} in the mean (callbacks.revoked)"
+    return f"{look.pod(before)} runs onPartitionsRevoked first, {duration(length_us)} in the mean (callbacks.revoked)"
 
 
 def _fetch(look: Look) -> str:
     if look.gap.after == NOBODY:
         return ""
-    mean_us = look.result.recording.history.pods[look.gap.after].members.callbacks.assigned.mean_us
-    long = f", {duration(mean_us)} in the mean (callbacks.assigned)," if mean_us * _MATTERS >= look.to_us - look.from_us else ""
+    length_us = look.to_us - look.from_us
+    pods = look.result.recording.history.pods
+    mean_us = pods[look.gap.after].members.callbacks.assigned.mean_us
+    if mean_us * _MATTERS < length_us and length_us > _SECOND_US:
+        slow = {each.member_set: each.members.poll.mean_us for each in pods if each.members.poll.mean_us * _MATTERS >= length_us}
+        told = [f"those of {name} are {duration(us)} apart in the mean (poll)" for name, us in slow.items()]
+        if why := " and ".join(told) or _rebalance(look) or _generations(look):
+            return f"who was given it takes it over in a poll(), unless the next rebalance is there first: {why}"
+    long = f", {duration(mean_us)} in the mean (callbacks.assigned)," if mean_us * _MATTERS >= length_us else ""
     return f"{look.pod(look.gap.after)} runs onPartitionsAssigned{long} and fetches the offset"
 
 
-def _discovery(_: Look) -> str:
-    return "consumers look for new partitions every metadata.max.age.ms (classic), the brokers at once (consumer protocol)"
+def _generations(look: Look) -> str:
+    """How many generations followed one another in the piece; "": one at the most."""
+    states = [each for each in look.events if isinstance(each, GroupChanged) and look.from_us <= each.at_us <= look.to_us]
+    count = len({each.generation for each in states})
+    latency_us = look.scenario.cluster.network.client.mean_us
+    return f"{count} generations followed one another; a message takes {duration(latency_us)} one way" if count > 1 else ""
 
 
-RULES = {
+_DISCOVERY = "consumers look for new partitions every metadata.max.age.ms (classic), the brokers at once (consumer protocol)"
+RULES: Mapping[Cause, Callable[[Look], str]] = {
     Cause.DETECTION: _session,
-    Cause.STATIC_WAIT: _static,
+    Cause.STATIC_WAIT: partial(_session, is_static=True),
     Cause.STALL: _stall,
     Cause.REBALANCE: _rebalance,
     Cause.HANDOVER: _handover,
     Cause.FETCH: _fetch,
-    Cause.DISCOVERY: _discovery,
+    Cause.DISCOVERY: lambda _: _DISCOVERY,
 }
 """Cause -> what words the rule that it waited for."""
 
@@ -492,7 +496,7 @@ RULES = {
 def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[str]) -> Iterator[str]:
     """Tell in lines what metrics of these names come from that are no gaps: records that wait or are read twice, rebalances."""
     if any(name.startswith(("lag", "backlog", "latency", "drain")) for name in names):
-        yield from _overload(result)
+        yield from _overload(result, events)
     if {"duplicates", "fenced_commits"} & set(names):
         yield from _repeated(result)
     if {"rebalances", "generations", "rounds"} & set(names):
@@ -502,7 +506,7 @@ def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[s
 _MOST_TOLD = 3
 
 
-def _overload(result: RunResult) -> Iterator[str]:
+def _overload(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
     """Which pods were given more than they process when most records waited, and most of it in which partition."""
     measured, recording = result.metrics.measured, result.recording
     recording.settle_traffic()
@@ -527,6 +531,10 @@ def _overload(result: RunResult) -> Iterator[str]:
         )
     if len(worst) > _MOST_TOLD:
         yield f"and {len(worst) - _MOST_TOLD} more pods are given more than they process"
+    then = duration(at_us - recording.start_us)
+    for event in under_way(events, at_us - recording.start_us - 1):
+        if event.event.rpartition(" ")[2] in ("slow", "stall", "pause_process", "network"):
+            yield f"when most records wait, {then}, event {event.event} {event.target} goes on since {duration(event.at_us)}"
 
 
 def _per_s(rate_uhz: int) -> str:

@@ -203,6 +203,19 @@ KNOWN_CAUSES = {
         "until 1m 8.907s; app-1 had ended without close(); then the assignment counted on app-2 and app-3, which had ended at "
         "30s and 35s and stayed a member until 1m 53.907s (session.timeout.ms=45000)",
     ),
+    "who takes over": (
+        "members: {app: {count: 3, rate: 100/s}, slow: {count: 1, rate: 100/s, poll: {timeout: 100ms, pause: 50s}, "
+        "config: {max.poll.interval.ms: 300s}}}\ntraffic: {orders: 100/s}\ngroup: {config: {group.protocol: consumer}}\n"
+        "events: [{at: 20s, scale: app, by: 2}]\nduration: 5m",
+        "pauses between poll() calls",
+        "takes it over in a poll(), unless the next rebalance is there first: those of slow are 50s apart in the mean (poll)",
+    ),
+    "slow messages": (
+        "members: {app: {count: 6}}\ncluster: {network: {latency: 800ms}}\n"
+        "group: {config: {partition.assignment.strategy: [range]}}\nevents: [{at: 20s, rolling_restart: app}]",
+        "the network's latency and loss",
+        "generations followed one another; a message takes 0.8s one way",
+    ),
     "nemesis": (
         "members: {app: {count: 6}}\nnemesis: {rate: 1 per 1m, of: [crash, stall, pause_process], until: 10m}\nduration: 12m\n"
         "cluster: {append: 13ms..28ms}",
@@ -238,6 +251,21 @@ def test_records_that_wait_are_told_by_who_is_given_too_many() -> None:
     )
     assert found.details == ("app-0 is given 2,265.98/s at 2m, of 3 partitions (orders-0: 1,465.7/s), and processes 1,000/s",)
     assert found.ablations[0].without == "uneven keys (even)"
+
+
+def test_too_few_pods_and_a_slow_one_are_told() -> None:
+    few = explained(
+        "topics: {orders: 12}\nmembers: {app: {count: 2, rate: 400/s}}\nduration: 2m\n"
+        "traffic: {orders: 1200/s}\nexpect: [lag < 5000]"
+    )
+    assert few.details[1] == "app-1 is given 600/s at 2m, of 6 partitions (orders-6: 100/s), and processes 400/s"
+    assert few.ablations[0].without == "too few pods (twice as many)"
+    slow = explained(
+        "topics: {orders: 12}\nmembers: {app: {count: 4, rate: 400/s}}\nduration: 3m\ntraffic: {orders: 1200/s}\n"
+        "events: [{at: 30s, slow: app/1, factor: 4, for: 2m}]\nexpect: [lag_peak < 5000]"
+    )
+    assert slow.details == ("when most records wait, 2m 30s, event slow app/1 goes on since 30s",)
+    assert slow.ablations[0].without == "event 1, slow app/1"
 
 
 def test_records_that_are_read_twice_are_told_by_who_reads_them_and_by_the_protocol() -> None:
