@@ -159,7 +159,7 @@ def _is_stuck(run: Measured, pod: int, window: tuple[int, int]) -> bool:
 
 
 def detection_time(run: Measured, filters: Filters) -> float | None:
-    """From the end of a process to its member's being taken out: the longest. None: there was none."""
+    """From the end of a process to its member's being taken out, where its pod is not back by then: the longest. None: none."""
     found = run.select(run.history.detections, filters)
     return seconds(max(entry.amount for entry in found)) if found else None
 
