@@ -94,7 +94,7 @@ def _session(look: Look, *, is_static: bool = False) -> str:
     later = ""
     if (look.to_us - out_us) * _MATTERS >= look.to_us - look.from_us and (then := _rebalance(replace(look, from_us=out_us))):
         told, later = f"{told}, until {duration(out_us)}", f"; then {then}"
-    return f"{told}{_besides(look, owner)}{later}"
+    return f"{told}{_besides(look, owner, out_us)}{later}"
 
 
 def _away(look: Look, name: str, out_us: int) -> str:
@@ -108,20 +108,23 @@ def _away(look: Look, name: str, out_us: int) -> str:
     return f"down until {duration(back.at_us)}{booted}"
 
 
-def _besides(look: Look, owner: int) -> str:
+def _besides(look: Look, owner: int, out_us: int) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
     own = look.changes(name)
-    if any(event.what == "killed" and event.at_us == look.from_us for event in own):
-        found += f"; {name} was killed at the end of its grace period, its consumer open"
-    if any(event.what == "stopped" and event.at_us == look.from_us for event in own):
-        found += f"; {name} had ended without close()"
+    ends = {"killed": "was killed at the end of its grace period, its consumer open", "stopped": "had ended without close()"}
+    found += "".join(f"; {name} {ends[each.what]}" for each in own if each.at_us == look.from_us and each.what in ends)
     found += _bad_network(look, look.from_us)
     if refused := next((event for event in own if event.what == "failed" and look.from_us <= event.at_us <= look.to_us), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
     moves = [event for event in look.events if isinstance(event, Happened) and event.event in _MOVES and event.what == "begins"]
-    if look.to_us - look.from_us > limit_us + _SECOND_US:
+    if out_us - look.from_us > limit_us + _SECOND_US:
+        # a session begins anew when a parked JoinGroup is answered (GroupMetadataManager#completeClassicGroupJoin)
+        answers = (each for each in look.events if isinstance(each, GroupChanged) and each.state == "CompletingRebalance")
+        answered = next((each for each in answers if abs(each.at_us + limit_us - out_us) <= _SOON_US), None)
+        if answered is not None:
+            found += f", from {duration(answered.at_us)} on, when generation {answered.generation} answered its parked JoinGroup"
         moved = next((event for event in reversed(moves) if event.at_us <= look.to_us - limit_us), None)
         if moved is not None:
             found += f", from when another coordinator had read the group (event {moved.event} at {duration(moved.at_us)})"
@@ -313,8 +316,7 @@ def _own_time(look: Look, latest: Requested) -> str:
     """What of the application's own makes the last one join late: a batch that is stuck, or poll() calls far apart."""
     if why := _stuck(look, latest.pod, latest.at_us) or _bad_network(look, latest.at_us):
         return why
-    members = look.result.recording.history.pods[look.number(latest.pod)].members
-    length_us = look.to_us - look.from_us
+    members, length_us = look.result.recording.history.pods[look.number(latest.pod)].members, look.to_us - look.from_us
     backoff_ms = member_config(members, members.config).join_group_backoff_ms
     out = [each for each in look.removals(latest.at_us - 2_000 * backoff_ms, latest.at_us) if each.pod == latest.pod]
     if members.client == "kafka-go" and out:
