@@ -304,10 +304,11 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
         gap, total = _costs(without)
         values = {each: (_number(result, metric), _number(without, metric)) for each, metric in others.items()}
         found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total, values))
-    planned = {_named(index, event) for index, event in enumerate(scenario.events) if event.kind in _PLANNED}
+    planned = {_FEW_PODS, *(_named(index, event) for index, event in enumerate(scenario.events) if event.kind in _PLANNED)}
     return iter(sorted(found, key=_ranks(found, planned)))
 
 
+_FEW_PODS = "too few pods (twice as many)"
 _NEARLY = 0.8
 _CHANCE = 0.05
 """What is worth less than this part of the most is taken for chance, and ranked by the unavailable time."""
@@ -360,7 +361,8 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
         if any(applies(each) for each in scenario.members):
             yield name, changed(scenario, members=tuple(changed(each, **change) for each in scenario.members))
     if any(_session_ms(each) > _SHORT_SESSION_MS for each in scenario.members):
-        yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_short_sessions(scenario)
+        short = {"session.timeout.ms": str(_SHORT_SESSION_MS), "heartbeat.interval.ms": str(_SHORT_SESSION_MS // 3)}
+        yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_config(scenario, short, _SHORT_SESSION_MS)
     session_ms = read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
     if any(_session_ms(each) == 0 for each in scenario.members) and session_ms > _SHORT_SESSION_MS:
         yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
@@ -405,7 +407,7 @@ def _without_settings(scenario: Scenario, asked: Collection[str], *, was_empty: 
     limited = [each for each in scenario.members if each.rate_uhz is not None]
     if limited and any(name.startswith(("lag", "backlog", "latency", "drain")) for name in asked):
         twice = tuple(changed(each, count=2 * each.count) if each in limited else each for each in scenario.members)
-        yield "too few pods (twice as many)", changed(scenario, members=twice)
+        yield _FEW_PODS, changed(scenario, members=twice)
     if any(traffic.weights for traffic in scenario.traffic):
         even = tuple(changed(traffic, keys=Keys()) for traffic in scenario.traffic)
         yield "uneven keys (even)", changed(scenario, traffic=even)
@@ -423,10 +425,11 @@ _METADATA = "metadata.max.age.ms"
 _SHORT_METADATA_MS = 5_000
 
 
-def _with_config(scenario: Scenario, config: Mapping[str, str]) -> Scenario:
-    """Return the scenario with other settings of its classic members."""
-    members = tuple(changed(each, config={**each.config, **config}) if _session_ms(each) else each for each in scenario.members)
-    return changed(scenario, members=members)
+def _with_config(scenario: Scenario, config: Mapping[str, str], above_ms: int = 0) -> Scenario:
+    """Return the scenario with other settings of its classic members (whose sessions are longer than this)."""
+    meant = [each.name for each in scenario.members if _session_ms(each) > above_ms]
+    sets = (changed(each, config={**each.config, **config}) if each.name in meant else each for each in scenario.members)
+    return changed(scenario, members=tuple(sets))
 
 
 def _with_short_broker_sessions(scenario: Scenario) -> Scenario:
@@ -474,15 +477,6 @@ def _anchored(event: Event, gone: Event) -> Event:
 def _session_ms(members: MemberSet) -> int:
     config = member_config(members, members.config)
     return config.session_timeout_ms if config.group_protocol == "classic" else 0
-
-
-def _with_short_sessions(scenario: Scenario) -> Scenario:
-    short = {"session.timeout.ms": str(_SHORT_SESSION_MS), "heartbeat.interval.ms": str(_SHORT_SESSION_MS // 3)}
-    members = tuple(
-        changed(each, config={**each.config, **short}) if _session_ms(each) > _SHORT_SESSION_MS else each
-        for each in scenario.members
-    )
-    return changed(scenario, members=members)
 
 
 # --- in words
