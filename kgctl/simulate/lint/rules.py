@@ -56,7 +56,7 @@ def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
         if is_deployment and static:
             found.setdefault(static[0], []).append(("events", index, event.kind))
     for name, (path, *others) in found.items():
-        also = f" (so do {len(others)} later events)" if others else ""
+        also = f"; so with {len(others)} more" if others else ""
         yield Finding(
             path,
             f"a Deployment's new pods of {name!r} have new instance ids: the partitions of each old pod are kept for "
@@ -144,6 +144,8 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
     if any(event.kind in ("drain", "spot_loss") for event in context.scenario.events):
         scaled.update(counts)
     for index, event in enumerate(context.scenario.events):
+        if event.kind == "rollout" and (event["partition"] or 0) >= counts.get(event.target, 0) > 0:
+            yield Finding(("events", index, "partition"), f"all pods of {event.target!r} are below it: none gets the new version")
         selector = event.selector
         if selector is None or selector.member_set is None or selector.member_set in scaled:
             continue

@@ -135,10 +135,10 @@ class EventReader:
 
     def _check_company(self, raw: Mapping[str, Any], kind: EventKind, path: Path) -> None:
         """Complain of each field that means nothing beside what another one says, and of a rollout that could replace no pod."""
-        if all(raw.get(name) in (0, "0", "0%") and type(raw[name]) is not bool for name in ("max_surge", "max_unavailable")):
-            self._wrong(
-                (*path, "max_unavailable"), "must not be 0 beside max_surge: 0, as Kubernetes says: no pod could be replaced"
-            )
+        beside = "workload: statefulset" if raw.get("workload") == "statefulset" else "max_surge: 0"
+        none = [name for name in ("max_surge", "max_unavailable") if raw.get(name) in (0, "0", "0%") and raw[name] is not False]
+        if "max_unavailable" in none and (len(none) > 1 or beside[0] == "w"):
+            self._wrong((*path, none[-1]), f"must not be 0 beside {beside}, as Kubernetes says: no pod could be replaced")
         defaults = {field.name: field.default for field in kind.fields}
         for field in kind.fields:
             for other, values in field.only_with.items() if field.name in raw else ():

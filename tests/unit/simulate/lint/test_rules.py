@@ -159,6 +159,10 @@ def test_a_rule_that_many_events_break_is_told_once() -> None:
     events = ", ".join(f"{{at: {number}m, rollout: app}}" for number in range(3))
     text = GOOD.replace("count: 3", "count: 3, instance_id: $name") + f"events: [{events}]\n"
     found = [each for each in lint(load(read_yaml(text, "f"))) if each.rule == "static-rollout"]
-    assert [each.message.rpartition("; ")[2] for each in found] == [
-        "use workload: statefulset, or no instance_id (so do 2 later events)"
-    ]
+    assert [each.message.rpartition("; ")[2] for each in found] == ["so with 2 more"]
+
+
+def test_a_rollout_whose_partition_is_above_all_pods_is_told() -> None:
+    text = GOOD + "events: [{at: 5s, rollout: app, workload: statefulset, partition: 3}]\n"
+    (found,) = lint(load(read_yaml(text, "f")))
+    assert (found.rule, found.message) == ("selects-nobody", "all pods of 'app' are below it: none gets the new version")

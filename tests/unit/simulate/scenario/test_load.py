@@ -57,6 +57,9 @@ MISTAKES = {
     "events: [{rollout: app, max_surge: 0, max_unavailable: 0%}]": (
         "5:39: events[0].max_unavailable: must not be 0 beside max_surge: 0, as Kubernetes says: no pod could be replaced"
     ),
+    "events: [{rollout: app, workload: statefulset, max_unavailable: 0}]": (
+        "5:48: events[0].max_unavailable: must not be 0 beside workload: statefulset, as Kubernetes says"
+    ),
     "events: [{rollout: app/0..1}]": "5:11: events[0].rollout: a 'rollout' event is of a whole set of members: write 'app'",
     "events: [{rolling_restart: app, max_surge: 1}]": (
         "5:33: events[0].max_surge: unknown key of a 'rolling_restart' event; 'rollout' events have it"
