@@ -76,6 +76,16 @@ class Groups:
     def __init__(self, admin: GroupAdmin) -> None:
         self._admin = admin
 
+    def check(self) -> None:
+        """Ask about a group that is not there, and delete it: whether the cluster answers, and one may. Raises `KgctlError`."""
+        from kgctl.simulate.against.play import PREFIX
+
+        group_id = f"{PREFIX}check"
+        self.describe(group_id)
+        error = self._admin.delete_groups([group_id]).errors.get(group_id)
+        if error is not None and error.code not in _NOT_YET:
+            raise error.to_exception(group=group_id)
+
     def describe(self, group_id: str) -> GroupDescription | None:
         found = self._admin.describe_groups([group_id])
         error = found.errors.get(group_id)
@@ -114,6 +124,8 @@ def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
         raise UsageError(f"--client {wanted}: it is librdkafka or java")
     if options.libs is None:
         raise UsageError("--client java needs --kafka-libs DIR, the folder libs of an Apache Kafka of 4.1 or later")
+    if not options.libs.is_dir():
+        raise UsageError(f"--kafka-libs {options.libs}: there is no such folder")
     return JavaClient(str(options.libs))
 
 
@@ -138,13 +150,14 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
         properties = {"bootstrap.servers": options.address, **({"config.file": str(Path(file).absolute())} if file else {})}
     with session.connect() as admin:
         groups = Groups(admin)
-        groups.describe("kgctl-rehearsal")  # before minutes of work: whether it answers, and one may
+        groups.check()  # before minutes of work
         yield Stage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
 
 
 def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kind: ClientKind) -> None:
     """Ask, where the cluster is not this machine's; say how long it takes. Raises `KgctlError` where the answer is no."""
     from kgctl.cli.selection import confirm
+    from kgctl.simulate.against.play import PREFIX
     from kgctl.simulate.batch.against import length_us
     from kgctl.simulate.report.outcome import duration
 
@@ -154,7 +167,7 @@ def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kin
     if options.address.startswith(_LOCAL):
         session.notice(f"playing {what}")
         return
-    question = f"Play {what}? Topics and groups are named kgctl-rehearsal-... and removed afterwards."
+    question = f"Play {what}? Topics and groups are named {PREFIX}... and removed afterwards."
     confirm(session, question, yes=options.yes)
 
 

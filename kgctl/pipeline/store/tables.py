@@ -300,16 +300,8 @@ _ALL = (
 )
 TABLES: Mapping[str, StoredTable] = {table.name: table for table in _ALL}
 GOLD = (
-    "offset_commits",
-    "generations",
-    "member_changes",
-    "assignment_changes",
-    "lag",
-    "resets",
-    "commit_rate",
-    "status_changes",
-    "group_health",
-    "undecoded",
+    *("offset_commits", "generations", "member_changes", "assignment_changes", "lag", "resets", "commit_rate"),
+    *("status_changes", "group_health", "undecoded"),
 )
 """What a build makes of the records and samples of groups."""
 

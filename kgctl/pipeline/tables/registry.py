@@ -22,16 +22,8 @@ DEFAULT_WINDOW_MS = 60_000
 
 CLUSTER_TABLES = ("log_end_offsets",)
 PARTITION_TABLES = (
-    "offset_commits",
-    "group_generations",
-    "members",
-    "assignments",
-    "lag",
-    "resets",
-    "commit_rate",
-    "stalls",
-    "group_health",
-    "coverage",
+    *("offset_commits", "group_generations", "members", "assignments", "lag", "resets", "commit_rate", "stalls"),
+    *("group_health", "coverage"),
 )
 _HOMES = {
     **dict.fromkeys(("group_generations", "members", "assignments"), "membership"),

@@ -307,6 +307,8 @@ class _StatefulSet(_Rollout):
         given = run.event["max_unavailable"]
         self._at_once = 1 if given is None else max(_rounded(given, self.wanted, up=False), 1)
         self._queue = [pod for pod in self.old[::-1] if pod.index >= run["partition"]]
+        if not self._queue:
+            run.simulation.log_event(run.event, "has no effect")
         self._under_way = 0
 
     def step(self) -> None:

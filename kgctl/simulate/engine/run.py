@@ -395,7 +395,7 @@ class _Clockwork:
             return ""
         if limit_us == self._limits.virtual_us:
             return f"{format_duration(limit_us)} of virtual time"
-        return "" if self._is_calm() else "not stable after its last event"
+        return "" if self._simulation.history.calm.since_us is not None else "not stable after its last event"
 
     def _show(self) -> None:
         simulation = self._simulation

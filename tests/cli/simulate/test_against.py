@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from kgctl.admin import ItemError
+from kgctl.cli.simulate.against import Groups
+from kgctl.errors import AuthError
+from kgctl.model.error_codes import ErrorCode
+from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
 
 FILE = """\
@@ -28,6 +35,7 @@ def _scenario(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         ("--client java", "--client is what --against HOST:PORT plays with; without it nothing is played"),
         ("--against b:1 --client franz-go", "--client franz-go: it is librdkafka or java"),
         ("--against b:1 --client java", "--client java needs --kafka-libs DIR"),
+        ("--against b:1 --client java --kafka-libs /no/libs", "--kafka-libs /no/libs: there is no such folder"),
         (
             "--against b:1 --set nemesis={rate:1_per_1m,of:[network]}",
             "tiny.yaml:1:1: nemesis: faults of the network are not made against real clients",
@@ -43,6 +51,24 @@ def test_what_cannot_be_is_refused_before_anything_is_contacted(cli: Cli, line: 
     assert ran.code == 2, ran.err
     assert message in ran.err
     assert cli.settings == []
+
+
+@pytest.mark.parametrize("right", ["describe", "delete"])
+def test_a_right_on_groups_that_is_missing_is_told_before_anything_is_made(right: str) -> None:
+    """Of a group whose name begins as those of plays do: rights may be given by that prefix."""
+
+    class Refusing(FakeGroupAdmin):
+        def _called(self, name: str, arguments: Any) -> None:
+            if name.startswith(right):
+                self.group_errors["kgctl-rehearsal-check"] = ItemError(ErrorCode.GROUP_AUTHORIZATION_FAILED, f"not to {right}")
+
+    admin = Refusing()
+    with pytest.raises(AuthError, match=f"not to {right}"):
+        Groups(admin).check()
+
+
+def test_a_cluster_without_such_a_group_may_be_played_on() -> None:
+    Groups(FakeGroupAdmin()).check()
 
 
 def test_a_cluster_elsewhere_is_asked_about_first(cli: Cli) -> None:

@@ -17,8 +17,10 @@ from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Network, Scenario
 from kgctl.simulate.scenario.quantities import Constant
+from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 EXACT: dict[str, Any] = {"client": "librdkafka", "heartbeat_drift_us": 0, "count": 2, "partitions": 2}
@@ -147,6 +149,33 @@ def test_a_run_that_never_gets_stable_says_so() -> None:
         float("inf"),
     )
     assert result.metric("unavailable", ("boot",)) == 8 * 120
+
+
+def test_of_several_groups_those_are_not_stable_that_are_not() -> None:
+    text = """\
+kgctl: 1
+name: x
+warmup: 20s
+topics: {orders: 2}
+groups: {fine: {}, gone: {}}
+members: {app: {group: fine, count: 1}, dead: {group: gone, count: 1}}
+events: [{at: 0s, crash: dead}]
+"""
+    runs = {each.name: run(each.scenario, 1, limits=RunLimits(tail_us=60 * S)) for each in load(read_yaml(text, "f")).variants}
+    assert {name: each.stopped for name, each in runs.items()} == {"fine": "", "gone": "not stable after its last event"}
+
+
+def test_a_rollout_of_no_pod_has_no_effect() -> None:
+    text = """\
+kgctl: 1
+name: x
+warmup: 20s
+topics: {orders: 2}
+members: {app: {count: 2}}
+events: [{at: 0s, rollout: app, workload: statefulset, partition: 2}]
+"""
+    marks = run(load(read_yaml(text, "f")).variants[0].scenario, 1).recording.history.events
+    assert [mark.what for mark in marks] == ["begins", "has no effect", "ends"]
 
 
 def test_a_run_stops_at_its_limits() -> None:
