@@ -15,7 +15,7 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from kgctl.admin.offset_reset import PastOffset, Strategy, TopicScope
@@ -266,7 +266,8 @@ def ask_about(history: History, groups: Sequence[str]) -> Question:
 
 
 def _unknown(group: str, history: History) -> NotFoundError:
-    return NotFoundError(f"group {group!r} is not in the history of cluster {history.cluster!r}", group=group)
+    near = did_you_mean(group, history.groups(), quoted=True)
+    return NotFoundError(f"group {group!r} is not in the history of cluster {history.cluster!r}{near}", group=group)
 
 
 def limits(question: Question, first_ms: int | None, last_ms: int | None) -> list[str]:
