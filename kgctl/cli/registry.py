@@ -77,16 +77,16 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide.", DIRECT
     ),
-    CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", OUTPUT),
+    CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", DIRECT),
     CommandSpec(
-        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs.", OUTPUT
+        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs.", DIRECT
     ),
     CommandSpec(
         "simulate sweep",
         "simulate.sweep",
         "sweeps",
         "Run a scenario over a grid of parameters, here or on Spark.",
-        OUTPUT,
+        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -94,7 +94,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.why:register_explain",
         "simulate",
         "Why a run comes out as it does: its worst moment, and what each cause was worth.",
-        OUTPUT,
+        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -102,7 +102,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.why:register_shrink",
         "simulate",
         "The smallest scenario in which an expectation still fails.",
-        OUTPUT,
+        DIRECT,
         long_lived=True,
     ),
     CommandSpec(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import yaml
 
+from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
 
 DOUBTFUL = """\
@@ -86,6 +88,25 @@ def test_init_from_a_saved_description_is_the_same_group(cli: Cli) -> None:
     document = yaml.safe_load(cli(f"simulate init --from-file {saved}").out)
     assert document["topics"] == {"t1": {"partitions": 3}}
     assert sum(members["count"] for members in document["members"].values()) == 2
+
+
+def test_a_saved_description_knows_the_assignor(cli: Cli) -> None:
+    assert isinstance(cli.admin, FakeGroupAdmin)
+    members = cli.admin.groups["g2"].description.members
+    cli.admin.group("g2", {}, members, assignor="cooperative-sticky")
+    saved = cli.folder / "g2.json"
+    saved.write_text(cli("describe group g2 --members -o json").out)
+    document = yaml.safe_load(cli(f"simulate init --from-file {saved}").out)
+    assert document["group"]["config"]["partition.assignment.strategy"] == ["cooperative-sticky"]
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "run"])
+def test_a_scenario_about_a_group_that_there_is_takes_the_cluster_from_the_command_line(cli: Cli, command: str) -> None:
+    path = cli.folder / "live.yaml"
+    path.write_text('kgctl: 1\nname: x\ngroup: {from: "live:nosuch"}\n')
+    ran = cli(f"simulate {command} {path} --bootstrap-server other:9092")
+    assert (ran.code, ran.err) == (2, f"kgctl: {path}:3:9: group.from: Group 'nosuch' does not exist\n")
+    assert cli.settings[-1].bootstrap == "other:9092"
 
 
 def test_init_without_a_group_is_an_example(cli: Cli) -> None:

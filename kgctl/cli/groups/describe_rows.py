@@ -37,13 +37,8 @@ MEMBERS = (
     *(
         Column(name, wide=True)
         for name in (
-            "assignment",
-            "member_epoch",
-            "target_assignment_epoch",
-            "target_assignment",
-            "subscribed_topics",
-            "rack",
-            "upgraded",
+            *("assignment", "member_epoch", "target_assignment_epoch", "target_assignment"),
+            *("subscribed_topics", "rack", "assignor", "upgraded"),
         )
     ),
 )
@@ -256,6 +251,7 @@ def _member_row(description: GroupDescription, member: MemberDescription) -> Row
         "target_assignment": assignment_text(member.target_assignment),
         "subscribed_topics": member.subscribed_topics,
         "rack": member.rack_id,
+        "assignor": description.assignor,
         "upgraded": not member.is_classic_in_consumer_group if _is_mixed(description) else None,
     }
 

@@ -237,7 +237,8 @@ def observed_in(text: str, source: str) -> Observed:
             topics[topic] = max(topics.get(topic, 0), max(partitions, default=-1) + 1)
     consumer = any(row.get("member_epoch") is not None for row in rows)
     kind = GroupType.CONSUMER if consumer else GroupType.CLASSIC
-    group = GroupDescription(group_ids[0], GroupState.STABLE, kind, members=tuple(members))
+    assignor = next((str(row["assignor"]) for row in rows if row.get("assignor")), None)
+    group = GroupDescription(group_ids[0], GroupState.STABLE, kind, assignor=assignor, members=tuple(members))
     return Observed(group=group, topics=topics or {"topic": len(members)})
 
 
@@ -453,8 +454,10 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"there is no file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
 BUILTIN = "builtin:"
