@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -124,7 +125,7 @@ def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
         raise UsageError(f"--client {wanted}: it is librdkafka or java")
     if options.libs is None:
         raise UsageError("--client java needs --kafka-libs DIR, the folder libs of an Apache Kafka of 4.1 or later")
-    if not options.libs.is_dir():
+    if os.pathsep not in str(options.libs) and not options.libs.is_dir():  # else it is a class path
         raise UsageError(f"--kafka-libs {options.libs}: there is no such folder")
     return JavaClient(str(options.libs))
 
