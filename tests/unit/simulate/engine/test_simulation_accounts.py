@@ -1,4 +1,4 @@
-"""What is added up along the way has to come out at the end: time without a consumer (I8), records that wait (I9)."""
+"""What is added up along the way comes out at the end: time without a consumer (I8), records that wait (I9). What pods keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.scenario.model import SECOND_US
-from tests.support.simulated import event, finished, scenario
+from tests.support.simulated import CONSUMER, RANGE, event, finished, scenario
 
 
 def _lose_a_gap(simulation: Simulation) -> None:
@@ -32,3 +32,18 @@ def test_accounts_that_do_not_come_out_end_the_run(spoil: Callable[[Simulation],
         simulation.check.settled()
     assert caught.value.group == "group"
     assert caught.value.story
+
+
+@pytest.mark.parametrize("config", [RANGE, CONSUMER])
+def test_nothing_that_each_pod_has_keeps_its_fields_in_a_dict(config: dict[str, str]) -> None:
+    """A large group would be read from memory twice as long."""
+    for pod in finished(scenario(config=config), 1).pods:
+        process = pod.process
+        assert process is not None
+        parts = [
+            pod,
+            process,
+            process.member,
+            *(getattr(process.member, name) for name in ("connection", "positions", "committer")),
+        ]
+        assert [type(each).__name__ for each in parts if hasattr(each, "__dict__")] == []

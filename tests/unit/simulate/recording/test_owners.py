@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgctl.model.groups import TopicPartition
 from kgctl.simulate.recording.owners import NOBODY, PartitionOwners, PartitionTable, code_of
 from kgctl.simulate.scenario.vocabulary import Cause
 
@@ -90,3 +91,22 @@ def test_unread_time_is_that_of_the_segments_in_any_window() -> None:
                 if value < 0:
                     expected[-1 - value] += last_us - first_us
             assert made.unread_us(0, from_us, to_us) == expected, (from_us, to_us)
+
+
+def test_a_name_stands_for_the_partition_that_had_it_last() -> None:
+    table = PartitionTable()
+    table.add("t", 3, 0, counted=True)
+    table.add("u", 1, 0, counted=True)
+    table.delete("t", 5)
+    assert table.numbers_of([TopicPartition("u", 0), TopicPartition("t", 1)]) == [3, 1]
+    table.add("t", 2, 6, counted=True)
+    table.add("t", 2, 7, counted=True)
+    wanted = [
+        TopicPartition("t", 3),
+        TopicPartition("t", 2),
+        TopicPartition("v", 0),
+        TopicPartition("t", 0),
+        TopicPartition("t", 4),
+    ]
+    assert table.numbers_of(wanted) == [7, 6, 4]
+    assert table.numbers_of(wanted) == [table.numbers[name] for name in wanted if name in table.numbers]
