@@ -347,19 +347,9 @@ PREFIX = "zookeeper."
 PROPERTIES = tuple(
     PREFIX + name
     for name in (
-        "ssl.enabled",
-        "ssl.ca.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.verify",
-        "ssl.check.hostname",
-        "digest",
-        "sasl.mechanism",
-        "sasl.username",
-        "sasl.password",
-        "sasl.service.name",
-        "sasl.principal",
+        *("ssl.enabled", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"),
+        *("ssl.verify", "ssl.check.hostname", "digest", "sasl.mechanism", "sasl.username", "sasl.password"),
+        *("sasl.service.name", "sasl.principal"),
     )
 )
 MECHANISMS = ("DIGEST-MD5", "GSSAPI")

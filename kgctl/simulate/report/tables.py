@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kgctl.simulate.report.outcome import LOOKS, PARTITION_SECONDS, SECONDS, Expectation, Measured, Outcome, Spread, look_of, show
+from kgctl.simulate.scenario.quantities import is_duration, parse_duration
 from kgctl.simulate.scenario.vocabulary import MEANINGS
 
 _SLACK = 0.1
@@ -269,13 +270,9 @@ def _by_check(expectations: Sequence[Expectation]) -> list[list[Expectation]]:
 
 
 def _held(outcome: Outcome, group: list[Expectation]) -> Verdict:
-    metric = metric_of(group[0].check)
-    values = list(dict.fromkeys(show(metric, each.observed) for each in group if each.observed is not None))
-    detail = (
-        values[0]
-        if len(values) == 1
-        else ", ".join(f"{each.variant} {show(metric, each.observed)}" for each in group if each.observed is not None)
-    )
+    known = [each for each in group if each.observed is not None]
+    values = list(dict.fromkeys(map(observed_text, known)))
+    detail = values[0] if len(values) == 1 else ", ".join(f"{each.variant} {observed_text(each)}" for each in known)
     if len(group) == 1:
         detail = " ".join(filter(None, [detail, group[0].note and f"({group[0].note})"]))
     check = group[0].check
@@ -287,8 +284,18 @@ def _held(outcome: Outcome, group: list[Expectation]) -> Verdict:
 def _broken(outcome: Outcome, each: Expectation) -> Verdict:
     lone = len(outcome.variants) <= 1 or _names_variant(each.check, each.variant)
     check = each.check if lone else f"{each.variant}: {each.check}"
-    detail = f"observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
+    detail = f"observed {observed_text(each)} with seed {each.seed}"
     return Verdict("FAIL" if each.severity == "fail" else "WARN", check, detail + (f" ({each.note})" if each.note else ""))
+
+
+def observed_text(each: Expectation) -> str:
+    """Return what was observed, to the millisecond where a rounded time would be on the other side of the bound, or on it."""
+    text, limit = show(metric_of(each.check), each.observed), each.check.rpartition(" ")[2]
+    if isinstance(each.observed, float) and text.endswith("s") and is_duration(limit) and is_duration(text):
+        bound_us, observed_us = parse_duration(limit), round(each.observed * 1_000_000)
+        sides = {(us > bound_us) - (us < bound_us) for us in (parse_duration(text), observed_us)}
+        return text if len(sides) == 1 else f"{each.observed:.3f}s"
+    return text
 
 
 def _names_variant(check: str, variant: str) -> bool:

@@ -22,7 +22,7 @@ from kgctl.simulate.report.outcome import (
     look_of,
     show,
 )
-from kgctl.simulate.report.tables import Place, beside
+from kgctl.simulate.report.tables import Place, beside, observed_text
 from kgctl.simulate.report.text import markdown_text, summary_text
 from tests.support.simulate.outcomes import outcome, picture, spread
 
@@ -126,3 +126,21 @@ def test_unknown_metric_is_shown_under_its_own_name() -> None:
 )
 def test_virtual_time_is_shown_in_hours_minutes_and_seconds(us: int, shown: str) -> None:
     assert duration(us) == shown
+
+
+@pytest.mark.parametrize(
+    ("check", "observed", "text"),
+    [
+        ("max_gap < 3s", 3.04, "3.040s"),
+        ("max_gap < 3s", 2.98, "2.980s"),
+        ("max_gap < 3s", 3.0, "3s"),
+        ("max_gap < 45.39s", 45.386, "45.386s"),
+        ("max_gap < 3s", 3.06, "3.1s"),
+        ("max_gap < 1m", 61.2, "61.2s"),
+        ("duplicates < 100", 100.0, "100"),
+        ("max_gap < session.timeout.ms", 3.04, "3s"),
+        ("max_gap < 3s", math.inf, "never"),
+    ],
+)
+def test_what_was_observed_is_seen_to_be_beyond_its_bound(check: str, observed: float, text: str) -> None:
+    assert observed_text(Expectation(check, "eager", passed=False, observed=observed, seed=1)) == text
