@@ -206,3 +206,9 @@ def test_an_expectation_that_is_not_decided_is_not_shrunk() -> None:
     said = r"^file.yaml: eventually: lag < 5 is not decided: only 1m\S* of 30m were left when the run ended: say a `duration`$"
     with pytest.raises(UsageError, match=said):
         failing(read_yaml(text, "file.yaml"), load(read_yaml(text, "file.yaml")), [1])
+
+
+def test_a_crash_is_left_alone_though_its_pod_had_been_restarted_before() -> None:
+    found = shrunk("events: [{rolling_restart: app}, {at: 90s, crash: app/1, for: 5s}]\nexpect: [max_gap < 30s]\n")
+    assert found.after == (1, 1, 1)
+    assert "crash" in found.data["events"][0]
