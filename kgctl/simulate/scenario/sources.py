@@ -345,6 +345,8 @@ def _rates(name: str, folder: Path, topic: str) -> Mapping[str, str]:
     separator = next((each for each in ",;\t" if lines and each in lines[0]), ",")
     reader = csv.DictReader(lines, delimiter=separator)
     header = {column.strip().lower().replace("-", "_"): column for column in reader.fieldnames or () if column}
+    if len(header) < len([column for column in reader.fieldnames or () if column]):
+        raise UsageError(f"{name}:1 has a column twice")
     rows = [(reader.line_num, row) for row in reader]
     time, rate, end, about = (_column_of(header, known) for known in (_TIMES, ("rate",), _ENDINGS, ("topic",)))
     if time is None or (end is None and rate is None):

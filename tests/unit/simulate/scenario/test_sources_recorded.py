@@ -102,13 +102,14 @@ def test_events_and_variants_replay_too(tmp_path: Path) -> None:
         ("traffic: {orders: replay(c.csv)}", "5:11: traffic.orders: c.csv:2: 'soon' is no time"),
         ("traffic: {orders: replay(e.csv)}", "5:11: traffic.orders: e.csv:3: 'much' is no rate"),
         ("traffic: {orders: replay(f.csv)}", "5:11: traffic.orders: f.csv:3 has the time of line 2 again"),
+        ("traffic: {orders: replay(g.csv)}", "5:11: traffic.orders: g.csv:1 has a column twice"),
         ("traffic: {orders: replay(d.csv)}", "5:11: traffic.orders: there are no two samples of one partition"),
         ("question: replay(a.csv)", "5:1: question: replay(...) is a rate"),
     ],
 )
 def test_a_wrong_recording_is_told_where_it_is_named(tmp_path: Path, text: str, message: str) -> None:
     files = {"a": "time,rate,topic\n0,5,orders\n", "b": "when,rate\n0,5\n", "c": "at,rate\nsoon,5\n", "d": "at,end_offset\n0,5\n"}
-    files |= {"e": "time,rate\n0,5\n9,much\n", "f": "time,rate\n0,5\n0,6\n"}
+    files |= {"e": "time,rate\n0,5\n9,much\n", "f": "time,rate\n0,5\n0,6\n", "g": "time,rate,Rate\n0,5,6\n"}
     with pytest.raises(FileError) as raised:
         read(tmp_path, BODY + text + "\n", **files)
     assert message in str(raised.value)
