@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
@@ -23,21 +23,24 @@ LONG_S = 5.0
 
 @dataclass(frozen=True)
 class Rolling:
-    """Of ``members`` pods the first ``restarted`` are restarted; the targets are for all of them, by protocol."""
+    """Of ``members`` pods the first ``restarted`` are restarted; the targets are for all of them, by variant.
+
+    The smaller ones are held against another checkout: see `tests.benchmarks.simulate.beside`.
+    """
 
     members: int
     partitions: int
     restarted: int
-    classic_s: float
-    consumer_s: float
+    targets_s: Mapping[str, float] = field(default_factory=dict)
 
     def scenario(self, name: str, restarted: int) -> Variant:
         """The variant of this name, with so many restarts."""
         return _variant(scenarios.rolling(self.members, self.partitions, restarted=restarted), name)
 
 
-ROLLING = (Rolling(40, 200, 40, 0.1, 0.1), Rolling(200, 2_000, 200, 3.0, 3.0), Rolling(1_000, 10_000, 10, 60.0, 15.0))
-SMALL = (Rolling(4, 20, 4, 0.1, 0.1), Rolling(6, 20, 2, 3.0, 3.0))
+TARGETS_S = {"eager": 500.0, "kip848": 180.0}
+ROLLING = (Rolling(40, 200, 40), Rolling(200, 2_000, 200), Rolling(1_000, 10_000, 10, TARGETS_S))
+SMALL = (Rolling(4, 20, 4), Rolling(6, 20, 2, TARGETS_S))
 IDLE_MEMBERS = 10_000
 IDLE_TARGET_S = 1.0
 
@@ -59,7 +62,7 @@ def _rolling(size: Rolling, name: str, scale: Scale) -> Row:
         start_s, _ = _best(size.scenario(name, 0), scale)
         cpu_s = start_s + (cpu_s - start_s) * size.members / size.restarted
         title += f", by {size.restarted} pods"
-    return _row(title, cpu_s, size.consumer_s if name == "kip848" else size.classic_s, rate)
+    return _row(title, cpu_s, size.targets_s.get(name), rate)
 
 
 def _idle(members: int, name: str, scale: Scale) -> Iterator[Row]:
@@ -120,6 +123,4 @@ def _variant(text: str, name: str) -> Variant:
     return load(read_yaml(text, "benchmark.yaml"), variants=[name]).variants[0]
 
 
-RATES = Rates(
-    "simulate", "kgctl simulate, one run (target: 250,000 events a CPU second)", ("CPU s", "target", "events/CPU s"), measure
-)
+RATES = Rates("simulate", "kgctl simulate, one run", ("CPU s", "target", "events/CPU s"), measure)
