@@ -26,7 +26,7 @@ DOCUMENTED = (
 )
 """Folders whose public functions and classes say what they guarantee, as all that `kgctl` exports does."""
 
-MOST_FILES, MOST_LINES = 362, 92_700
+MOST_FILES, MOST_LINES = 362, 92_720
 
 
 def test_no_circle_of_imports_is_large() -> None:

@@ -97,7 +97,7 @@ class Topics:
     def _extend(self, name: str, count: int) -> None:
         context = self._context
         now_us = context.loop.now_us
-        counted = any(context.recording.subscribes(members, name) for members in context.scenario.members)
+        counted = any(context.scenario.subscribes(members, name) for members in context.scenario.members)
         added = context.partitions.add(name, count, now_us, counted=counted)
         cause = Cause.DISCOVERY if now_us else Cause.BOOT
         context.owners.add(added, cause, now_us)

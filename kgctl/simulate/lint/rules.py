@@ -120,9 +120,10 @@ def no_pod_ever_runs(context: Context) -> Iterator[Finding]:
 
 def more_members_than_partitions(context: Context) -> Iterator[Finding]:
     """Members that get nothing and still take part in every rebalance."""
-    partitions = sum(topic.partitions for topic in context.scenario.topics)
-    members = context.started_at_once()
-    if members > partitions:
+    scenario, members = context.scenario, context.started_at_once()
+    read = [topic for topic in scenario.topics if any(scenario.subscribes(each, topic.name) for each in scenario.members)]
+    partitions = sum(topic.partitions for topic in read)
+    if 0 < partitions < members:
         yield Finding(("members",), f"{members} members for {partitions} partitions: {members - partitions} of them are idle")
 
 
@@ -498,5 +499,6 @@ def lint(loaded: LoadedFile) -> list[Problem]:
 def _named(problem: Problem, variants: list[str], loaded: LoadedFile) -> Problem:
     if len(variants) == len(loaded.variants):
         return problem
-    message = f"{problem.message} (variant {', '.join(variants)})"
+    column = "group" if loaded.variants[0].scenario.together else "variant"
+    message = f"{problem.message} ({column} {', '.join(variants)})"
     return Problem(problem.location, problem.path, message, problem.severity, problem.rule)

@@ -6,7 +6,6 @@ kept and measured again. A member's `Identity` is the pod, or the id that the co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -250,15 +249,9 @@ class Recording:
         """Return the topics that there are and that these members subscribe to."""
         version, names = self._topics.get(members.name, (-1, ()))
         if version != self.image.version:
-            names = tuple(name for name in self.image.topics if self.subscribes(members, name))
+            names = tuple(name for name in self.image.topics if self.scenario.subscribes(members, name))
             self._topics[members.name] = self.image.version, names
         return names
-
-    def subscribes(self, members: MemberSet, topic: str) -> bool:
-        """Return whether these members subscribe to a topic, should it exist."""
-        if members.pattern is not None:
-            return re.fullmatch(members.pattern, topic) is not None
-        return topic in (members.topics or tuple(each.name for each in self.scenario.topics))
 
     def log(self) -> list[tuple[int, AppendRecord]]:
         """Return (time, record) of the coordinator's log, in order; empty unless it was kept."""

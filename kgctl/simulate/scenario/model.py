@@ -373,6 +373,12 @@ class Scenario(Section):
     def group_id(self) -> str:
         return self.group.id
 
+    def subscribes(self, members: MemberSet, topic: str) -> bool:
+        """Return whether these members subscribe to a topic, should it exist."""
+        if members.pattern is not None:
+            return re.fullmatch(members.pattern, topic) is not None
+        return topic in (members.topics or tuple(each.name for each in self.topics))
+
     def of_group(self, key: str) -> Scenario:
         """Return what one of several groups is about: its members, and all that it shares with the others."""
         parts = {group.key: self._part(group) for group in self.groups}

@@ -90,7 +90,10 @@ def _words(error: Any, known: list[str]) -> str:
 
 
 def _near(name: str, known: list[str], loc: Sequence[str | int]) -> str:
-    """What was meant by an unknown key: of members it may be one that an event says."""
+    """What was meant by an unknown key: of members it may be one that an event says, of a group one of the file."""
+    if loc[0] in ("group", "groups") and name in {*ScenarioFile.model_fields} - {"group", "groups"}:
+        its = f", {{group: {loc[1]}}} in each set" if (loc[0], name) == ("groups", "members") else ""
+        return f" of a group: {name} stands beside {loc[0]}{its}"
     if len(loc) == 3 and loc[0] == "members" and name in {field.name for field in EVENT_KINDS["rollout"].fields}:
         return f" of members; an event says it: {{rollout: {loc[1]}, {name}: ...}}"
     return did_you_mean(name, known, list_up_to=30)

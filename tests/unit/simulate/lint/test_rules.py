@@ -137,6 +137,14 @@ def test_a_doubt_about_some_variants_names_them() -> None:
     assert str(problem) == "f:6:23: members: 13 members for 12 partitions: 1 of them are idle (variant b)"
 
 
+def test_a_doubt_about_one_of_several_groups_names_it() -> None:
+    groups = (
+        "groups: {pay: {}, audit: {}}\nmembers: {a: {group: pay, count: 2}, b: {group: audit, count: 5, subscribe: [small]}}\n"
+    )
+    tree = read_yaml("kgctl: 1\nname: x\ntopics: {orders: 12, small: 3}\nwarmup: 60s\n" + groups, "f")
+    assert [problem.message for problem in lint(load(tree))] == ["5 members for 3 partitions: 2 of them are idle (group audit)"]
+
+
 def test_setting_of_the_group_has_an_effect_in_another_variant() -> None:
     text = GOOD + "group: {config: {session.timeout.ms: 30s, group.protocol: consumer}}\n"
     other = "variants: {a: {}, b: {group: {config: {group.protocol: classic}}}}\n"

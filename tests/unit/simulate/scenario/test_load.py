@@ -70,6 +70,7 @@ MISTAKES = {
     "variants: {a: {members: {b: {count: 1, sigterm: exit}}}}": (
         "5:40: members.b.sigterm: unknown key of members; an event says it: {rollout: b, sigterm: ...}"
     ),
+    "group: {members: {app: {count: 1}}}": "5:9: group.members: unknown key of a group: members stands beside group",
     "variants: {a: {members: {app: {instance_id: true}}}}": "5:32: members.app.instance_id: must be text with $name, which",
     "variants: {a: {members: {app: {config: {group.instance.id: $name}}}}}": (
         "5:41: members.app.config.group.instance.id: group.instance.id is not said in config, where"
@@ -181,6 +182,12 @@ MISTAKES = {
     "expect: [max_gap(ap/3) < 3]": "5:10: expect[0]: max_gap: there is no set of members 'ap'; did you mean 'app'?",
     "expect: [spread(ordrs) < 3]": "5:10: expect[0]: spread: 'ordrs' is no filter of it; did you mean 'orders'?",
 }
+
+
+def test_members_below_one_of_several_groups_are_told_their_place() -> None:
+    (problem,) = problems("kgctl: 1\nname: x\ntopics: {orders: 12}\ngroups: {pay: {members: {app: {count: 1}}}}\n")
+    told = "unknown key of a group: members stands beside groups, {group: pay} in each set"
+    assert problem.endswith(told)
 
 
 @pytest.mark.parametrize("line", MISTAKES)
