@@ -1,0 +1,96 @@
+"""How large each room of ``kgctl`` is, in lines of code, and how large it may be.
+
+``python -m tests.repo.rooms`` prints the sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.repo.imports import modules
+from tests.repo.project import python_files
+
+SLACK = 40
+"""A bound stands at most this far above its room: a cut lowers it in the same commit."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a folder of ``kgctl`` may have: ``lines`` after its last cut, and what was added since, each with its reason."""
+
+    lines: int
+    raised: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def bound(self) -> int:
+        return self.lines + sum(more for more, _ in self.raised)
+
+
+TOP = "top"
+"""The modules that lie in ``kgctl`` itself."""
+
+ROOMS = {
+    "simulate": Room(15_933),
+    "pipeline": Room(10_925),
+    "cli": Room(9_150),
+    "admin": Room(5_844),
+    "coordinator": Room(5_124),
+    "server": Room(4_594),
+    "storage": Room(2_911),
+    "member": Room(2_751),
+    "assignors": Room(2_013),
+    "serde": Room(1_563),
+    "group": Room(1_315),
+    "wire": Room(1_200),
+    "model": Room(1_084),
+    "library": Room(1_027),
+    TOP: Room(657),
+    "testing": Room(201),
+    "charts": Room(47),
+}
+
+MOST_FILES = 362
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def sizes() -> dict[str, int]:
+    """Return the lines of code of each room."""
+    found: Counter[str] = Counter()
+    for path, text in python_files("kgctl"):
+        _, room, *inside = path.split("/")
+        found[room if inside else TOP] += code_lines(text)
+    return dict(found)
+
+
+def code_lines(text: str) -> int:
+    """Return how many lines of a module are neither blank, nor a comment, nor part of a docstring."""
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            prose |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(number not in prose and bool(line.strip()) and not line.strip().startswith("#") for number, line in lines)
+
+
+def judged(found: dict[str, int], rooms: dict[str, Room]) -> list[str]:
+    """Return what is wrong with sizes, and what to do: rooms over their bound, bounds far above their room, rooms without one."""
+    told = []
+    for name in sorted({*found, *rooms}):
+        lines, room = found.get(name, 0), rooms.get(name)
+        if room is None:
+            told.append(f"{name}: a new room of {lines} lines: name it in ROOMS")
+        elif lines > room.bound:
+            told.append(f"{name}: {lines} lines of code, {room.bound} at most: cut, or add (lines, reason) to its `raised`")
+        elif lines < room.bound - SLACK:
+            told.append(f"{name}: {lines} lines of code, and {room.bound} allowed: a cut lowers the bound, write Room({lines})")
+    return told
+
+
+if __name__ == "__main__":
+    counted = sizes()
+    print(f"{sum(counted.values())} lines of code, {len(modules())} files")
+    for room_name, count in sorted(counted.items(), key=lambda each: -each[1]):
+        print(f"{room_name:12} {count:6}  of {ROOMS[room_name].bound if room_name in ROOMS else '-'}")
