@@ -125,7 +125,10 @@ class Assignments:
             if len(self._decoded) > _CACHED:
                 self._decoded.clear()
             partitions = decode_assignment(assignment).partitions if assignment else ()
-            numbers = tuple(self._context.partitions.numbers_of(partitions))
+            # A leader whose metadata is old gives out partitions of a topic that is gone; nobody can read them.
+            deleted_us = self._context.partitions.deleted_us
+            found = self._context.partitions.numbers_of(partitions)
+            numbers = tuple(number for number in found if deleted_us[number] is None)
             self._decoded[assignment] = numbers
         return numbers
 

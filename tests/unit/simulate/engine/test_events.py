@@ -322,3 +322,11 @@ def test_events_follow_each_other_and_repeat() -> None:
         (39, "add_partitions", "begins"),
         (39, "add_partitions", "ends"),
     ]
+
+
+@pytest.mark.parametrize("config", [RANGE, COOPERATIVE], ids=["range", "cooperative"])
+def test_a_leader_with_old_metadata_gives_out_a_topic_that_is_gone_and_nobody_reads_it(config: dict[str, str]) -> None:
+    given = scenario(event("delete_topic", "t", 5), event("stop", "app/1", 6), config=config, rate=100, duration_s=60)
+    result = run(given, 1)
+    assert (result.metric("rebalances"), result.metric("unavailable")) == (1, 0)
+    assert not any(result.final_assignment().values())
