@@ -401,8 +401,8 @@ def _without_settings(scenario: Scenario, asked: Collection[str], *, was_empty: 
     for index, event in enumerate(scenario.events):
         for name in ("set", "with"):
             if event.parameters.get(name):
-                kept = {key: value for key, value in event.parameters.items() if key != name}
-                events = (*scenario.events[:index], replace(event, parameters=kept), *scenario.events[index + 1 :])
+                without = replace(event, parameters={**event.parameters, name: {}})
+                events = (*scenario.events[:index], without, *scenario.events[index + 1 :])
                 yield f"what event {index + 1} sets ({name})", changed(scenario, events=events)
     limited = [each for each in scenario.members if each.rate_uhz is not None]
     if limited and any(name.startswith(("lag", "backlog", "latency", "drain")) for name in asked):
