@@ -32,7 +32,7 @@ TOP = "top"
 """The modules that lie in ``kgctl`` itself."""
 
 ROOMS = {
-    "simulate": Room(15_933),
+    "simulate": Room(15_933, ((10, "an event has its kind beside its name; partitions of deleted topics"),)),
     "pipeline": Room(10_925),
     "cli": Room(9_150),
     "admin": Room(5_844),

@@ -118,7 +118,9 @@ def _besides(look: Look, owner: int, out_us: int) -> str:
     if refused := next((event for event in own if event.what == "failed" and look.from_us <= event.at_us <= look.to_us), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
-    moves = [event for event in look.events if isinstance(event, Happened) and event.event in _MOVES and event.what == "begins"]
+    moves = [
+        event for event in look.events if isinstance(event, Happened) and event.event_kind in _MOVES and event.what == "begins"
+    ]
     if out_us - look.from_us > limit_us + _SECOND_US:
         # a session begins anew when a parked JoinGroup is answered (GroupMetadataManager#completeClassicGroupJoin)
         answers = (each for each in look.events if isinstance(each, GroupChanged) and each.state == "CompletingRebalance")
@@ -139,14 +141,14 @@ _FOR_GOOD = ("network", "slow", *_MOVES)
 
 def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
     """Return the beginnings of those events of the scenario that go on at a time, or last for good since then."""
-    found: dict[tuple[str, str], Happened] = {}
+    found: dict[tuple[str, str, str], Happened] = {}
     for event in events:
         if not isinstance(event, Happened) or event.at_us > at_us:
             continue
-        key = (event.event, event.target)
+        key = (event.event_kind, event.event, event.target)
         if event.what == "begins":
             found[key] = event
-        elif event.what == "ends" and key in found and (found[key].at_us < event.at_us or event.event not in _FOR_GOOD):
+        elif event.what == "ends" and key in found and (found[key].at_us < event.at_us or event.event_kind not in _FOR_GOOD):
             del found[key]
     return list(found.values())
 
@@ -159,7 +161,7 @@ def meanwhile(look: Look) -> str:
 
 def _bad_network(look: Look, at_us: int) -> str:
     """The scenario's last bad network that goes on at this time; "": there is none."""
-    cuts = [each for each in under_way(look.events, at_us) if each.event.rpartition(" ")[2] == "network"]
+    cuts = [each for each in under_way(look.events, at_us) if each.event_kind == "network"]
     return "".join(f"; event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in cuts[-1:])
 
 
@@ -535,7 +537,7 @@ def _overload(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
         yield f"and {len(worst) - _MOST_TOLD} more pods are given more than they process"
     then = duration(at_us - recording.start_us)
     for event in under_way(events, at_us - recording.start_us - 1):
-        if event.event.rpartition(" ")[2] in ("slow", "stall", "pause_process", "network"):
+        if event.event_kind in ("slow", "stall", "pause_process", "network"):
             yield f"when most records wait, {then}, event {event.event} {event.target} goes on since {duration(event.at_us)}"
 
 

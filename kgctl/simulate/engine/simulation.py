@@ -184,7 +184,7 @@ class Simulation:
         """Log that an event of the scenario begins or ends."""
         name = event.name or event.kind
         self.history.events.append(EventMark(self.loop.now_us, name, what, event.target))
-        self.log(Happened(self.log_time, name, what, event.target))
+        self.log(Happened(self.log_time, name, what, event.target, event.kind))
 
     def on_running(self, process: Process) -> None:
         now_us = self.loop.now_us

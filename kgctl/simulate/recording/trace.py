@@ -152,19 +152,20 @@ class Committed(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """An event of the scenario begins or ends (``what``), or the cluster or the traffic changes."""
+    """An event of the scenario begins or ends (``what``). ``event``: its name, or its kind where it has none."""
 
     at_us: int
     event: str
     what: str
     target: str
+    event_kind: str
     kind: Literal["event"] = "event"
 
     def line(self) -> str:
         """One line of JSON."""
         return (
             f'{{"at_us":{self.at_us},"kind":"event","event":{quoted(self.event)},"what":"{self.what}",'
-            f'"target":{quoted(self.target)}}}'
+            f'"target":{quoted(self.target)},"event_kind":"{self.event_kind}"}}'
         )
 
 

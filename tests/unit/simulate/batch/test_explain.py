@@ -11,7 +11,9 @@ import pytest
 from kgctl.simulate.batch.explain import Explanation, checks_of, explain, explanation_lines, spelled_out, variations
 from kgctl.simulate.batch.shrink import cause_of, in_words
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.checks import Check
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Share
+from kgctl.simulate.scenario.expressions import Names, parse_check
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Callbacks, Nemesis, Scenario
@@ -433,3 +435,65 @@ def test_a_cause_that_was_planted_is_named(cause: str) -> None:
     story = explain(load(read_yaml(text, "x.yaml")).variants[0].scenario, 1, ablates=False).story
     assert story is not None
     assert told in " ".join(piece.rule for piece in story.pieces)
+
+
+NAMED = {
+    each.kind: each
+    for each in (
+        event("start", "app/3", 10),
+        event("stop", "app/1", 10, for_us=Constant(5 * S)),
+        event("crash", "app/1", 10, for_us=Constant(60 * S)),
+        event("restart", "app/1", 10),
+        event("rolling_restart", "app", 10, settle=2 * S),
+        event("upgrade", "app", 10, set_={"session.timeout.ms": "30000"}),
+        event("rollout", "app", 10, max_surge=0, max_unavailable=Share(500_000)),
+        event("drain", "app/1", 10, retry=S),
+        event("spot_loss", "app/1", 10, notice=5 * S),
+        event("scale", "app", 10, to=2),
+        event("stall", "app/1", 10, for_us=Constant(30 * S)),
+        event("slow", "app/1", 10, factor=20_000_000),
+        event("pause_process", "app/1", 10, for_us=Constant(60 * S)),
+        event("network", "app/1", 10, partition=True),
+        event("add_partitions", "t", 10, to=12),
+        event("create_topic", "u", 10, rate=((0, 10 * S),)),
+        event("delete_topic", "t", 10),
+        event("set_traffic", "t", 10, rate=((0, 900 * S),)),
+        event("broker_down", "coordinator", 20),
+        event("coordinator_move", "coordinator", 20),
+    )
+}
+"""Kind -> an event of it, some of which last for good."""
+
+
+def told(each: Event, *others: Event) -> list[str]:
+    """An explanation's lines, without what a longer name does to columns."""
+    given = scenario(each, *others, rate=100, duration_s=120, rate_uhz=50 * S, poll=Constant(S // 10))
+    loaded = changed(given, cluster=changed(given.cluster, brokers=3))
+    asked = Names(("lag", "duplicates", "rebalances"), (), ("test",))
+    checks = tuple(Check(text=text, node=parse_check(text, asked)) for text in ("lag == 0", "duplicates == 0", "rebalances == 0"))
+    found = explain(loaded, 1, checks=checks)
+    return [re.sub(r" +", " ", line) for line in explanation_lines(found)]
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_an_event_tells_the_same_whether_it_has_a_name_or_not(kind: str) -> None:
+    crash = replace(event("crash", "app/2", 12), name="after that")  # of one name, neighbours are one part
+    plain = told(NAMED[kind], crash)
+    named = told(replace(NAMED[kind], name="called-so"), crash)
+
+    assert any(f" {kind} " in line for line in plain)
+    assert [line.replace("called-so", kind) for line in named] == plain
+    assert named != plain
+
+
+def test_a_named_fault_keeps_its_reason() -> None:
+    """The session of a crashed pod is told from when on it counted; a pod without a network is told with that."""
+    moved = told(event("crash", "app/0", 10), replace(NAMED["broker_down"], name="lose-b"))
+    assert any("from when another coordinator had read the group (event lose-b at 20s)" in line for line in moved)
+    cut = told(replace(NAMED["network"], name="cut-a"))
+    assert any("; event cut-a app/1 goes on since 10s" in line for line in cut)
+
+
+def test_an_upgrade_is_explained_without_what_it_sets() -> None:
+    found = explain(scenario(NAMED["upgrade"], duration_s=60), 1)
+    assert "what event 1 sets (set)" in {each.without for each in found.ablations}

@@ -118,7 +118,7 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
     lag = 0.0
     for at_s, what in steps:
         if isinstance(what, str):
-            watcher.on_trace(Happened(at_s * S, what, "ends", "app"))
+            watcher.on_trace(Happened(at_s * S, what, "ends", "app", what))
         else:
             lag = what
             watcher.on_step(at_s * S, Now(lag))
