@@ -47,10 +47,12 @@ def _setting(name: str, default: bool | int) -> Any:  # noqa: FBT001 - a default
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """The configs outside the coordinator, by Kafka's names and with Kafka's defaults (bar automatic topics, which are off
-    here). ``kgctl.offsets.topic.older.values`` is kgctl's own: whoever reads ``__consumer_offsets`` sees commits in version 3."""
+    """The configs outside the coordinator, by Kafka's names and with Kafka's defaults.
 
-    auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=False)
+    ``kgctl.offsets.topic.older.values`` is kgctl's own: whoever reads ``__consumer_offsets`` sees commits in version 3.
+    """
+
+    auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=True)
     num_partitions: int = _setting("num.partitions", 1)
     message_max_bytes: int = _setting("message.max.bytes", 1_048_588)
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
+"""The one setting that is not Kafka's own: a group does not wait three seconds for more first members."""
+
 QUICK = {
-    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.min.session.timeout.ms": "100",
+    "group.consumer.session.timeout.ms": "4000",
+    "group.consumer.min.session.timeout.ms": "500",
 }
-"""What makes groups settle in milliseconds: no waiting for more first members, and quick heartbeats."""
+"""What ``quick=True`` adds: members may be short-lived, and those of the consumer protocol beat often. No broker has these."""
 
 Offsets = Mapping[tuple[str, int], int]
 
@@ -41,7 +45,9 @@ Offsets = Mapping[tuple[str, int], int]
 class EmbeddedServer:
     """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
 
-    ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, beside those that make tests quick.
+    ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, whose defaults are Kafka's but for
+    ``group.initial.rebalance.delay.ms``, which is 0. ``quick`` lowers bounds that a broker has as well: sessions of 100 ms and
+    more are taken (Kafka: of 6 s), and members of the consumer protocol beat every 100 ms (5 s) with sessions of 4 s (45 s).
     ``brokers``: that many listeners. ``data``: a folder to keep everything in; in memory without it.
 
     Raises, when it is entered:
@@ -54,6 +60,7 @@ class EmbeddedServer:
         topics: Mapping[str, int] | None = None,
         *,
         config: Mapping[str, str] | None = None,
+        quick: bool = False,
         brokers: int = 1,
         data: Path | str | None = None,
     ) -> None:
@@ -63,7 +70,8 @@ class EmbeddedServer:
             _check_name(name)
         self._brokers = brokers
         folder = None if data is None else Path(data)
-        self._server = BackgroundServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=folder)
+        settings = {**AT_ONCE, **(QUICK if quick else {}), **(config or {})}
+        self._server = BackgroundServer(topics=topics, config=settings, brokers=brokers, data=folder)
         self._admin: GroupAdmin | None = None
         self._is_running = self._was_entered = False
 

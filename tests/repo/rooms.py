@@ -37,7 +37,7 @@ ROOMS = {
     "cli": Room(9_150),
     "admin": Room(5_844),
     "coordinator": Room(5_124),
-    "server": Room(4_594),
+    "server": Room(4_594, raised=((22, "replicas that a client names are looked at"),)),
     "storage": Room(2_911),
     "member": Room(2_751),
     "assignors": Room(2_013),
@@ -47,7 +47,7 @@ ROOMS = {
     "model": Room(1_084),
     "library": Room(1_027),
     TOP: Room(657),
-    "testing": Room(201),
+    "testing": Room(201, raised=((5, "Kafka's own bounds by default, quick ones apart"),)),
     "charts": Room(47),
 }
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient as Admin
+from confluent_kafka.admin import ConfigResource
 
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
@@ -118,3 +120,35 @@ def test_outside_of_its_block() -> None:
         _ = cluster.bootstrap
     with pytest.raises(MisuseError, match="runs once: make another one"):
         cluster.__enter__()
+
+
+@pytest.mark.parametrize(("quick", "error"), [(False, "INVALID_SESSION_TIMEOUT"), (True, None)])
+def test_sessions_are_as_long_as_a_broker_wants_them(quick: bool, error: str | None) -> None:
+    """A service that asks for three seconds is refused by every broker that has Kafka's own bounds."""
+    with (
+        EmbeddedServer({"orders": 1}, quick=quick) as cluster,
+        cluster.consumer_group("payments", "orders", session_timeout_ms=3_000) as group,
+    ):
+        if error is None:
+            assert dict(group.next(PATIENCE_S).assignments) == {("orders", 0): 0}
+            return
+        with pytest.raises(BrokerError) as caught:
+            group.next(PATIENCE_S)
+        assert caught.value.code == error
+
+
+def test_its_settings_are_kafkas_but_for_one() -> None:
+    with EmbeddedServer() as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap})
+        configs = admin.describe_configs([ConfigResource("broker", "1")])
+        given = {entry.name: entry.value for each in configs.values() for entry in each.result().values() if not entry.is_default}
+    assert given == {"group.initial.rebalance.delay.ms": "0"}
+
+
+def test_topics_come_when_a_client_asks_for_one() -> None:
+    with EmbeddedServer() as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("orders", b"one")
+        assert producer.flush(PATIENCE_S) == 0
+        assert cluster.admin.list_topics(["orders"]) == {"orders": 1}
+        assert cluster.admin.list_topics(["refunds"]) == {}

@@ -53,7 +53,7 @@ def mutated(payload: bytes, rng: random.Random) -> bytes:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[BackgroundServer]:
-    config = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "true"}
+    config = {"group.initial.rebalance.delay.ms": "0"}
     with BackgroundServer(topics={"t": 2, "abc": 3}, config=config) as running:
         yield running
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
+from tests.support.kafka.fixtures import java_or_skip
 from tests.wire.differential.about_groups import static_joining
-from tests.wire.differential.conversations import CONVERSATIONS
+from tests.wire.differential.conversations import BY_DEFAULT, CONVERSATIONS
 from tests.wire.differential.differences import KNOWN, differences
 from tests.wire.differential.probe import Probe
-from tests.wire.differential.talk import API_VERSIONS
+from tests.wire.differential.talk import API_VERSIONS, Conversation
 from tests.wire.generated.compare import CONVERSATION
 
 pytestmark = pytest.mark.kafka
 
-CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1", "group.min.session.timeout.ms": "100"}
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "group.min.session.timeout.ms": "100",
+    "auto.create.topics.enable": "false",
+}
 STATIC_MEMBERS_SINCE = 5
 
 
-def cases() -> Iterator[tuple[str, int]]:
-    for name, (api_key, conversation) in CONVERSATIONS.items():
+def cases(conversations: Mapping[str, tuple[int, Conversation]]) -> Iterator[tuple[str, int]]:
+    for name, (api_key, conversation) in conversations.items():
         spec = default_registry().get(api_key)
         assert spec is not None
         for version in range(spec.min_version, spec.max_version + 1):
@@ -37,12 +43,35 @@ def server() -> Iterator[BackgroundServer]:
         yield running
 
 
-@pytest.mark.parametrize(("name", "version"), list(cases()), ids=str)
+@pytest.fixture(scope="module")
+def automatic_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Apache Kafka, and kgctl, that make topics when they are asked for one: both by their own default."""
+    overrides = {"auto.create.topics.enable": "true"}
+    kafka = KafkaBroker(tmp_path_factory.mktemp("kafka-automatic"), overrides=overrides)
+    try:
+        with java_or_skip():
+            kafka.start()
+        with BackgroundServer() as ours:
+            yield kafka.bootstrap, ours.bootstrap
+    finally:
+        kafka.stop()
+
+
+@pytest.mark.parametrize(("name", "version"), list(cases(CONVERSATIONS)), ids=str)
 def test_every_answer_is_kafkas(name: str, version: int, server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
-    _, conversation = CONVERSATIONS[name]
+    compare(name, CONVERSATIONS[name][1], version, (kafka_broker.bootstrap, server.bootstrap))
+
+
+@pytest.mark.parametrize(("name", "version"), list(cases(BY_DEFAULT)), ids=str)
+def test_topics_come_when_asked_for_as_in_kafka(name: str, version: int, automatic_servers: tuple[str, str]) -> None:
+    compare(name, BY_DEFAULT[name][1], version, automatic_servers)
+
+
+def compare(name: str, conversation: Conversation, version: int, servers: tuple[str, str]) -> None:
+    """Hold the same conversation with Kafka and with kgctl."""
     subject = f"same-{name.replace(' ', '-').replace(chr(39), '')}-{version}"
     answers = []
-    for bootstrap in (kafka_broker.bootstrap, server.bootstrap):
+    for bootstrap in servers:
         probe = Probe(bootstrap)
         conversation(probe, version, subject)
         probe.close()
@@ -74,4 +103,4 @@ def test_the_versions_are_kafkas(server: BackgroundServer, kafka_broker: KafkaBr
 
 
 def test_the_list_of_differences_names_conversations_that_there_are() -> None:
-    assert {entry.conversation for entry in KNOWN} <= {*CONVERSATIONS, CONVERSATION}
+    assert {entry.conversation for entry in KNOWN} <= {*CONVERSATIONS, *BY_DEFAULT, CONVERSATION}

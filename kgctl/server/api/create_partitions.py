@@ -11,7 +11,7 @@ from typing import Any
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import hash_map_order
-from kgctl.server.api.fields import storage_failed
+from kgctl.server.api.fields import assignment_problem, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -76,13 +76,14 @@ def _problem(context: RequestContext, topic: Any) -> Problem:
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {current} partition(s); {topic.count} would not be an increase.",
         )
-    if topic.assignments is not None and len(topic.assignments) != topic.count - current:
-        return (
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {topic.count - current} additional partition(s), but only {len(topic.assignments)} "
-            "assignment(s) were specified.",
-        )
-    return NO_PROBLEM
+    return NO_PROBLEM if topic.assignments is None else _assignment_problem(context, topic.assignments, topic.count - current)
+
+
+def _assignment_problem(context: RequestContext, assignments: Any, added: int) -> Problem:
+    problem = assignment_problem(context, [each.broker_ids for each in assignments], replication=1)
+    if len(assignments) != added:
+        problem = f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were specified."
+    return NO_PROBLEM if problem is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 SPEC = ApiSpec(37, "CreatePartitions", 0, 3, handle, runs_in_thread=lambda *_: True)

@@ -12,7 +12,7 @@ from typing import Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.api.fields import storage_failed
+from kgctl.server.api.fields import assignment_problem, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -93,7 +93,7 @@ def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
     if error is not ErrorCode.NONE:
         return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name)
     if topic.assignments:
-        return _assignment_problem(topic)
+        return _assignment_problem(context, topic)
     brokers = len(context.services.cluster.brokers)
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         return ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
@@ -107,13 +107,14 @@ def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
     return NO_PROBLEM
 
 
-def _assignment_problem(topic: Any) -> Problem:
+def _assignment_problem(context: RequestContext, topic: Any) -> Problem:
     for what, value in (("replication factor", topic.replication_factor), ("number of partitions", topic.num_partitions)):
         if value != DEFAULT:
             return ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
     if sorted(entry.partition_index for entry in topic.assignments) != list(range(len(topic.assignments))):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
-    return NO_PROBLEM
+    problem = assignment_problem(context, [entry.broker_ids for entry in topic.assignments])
+    return NO_PROBLEM if problem is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 _MESSAGES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -60,6 +60,31 @@ def storage_failed(error: StorageError) -> tuple[ErrorCode, str]:
     """Code and message of a change that could not be written, one line of which is logged. Nothing of it was done."""
     log.error("%s", error)
     return ErrorCode.KAFKA_STORAGE_ERROR, "Disk error when trying to access log file on the disk."
+
+
+def assignment_problem(
+    context: RequestContext, partitions: Iterable[Sequence[int]], replication: int | None = None
+) -> str | None:
+    """What is wrong with the replicas that a client names for partitions, or None. ``replication``: of the partitions before.
+
+    Kafka: ReplicationControlManager#validateManualPartitionAssignment.
+    """
+    known, start = {broker.node_id for broker in context.services.cluster.brokers}, "The manual partition assignment includes"
+    for replicas in partitions:
+        if not replicas:
+            return f"{start} an empty replica list."
+        for place, node_id in enumerate(in_order := sorted(replicas)):
+            if node_id not in known:
+                return f"{start} broker {node_id}, but no such broker is registered."
+            if node_id in in_order[:place]:
+                return f"{start} the broker {node_id} more than once."
+        if len(replicas) != (replication or len(replicas)):
+            return (
+                f"{start} a partition with {len(replicas)} replica(s), but this is not consistent with previous partitions, "
+                f"which have {replication} replica(s)."
+            )
+        replication = len(replicas)
+    return None
 
 
 NO_EPOCH = -1

@@ -46,23 +46,25 @@ def _asked(context: RequestContext, body: Any, asked_name: str | None, topic_id:
         return (yield from _topic(context, body, topic))
     name = asked_name or ""
     topic = context.services.catalog.get(name)
-    if topic is None and _may_create(context, body) and not topic_name_problem(name):
-        topic = yield context.services.data.in_thread(_create, context, name)
     if topic is not None:
         return (yield from _topic(context, body, topic))
+    if _may_create(context, body) and not topic_name_problem(name):
+        yield context.services.data.in_thread(_create, context, name)
     error = ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return {"error_code": error, "name": name, "partitions": []}
 
 
-def _create(context: RequestContext, name: str) -> TopicMetadata | None:
-    """Kafka asks its controller, whose refusal (`num.partitions` beyond what a request may make) leaves the topic unknown."""
+def _create(context: RequestContext, name: str) -> None:
+    """Make the topic, which this answer still calls unknown: clients ask again. Kafka: DefaultAutoTopicCreationManager.
+
+    Its controller's refusal (`num.partitions` beyond what a request may make) leaves it unknown for good.
+    """
     catalog, count = context.services.catalog, context.services.config.num_partitions
     if count < MAX_RECORDS_OF_A_CHANGE and catalog.creation_error(name, count) is ErrorCode.NONE:
         try:
             catalog.create({name: count})
         except StorageError as error:
             context.services.data.storage_failed(error)
-    return catalog.get(name)
 
 
 def _may_create(context: RequestContext, body: Any) -> bool:

@@ -34,6 +34,22 @@ def metadata(probe: Probe, version: int, name: str) -> None:
         probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": UUID(NO_TOPIC_ID)}]})
 
 
+def automatic_topics(probe: Probe, version: int, name: str) -> None:
+    """For servers that make topics when a client asks for one, as Kafka does unless told otherwise."""
+
+    def ask(*topics: str, allowed: bool) -> None:
+        values = {"topics": [{"name": topic} for topic in topics], "allow_auto_topic_creation": allowed}
+        probe.call(METADATA, version, values)
+
+    if version >= 4:
+        ask(f"{name}-never", allowed=False)
+        ask(f"{name}-never", allowed=False)
+    ask(f"{name}-a", "in valid", f"{name}-b", allowed=True)
+    is_there = {"topics": [{"name": f"{name}-a"}, {"name": f"{name}-b"}], "allow_auto_topic_creation": False}
+    probe.until(METADATA, 12, is_there, lambda body: not any(topic.error_code for topic in body.topics))
+    ask(f"{name}-a", f"{name}-b", allowed=True)
+
+
 def clusters(probe: Probe, version: int, name: str) -> None:
     for with_operations in (False, True):
         for endpoint_type in (1, 2, 7):
@@ -60,6 +76,10 @@ def creating_topics(probe: Probe, version: int, name: str) -> None:
     create(f"{name}-d", assignments=[{"partition_index": 0, "broker_ids": [1]}], partitions=-1, replicas=-1)
     create(f"{name}-e", assignments=[{"partition_index": 1, "broker_ids": [1]}], partitions=-1, replicas=-1)
     create(f"{name}-e", assignments=[{"partition_index": 0, "broker_ids": [1]}])
+    chosen: list[list[list[int]]] = [[[9]], [[]], [[1, 1]], [[1], [9]], [[1, 9]], [[9], [8]]]
+    for place, replicas in enumerate(chosen):
+        assigned = [{"partition_index": index, "broker_ids": ids} for index, ids in enumerate(replicas)]
+        create(f"{name}-m{place}", assignments=assigned, partitions=-1, replicas=-1)
     create(f"{name}-f", times=2)
     if version >= 4:
         create(f"{name}-g", -1, -1)
@@ -131,6 +151,11 @@ def growing_topics(probe: Probe, version: int, name: str) -> None:
     grow(name, 3)
     grow(name, 4, assignments=[{"broker_ids": [1]}])
     grow(name, 6, assignments=[{"broker_ids": [1]}])
+    wrong: list[list[int]] = [[9], [], [1, 1], [1, 9], [-1]]
+    for replicas in wrong:
+        grow(name, 5, assignments=[{"broker_ids": replicas}])
+    grow(name, 6, assignments=[{"broker_ids": [0]}, {"broker_ids": [9]}])
+    grow(name, 3, assignments=[{"broker_ids": [9]}])
     grow("nosuch", 4)
 
 

@@ -31,6 +31,7 @@ from tests.wire.differential.about_records import (
     producing_idempotently,
 )
 from tests.wire.differential.about_topics import (
+    automatic_topics,
     bounds_of_growth,
     bounds_of_topics,
     clusters,
@@ -105,3 +106,6 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "subscribing by expression": (CONSUMER_GROUP_DESCRIBE, subscribing_by_expression),
 }
 """Subject -> the API whose versions it goes through, and what is said."""
+
+BY_DEFAULT: dict[str, tuple[int, Conversation]] = {"automatic topics": (METADATA, automatic_topics)}
+"""The same, for servers that create topics when a client asks for one."""
