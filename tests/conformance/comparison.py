@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.conformance.world import Case, World
+from tests.conformance.world import GIVEN, Case, World
 
 
 def differences(case: Case, world: World) -> Iterator[str]:
@@ -62,14 +62,13 @@ def _at(changes: list[tuple[int, Any]], time: int, before: Any) -> Any:
 
 
 def _compare_groups(case: Case, world: World) -> Iterator[str]:
-    """Every change of every group, from the second view on where the case starts with a group."""
+    """Every change of every group."""
     expected: dict[str, list[tuple[int, Any]]] = {}
     for entry in case["expect"]:
         if "group" in entry:
             expected.setdefault(entry.get("id", "g"), []).append((entry["at"], entry["group"]))
     for group_id in sorted({*world.groups, *expected}):
-        given = group_id in _logged_groups(case) or (group_id == "g" and "group" in case["given"])
-        seen = _changes(world.groups.get(group_id, []), {"exists": False}, given=given)
+        seen = _changes(world.groups.get(group_id, []), {"exists": False})
         yield from _compare_changes(f"group {group_id}", sorted(expected.get(group_id, []), key=_time), seen)
 
 
@@ -79,25 +78,17 @@ def _compare_offsets(case: Case, world: World) -> Iterator[str]:
         if "offsets" in entry:
             expected.setdefault(entry.get("id", "g"), []).append((entry["at"], entry["offsets"]))
     for group_id in sorted({*world.offsets, *expected}):
-        seen = world.offsets.get(group_id, [])
-        of_the_group = group_id == "g" and bool(case["given"].get("group", {}).get("offsets"))
-        given = of_the_group or (group_id in _logged_groups(case) and bool(seen) and seen[0][0] == 0)
-        seen = _changes(seen, {}, given=given)
+        seen = _changes(world.offsets.get(group_id, []), {})
         yield from _compare_changes(f"offsets of {group_id}", sorted(expected.get(group_id, []), key=_time), seen)
-
-
-def _logged_groups(case: Case) -> set[str]:
-    """Groups in the log that the case starts with."""
-    return {group_id for group_id, _, _ in case["given"].get("records", {}).values()}
 
 
 def _time(change: tuple[int, Any]) -> int:
     return change[0]
 
 
-def _changes(seen: list[tuple[int, Any]], absent: Any, *, given: bool) -> list[tuple[int, Any]]:
-    """Without the first view, when it is what the case starts with."""
-    return seen[1:] if seen and (given or seen[0][1] == absent) else seen
+def _changes(seen: list[tuple[int, Any]], absent: Any) -> list[tuple[int, Any]]:
+    """Without the view that the case starts with, or the one of a group that came and went in one instant."""
+    return seen[1:] if seen and (seen[0][0] == GIVEN or seen[0][1] == absent) else seen
 
 
 def _compare_changes(what: str, expected: list[tuple[int, Any]], seen: list[tuple[int, Any]]) -> Iterator[str]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.comparison import differences
 from tests.conformance.replay import is_of_kafka, load, main, replay
-from tests.conformance.world import Case
+from tests.conformance.world import Case, World
 
 CASES = Path(__file__).with_name("cases")
 
@@ -46,6 +47,22 @@ def test_the_command_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFix
         "NONE: 1 differences, first: step 1: answered {'error': 'UNKNOWN_MEMBER_ID'}, expected {'error': 'NONE'}",
     ]
     assert main([str(file), "--only", "UNKNOWN"]) == 0
+
+
+def test_a_change_at_time_0_of_a_group_that_is_given_is_compared() -> None:
+    """A member that leaves at once: its group is another one from time 0 on, and a change that is not expected is told."""
+    member = {"id": "m", "topics": ["t"], "assignment": ["t-0"]}
+    group = {"type": "classic", "state": "Stable", "generation": 1, "protocol": "range", "leader": "m", "members": [member]}
+    leave = {"step": 1, "at": 0, "op": "leave", "members": [{"member": "m"}]}
+    case = {"id": "0", "given": {"group": group}, "steps": [leave], "expect": [], "end": 0}
+    world = World(case)
+    world.run()
+
+    told = [line for line in differences(case, world) if line.startswith("group g")]
+
+    assert len(told) == 1
+    assert told[0].startswith("group g: (0, {'exists': True, 'type': 'classic', 'state': 'Empty'")
+    assert told[0].endswith("expected None")
 
 
 def test_the_command_leaves_other_servers_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,8 @@ from tests.conformance.requests import Step, join_protocols, request_of
 from tests.support.coordinator_driver import CoordinatorDriver
 
 Case = dict[str, Any]
+GIVEN = -1
+"""When what a case starts with is noted: before time 0, at which things may change already."""
 _TOPICS_CHANGED = 500_000_000
 """Ids of requests that stand for changes of topics start here."""
 
@@ -67,7 +69,7 @@ class World:
         )
         self.driver.on_records = self._see_records
         self._load_given(given)
-        self._look()
+        self._look(GIVEN)
 
     def run(self) -> None:
         """All steps, then the time until the end."""
@@ -78,15 +80,15 @@ class World:
     def take(self, step: Step) -> None:
         """Let time run to the step and do it."""
         self._steps[step["step"]] = step
-        self.driver.run_to(START_MS + step["at"], self._look)
+        self.driver.run_to(START_MS + step["at"], self._look_now)
         self._step = step["step"]
         self._do(step)
         self._step = None
 
     def finish(self, end: int | None = None) -> None:
         """Let time run to the end, and note what was answered."""
-        self.driver.run_to(START_MS + (self._end() if end is None else end), self._look)
-        self._look()
+        self.driver.run_to(START_MS + (self._end() if end is None else end), self._look_now)
+        self._look_now()
         self._see_replies()
 
     def _end(self) -> int:
@@ -137,9 +139,11 @@ class World:
 
     # What is seen.
 
-    def _look(self) -> None:
+    def _look_now(self) -> None:
+        self._look(self.driver.now_ms - START_MS)
+
+    def _look(self, now_ms: int) -> None:
         """Note each group and its offsets where they differ from the last time."""
-        now_ms = self.driver.now_ms - START_MS
         shard = self.driver.coordinator.shard
         for group_id in sorted({*shard.groups, *self.groups}):
             _note(
