@@ -1,13 +1,9 @@
-"""Groups with their offsets, lag and owners: several calls of `GroupAdmin` put together, failures kept apart. Watched over time:
-how fast they read, how fast records come, when they will be done, and whether they are well."""
+"""Groups with their offsets, lag and owners: several calls of `GroupAdmin` put together, failures kept apart."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from itertools import pairwise
 
 from kgctl.admin import (
     GroupAdmin,
@@ -19,7 +15,6 @@ from kgctl.admin import (
     Results,
     Span,
     TellsCommitTimes,
-    item_error,
 )
 from kgctl.admin.offset_reset import TopicScope, is_within
 from kgctl.errors import AuthError, KgctlError, NotFoundError, UnsupportedError, did_you_mean
@@ -37,77 +32,87 @@ from kgctl.model.groups import (
     PartitionLag,
     TopicPartition,
 )
-
-BELOW_LOG_START = "below-log-start"
-PAST_LOG_END = "past-log-end"
-STALE = "stale"
-NO_LEADER = "no-leader"
+from kgctl.model.lag import Flag, lag_of, out_of_range
 
 
 def partition_lag(partition: TopicPartition, committed: OffsetAndMetadata | None, log: LogOffsets) -> PartitionLag:
     """One row. A committed offset of -1 stands for no commit, as brokers answer it."""
     if committed is None or committed.offset == NO_OFFSET:
         return PartitionLag(partition, None, log.log_start_offset, log.log_end_offset, None)
-    end = log.log_end_offset
     return PartitionLag(
         partition,
         committed.offset,
         log.log_start_offset,
-        end,
-        None if end is None else lag_of(committed.offset, log.log_start_offset, end),
+        log.log_end_offset,
+        lag_of(reached(committed.offset, log), log.log_start_offset, log.log_end_offset),
         None if committed.leader_epoch == NO_LEADER_EPOCH else committed.leader_epoch,
         committed.metadata,
     )
 
 
-def lag_of(committed: int, start: int | None, end: int) -> int:
-    """Return the records between a commit and the end of the log: never more than the log holds, negative past its end."""
-    return end - committed if start is None else min(end - committed, end - start)
+def reached(committed: int, log: LogOffsets) -> int:
+    """Return where a commit counts as: one of a member that reads open transactions can be past the last stable offset."""
+    if log.high_watermark is None or log.log_end_offset is None or committed > log.high_watermark:
+        return committed
+    return min(committed, log.log_end_offset)
 
 
 def total_lag(rows: Iterable[PartitionLag]) -> int:
-    """The records that are still to be read. Partitions without a commit, or with an unknown end, count nothing, and so does a
-    commit past the end of its log: it must not hide what others have to read."""
-    return sum(max(0, row.lag) for row in rows if row.lag is not None)
+    """The records that are still to be read, as far as is known: a partition whose lag is unknown counts nothing."""
+    return sum(row.lag for row in rows if row.lag is not None)
 
 
-def range_flags(row: PartitionLag) -> tuple[str, ...]:
-    """What is wrong with the commit: a consumer that starts there finds no such offset in the log."""
-    if row.current_offset is None:
-        return ()
-    if row.log_start_offset is not None and row.current_offset < row.log_start_offset:
-        return (BELOW_LOG_START,)
-    if row.log_end_offset is not None and row.current_offset > row.log_end_offset:
-        return (PAST_LOG_END,)
-    return ()
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """A group's lag: None where that of a partition with a commit is unknown. ``flags`` are those of its commits."""
+
+    lag: int | None
+    flags: tuple[Flag, ...] = ()
 
 
 def lag_by_group(
-    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], logs: Mapping[TopicPartition, LogOffsets]
-) -> dict[str, int | None]:
-    """Total lag of each group. None where the end of a partition with a commit is unknown.
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], logs: PartitionResults[LogOffsets]
+) -> dict[str, GroupLag]:
+    """The lag of each group, over the partitions with a commit.
 
     Made for many groups: no row is built a partition.
     """
-    bounds = {partition: (log.log_start_offset, log.log_end_offset) for partition, log in logs.items()}
-    return {group_id: _sum_of_lags(offsets, bounds) for group_id, offsets in committed.items()}
+    bounds = {partition: (log.log_start_offset, log.log_end_offset) for partition, log in logs.values.items()}
+    return {group_id: _lag_of_group(offsets, bounds, logs.errors) for group_id, offsets in committed.items()}
 
 
-def _sum_of_lags(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata], bounds: Mapping[TopicPartition, tuple[int | None, int | None]]
-) -> int | None:
-    total = 0
+def _lag_of_group(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    bounds: Mapping[TopicPartition, tuple[int | None, int | None]],
+    errors: Mapping[TopicPartition, ItemError],
+) -> GroupLag:
+    total, flags, is_known = 0, set(), True
     for partition, committed in offsets.items():
         if committed.offset == NO_OFFSET:
             continue
-        start, end = bounds.get(partition, (None, None))
-        if end is None:
-            return None
-        total += max(0, lag_of(committed.offset, start, end))
-    return total
+        start, end = bounds.get(partition, _NO_BOUNDS)
+        lag = lag_of(committed.offset, start, end)
+        if lag is None:
+            is_known = False
+            flags.add(out_of_range(committed.offset, start, end) or unreadable(errors.get(partition)))
+        else:
+            total += lag
+    return GroupLag(total if is_known else None, tuple(flag for flag in Flag if flag in flags))
 
 
-NO_CONSUMER = "no-consumer"
+_NO_BOUNDS = (None, None)
+
+
+def unreadable(error: ItemError | None) -> Flag | None:
+    """Return the flag of a partition whose log could not be asked about, where the error is a state of the partition."""
+    return _OF_ERROR.get(error.code) if error else None
+
+
+_OF_ERROR = {
+    ErrorCode.LEADER_NOT_AVAILABLE: Flag.NO_LEADER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Flag.UNKNOWN_TOPIC,
+}
+
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -118,10 +123,15 @@ class PartitionView:
 
     lag: PartitionLag
     owner: MemberDescription | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
     record_time_ms: int | None = None
     commit_time_ms: int | None = None
     next_record: Record | None = None
+
+    @property
+    def is_out_of_range(self) -> bool:
+        """Whether something is committed from where no consumer can go on."""
+        return Flag.BELOW_LOG_START in self.flags or Flag.PAST_LOG_END in self.flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +184,28 @@ def view_offsets(
     )
     partitions = sorted({partition for rows in wanted.values() for partition in rows})
     logs = admin.list_log_offsets(partitions, read_committed=read_committed)
+    if read_committed:
+        logs = _with_high_watermarks(admin, logs, [committed.values[group_id] for group_id in known])
     views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs) for group_id in known]
     errors = [*_group_errors({**described.errors, **committed.errors}, group_ids)]
     errors += [*_flaws(described.flaws), *_flaws(committed.flaws)]
     errors += [logs.errors[partition].to_exception(partition=partition) for partition in sorted(logs.errors)]
     return GroupViews(tuple(views), tuple(errors))
+
+
+def _with_high_watermarks(
+    admin: GroupAdmin, logs: PartitionResults[LogOffsets], committed: Iterable[Committed]
+) -> PartitionResults[LogOffsets]:
+    """With the end in records of logs in which a commit is past the last stable offset."""
+    past = {
+        partition
+        for offsets in committed
+        for partition, commit in offsets.items()
+        if partition in logs.values and commit.offset > (logs.values[partition].log_end_offset or 0)
+    }
+    ends = admin.list_log_offsets(sorted(past)).values if past else {}
+    found = {key: replace(logs.values[key], high_watermark=log.log_end_offset) for key, log in ends.items()}
+    return replace(logs, values={**logs.values, **found})
 
 
 def with_record_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
@@ -245,7 +272,7 @@ def read_neighbours(admin: GroupAdmin, found: GroupViews, before: int, after: in
         for each in view.partitions
         if each.lag.current_offset is not None and each.lag.log_end_offset is not None
     ]
-    ahead = [Span(lag.partition, offset, after) for _, lag, offset in commits if after and (lag.lag or 0) > 0]
+    ahead = [Span(lag.partition, offset, after) for _, lag, offset in commits if after and offset < (lag.log_end_offset or 0)]
     read = admin.read_records(ahead) if ahead else Results[Span, tuple[Record, ...]]()
     errors = dict(read.errors)
     ends = {(lag.partition, min(offset, lag.log_end_offset or 0)): lag.log_start_offset or 0 for _, lag, offset in commits}
@@ -365,14 +392,15 @@ def _view(
     views = []
     for partition in partitions:
         row = partition_lag(partition, committed.get(partition), logs.values.get(partition, LogOffsets()))
-        flags, owner = list(range_flags(row)), owners.get(partition)
+        owner = owners.get(partition)
+        found = {unreadable(logs.errors.get(partition))}
+        if row.current_offset is not None:
+            log = logs.values.get(partition, LogOffsets())
+            found.add(out_of_range(reached(row.current_offset, log), log.log_start_offset, log.log_end_offset))
         if owner is None and description.state is GroupState.STABLE:
             is_stale = subscribed is not None and partition.topic not in subscribed
-            flags.append(STALE if is_stale else NO_CONSUMER)
-        error = logs.errors.get(partition)
-        if error and error.code is ErrorCode.LEADER_NOT_AVAILABLE:
-            flags.append(NO_LEADER)
-        views.append(PartitionView(row, owner, tuple(flags)))
+            found.add(Flag.STALE if is_stale else Flag.NO_CONSUMER)
+        views.append(PartitionView(row, owner, tuple(flag for flag in Flag if flag in found)))
     return GroupView(description, tuple(views))
 
 
@@ -384,151 +412,6 @@ def subscribed_topics(description: GroupDescription) -> set[str] | None:
             return None
         topics |= {*member.subscribed_topics, *(member.assignment or {})}
     return topics
-
-
-WINDOW = 10
-"""How many samples a verdict looks back, as many as Burrow's window has by default."""
-
-
-class Verdict(StrEnum):
-    """How a partition or a group does, in Burrow's words; from the worst partition for a group."""
-
-    OK = "OK"
-    WARN = "WARN"
-    STALL = "STALL"
-    STOP = "STOP"
-    REWIND = "REWIND"
-    UNKNOWN = "-"
-
-
-WORST_LAST = (Verdict.UNKNOWN, Verdict.OK, Verdict.WARN, Verdict.STALL, Verdict.STOP, Verdict.REWIND)
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a group is in a partition, and where its log begins and ends."""
-
-    committed: int
-    start: int
-    end: int
-
-    @property
-    def lag(self) -> int:
-        """Return the records still to read; none for a commit past the end of its log."""
-        return max(0, lag_of(self.committed, self.start, self.end))
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """All positions at one moment, by group; ``errors`` are what could not be asked."""
-
-    at_ms: int
-    listings: Mapping[str, GroupListing]
-    positions: Mapping[str, Mapping[TopicPartition, Position]]
-    errors: tuple[KgctlError, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRate:
-    """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends."""
-
-    group_id: str
-    state: str
-    lag: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    drain_s: float | None
-    verdict: Verdict
-
-
-def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
-    """Ask where the groups are, all consumer groups where none is wanted: three rounds of requests, whatever their number."""
-    listed = admin.list_groups()
-    chosen = {
-        group_id: listing
-        for group_id, listing in listed.values.items()
-        if (group_id in wanted if wanted else is_consumer_group(listing))
-    }
-    committed = admin.list_committed_offsets(list(chosen))
-    logs = admin.list_log_offsets(sorted({partition for offsets in committed.values.values() for partition in offsets}))
-    positions: dict[str, dict[TopicPartition, Position]] = {}
-    for group_id, offsets in committed.values.items():
-        found = positions.setdefault(group_id, {})
-        for partition, commit in offsets.items():
-            log = logs.values.get(partition)
-            if log and log.log_start_offset is not None and log.log_end_offset is not None:
-                found[partition] = Position(commit.offset, log.log_start_offset, log.log_end_offset)
-    errors = [error.to_exception() for error in listed.unreachable.values()]
-    errors += [_not_found(group_id) for group_id in wanted if group_id not in chosen and not listed.unreachable]
-    errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
-    errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
-    return Sample(at_ms, chosen, positions, tuple(errors))
-
-
-def _not_found(group_id: str) -> KgctlError:
-    return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id).to_exception(group=group_id)
-
-
-class Watch:
-    """The last samples, and what they say of each group."""
-
-    def __init__(self) -> None:
-        self._samples: deque[Sample] = deque(maxlen=WINDOW)
-
-    def add(self, sample: Sample) -> None:
-        """Take the next sample; the oldest is forgotten."""
-        self._samples.append(sample)
-
-    def rates(self) -> list[GroupRate]:
-        """Return one entry for each group of the last sample, by id."""
-        if not self._samples:
-            return []
-        last = self._samples[-1]
-        return [self._rate(group_id, last) for group_id in sorted(last.listings)]
-
-    def _rate(self, group_id: str, last: Sample) -> GroupRate:
-        now = last.positions.get(group_id, {})
-        history = [sample.positions.get(group_id, {}) for sample in self._samples]
-        lag = sum(position.lag for position in now.values()) if now else None
-        consumed = produced = drain = None
-        seconds = (last.at_ms - self._samples[0].at_ms) / 1000
-        if seconds > 0 and now:
-            first = history[0]
-            both = [(first[partition], position) for partition, position in now.items() if partition in first]
-            consumed = sum(after.committed - before.committed for before, after in both) / seconds
-            produced = sum(after.end - before.end for before, after in both) / seconds
-            drain = _drain_s(lag or 0, consumed, produced)
-        is_read = not last.listings[group_id].state.is_inactive
-        verdicts = [_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now]
-        worst = max(verdicts, key=WORST_LAST.index, default=Verdict.UNKNOWN)
-        return GroupRate(group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst)
-
-
-def _drain_s(lag: int, consumed: float, produced: float) -> float | None:
-    """Seconds until nothing is left to read at these rates; None where that is never."""
-    if lag <= 0:
-        return 0.0
-    return lag / (consumed - produced) if consumed > produced else None
-
-
-def _verdict(history: Sequence[Position], *, is_read: bool) -> Verdict:
-    """Burrow's rules, in its order: a lag of zero anywhere is well; else rewound, stopped, stalled, falling behind.
-
-    Source: Burrow's evaluator ``caching.go``, calculatePartitionStatus. It tells STOP (no commits any more) from STALL (commits
-    that do not move) by the times of commits, which only it sees; here a group that has members stalls, one without has stopped.
-    """
-    if len(history) < 2:
-        return Verdict.OK if history and history[0].lag <= 0 else Verdict.UNKNOWN
-    if any(position.lag <= 0 for position in history):
-        return Verdict.OK
-    steps = list(pairwise(history))
-    if any(after.committed < before.committed for before, after in steps):
-        return Verdict.REWIND
-    if history[0].committed == history[-1].committed:
-        stuck = Verdict.STALL if is_read else Verdict.STOP
-        return stuck if len(history) >= 3 else Verdict.UNKNOWN
-    is_growing = all(after.lag >= before.lag for before, after in steps)
-    return Verdict.WARN if is_growing else Verdict.OK
 
 
 def missing_topic(admin: GroupAdmin, topic: str, why: str = "does not exist") -> NotFoundError:

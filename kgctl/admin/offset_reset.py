@@ -12,6 +12,7 @@ from kgctl.admin import LATEST_TIERED, MAX_TIMESTAMP, ItemError
 from kgctl.admin.notation import FromFile, format_instant
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.lag import lag_of
 
 _MAX_PARTITION = 2**31 - 1
 
@@ -271,8 +272,7 @@ class ResetRow:
     @property
     def lag_after(self) -> int | None:
         """The lag that a consumer starts with, in records."""
-        end = self.log.log_end_offset
-        return None if self.new is None or end is None else end - self.new.offset
+        return lag_of(self.new.offset if self.new else None, self.log.log_start_offset, self.log.log_end_offset)
 
     def to_exception(self) -> KgctlError | None:
         """Why the row failed or is refused; None for a row that did not."""

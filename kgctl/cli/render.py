@@ -42,14 +42,16 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
         return report.text
     if not report.rows:
         return ""
-    if report.omits_empty_columns:
-        columns = [column for column in columns if any(row[column.key] not in (None, "", [], ()) for row in report.rows)]
+    columns = [each for each in columns if not each.if_any or any(row[each.key] not in _EMPTY for row in report.rows)]
     values = [[row[column.key] for row in report.rows] for column in columns]
     cells = [_cell_texts(column) for column in values]
     right = [_is_number(column) for column in values]
     if environment.stdout_is_terminal:
         return render_for_terminal(columns, list(zip(*cells, strict=True)), right, environment)
     return _aligned([[column.title, *texts] for column, texts in zip(columns, cells, strict=True)], right)
+
+
+_EMPTY: tuple[Cell, ...] = (None, "", [], ())
 
 
 def _cell_texts(values: Sequence[Cell]) -> list[str]:

@@ -19,13 +19,15 @@ Row: TypeAlias = Mapping[str, Cell]
 class Column:
     """One column. ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given.
 
-    A ``wide`` column is left out of the ``table`` format only. Of a list, that format shows ``most`` values, and counts the rest.
+    A ``wide`` column is left out of the ``table`` format only, one that is shown ``if_any`` row has a value of tables in which
+    none has. Of a list, the ``table`` format shows ``most`` values, and counts the rest.
     """
 
     key: str
     header: str = ""
     wide: bool = False
     most: int | None = None
+    if_any: bool = False
 
     @property
     def title(self) -> str:
@@ -41,7 +43,7 @@ class Report:
     are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
     that is not the flat list of the rows; ``text`` is what tables show instead of the rows; ``summary`` is what JSON and YAML
     have besides, where the rows do not tell all. ``is_change`` says that the rows tell what was done to a cluster: where stdout
-    cannot take them, stderr gets them. ``omits_empty_columns``: tables are narrower by the columns that no row has a value in.
+    cannot take them, stderr gets them.
     """
 
     columns: Sequence[Column] = ()
@@ -55,7 +57,6 @@ class Report:
     text: str = ""
     summary: Mapping[str, Cell] | None = None
     is_change: bool = False
-    omits_empty_columns: bool = False
 
     @property
     def exit_code(self) -> ExitCode:

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import kgctl
+from kgctl.cli.blocks import unfolded
 from kgctl.cli.options import ALL, flag_text, shared_parameters
 from kgctl.cli.registry import COMMANDS, DESTRUCTIVE, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
@@ -128,6 +129,8 @@ class LazyCommand(TyperCommand):
         getattr(import_module(f"kgctl.cli.{module}"), function or "register")(app)
         for info in app.registered_commands:
             info.cls = KgctlCommand
+            assert info.callback is not None
+            info.callback = unfolded(info.callback)
             info.context_settings = {**HELP_SETTINGS, **(info.context_settings or {})}
         command = typer.main.get_command(app)
         assert isinstance(command, KgctlCommand)

@@ -78,18 +78,21 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """The bounds of a partition's log in records; None where unknown."""
+    """The bounds of a partition's log in records; None where unknown.
+
+    ``high_watermark`` is the end where ``log_end_offset`` is the last stable offset, and the two were told apart.
+    """
 
     log_start_offset: int | None = None
     log_end_offset: int | None = None
+    high_watermark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
     """One row of ``describe group``. Unknown is None, never a guess.
 
-    ``lag`` is ``log_end_offset - current_offset`` in records, not clamped: a commit past the end of the log shows as a negative
-    lag, as Kafka's own tool has it.
+    ``lag`` is in records, by `kgctl.model.lag.lag_of`.
     """
 
     partition: TopicPartition

@@ -68,7 +68,7 @@ ERROR = ["code", "message", "group", "topic", "partition"]
 
 # A line for every command that has a result, and the keys of its rows.
 LINES = {
-    "list groups": ("--lag", "group state type protocol_type coordinator coordinator_id partitions lag"),
+    "list groups": ("--lag", "group state type protocol_type coordinator coordinator_id partitions lag flags"),
     "describe group": (
         "g1",
         "group topic partition current_offset log_start_offset log_end_offset lag consumer_id host client_id group_instance_id "
@@ -79,7 +79,7 @@ LINES = {
         "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
     ),
     "peek": ("g1", "group topic partition offset place time key value headers"),
-    "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict"),
+    "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict flags"),
     "diff-offsets": ("g1 g3", "group other_group topic partition offset other_offset difference result"),
     "undo": ("", "id time groups partitions command cluster cluster_id file"),
     "delete-groups": ("g1 --yes", "group type state offsets result error"),

@@ -30,6 +30,13 @@ def _exit_codes() -> str:
     return _table("| exit code | meaning |", "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode))
 
 
+def _flags() -> str:
+    from kgctl.model.lag import Flag
+
+    rows = "".join(f"| `{flag}` | {flag.meaning} | {'`-`' if flag.hides_lag else 'known'} |\n" for flag in Flag)
+    return _table("| flag | meaning | lag |", rows)
+
+
 def _error_codes() -> str:
     from kgctl.model.error_codes import ErrorCode
 
@@ -104,6 +111,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "exit-codes": _exit_codes,
     "error-codes": _error_codes,
+    "flags": _flags,
     **{name: _reference(name) for name in REFERENCE},
     "formats": _formats,
     "manual": _manual,

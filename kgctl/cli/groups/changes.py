@@ -25,6 +25,7 @@ from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.lag import total_of
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
@@ -289,6 +290,9 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
     )
 
 
+_TAKEN_AWAY = (ResetResult.PLANNED, ResetResult.DELETED)
+
+
 def _is_something(row: ResetRow) -> bool:
     return row.result in _DONE or row.result is ResetResult.MOVED
 
@@ -299,20 +303,17 @@ def summarised(report: Report, plan: ResetPlan) -> Report:
 
 
 def _group_row(group: GroupPlan) -> Row:
-    from kgctl.admin.group_view import partition_lag, total_lag
+    from kgctl.admin.group_view import partition_lag
 
     counts = Counter(row.result.value for row in group.rows)
     moved = [row.delta for row in group.rows if row.delta is not None]
-    before = [partition_lag(row.partition, row.old, row.log) for row in group.rows]
-    after = [row.lag_after for row in group.rows if row.lag_after is not None]
-    is_known = all(row.log.log_end_offset is not None for row in group.rows)
     return {
         "group": group.group_id,
         "state": group.state.value,
         "partitions": len(group.rows),
         "delta": sum(moved),
-        "lag_before": total_lag(before) if is_known else None,
-        "lag_after": sum(after) if is_known else None,
+        "lag_before": total_of(partition_lag(row.partition, row.old, row.log).lag for row in group.rows if row.old),
+        "lag_after": total_of(row.lag_after for row in group.rows if row.new or row.result not in _TAKEN_AWAY),
         "results": [f"{count} {result}" for result, count in sorted(counts.items())],
     }
 

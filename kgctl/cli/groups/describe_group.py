@@ -13,15 +13,10 @@ import typer
 from kgctl.admin import TellsChanges
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import (
-    AllowUnknown,
-    FailIfLagOver,
-    FailIfPartitionLagOver,
-    FailIfTimeLagOver,
     Scope,
     Thresholds,
     hidden,
     judge,
-    read_thresholds,
 )
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
 from kgctl.cli.report import Column, Report
@@ -107,10 +102,7 @@ def describe_group(
     commit_age: CommitAge = False,
     next_record: NextRecord = False,
     lag_mode: LagMode = None,
-    fail_if_lag_over: FailIfLagOver = None,
-    fail_if_partition_lag_over: FailIfPartitionLagOver = None,
-    fail_if_time_lag_over: FailIfTimeLagOver = None,
-    allow_unknown: AllowUnknown = False,
+    limits: Thresholds,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
     interval: Interval = None,
     iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="With --watch, end after N times.")] = None,
@@ -132,7 +124,6 @@ def describe_group(
     if watch and not interval:
         _check_interval(groups or ())
     view = _chosen_view(offsets=offsets, members=members, state=state)
-    limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
     from kgctl.admin.offset_reset import parse_topic_scopes

@@ -20,22 +20,25 @@ MOST_NOTED = 5
 
 OFFSETS = (
     *map(Column, ("group", "topic", "partition", "current_offset")),
-    Column("log_start_offset", wide=True),
-    *map(Column, ("log_end_offset", "lag", "consumer_id", "host", "client_id")),
-    *(Column(name, wide=True) for name in ("group_instance_id", "leader_epoch", "metadata")),
-    Column("flags"),
+    Column("log_start_offset", wide=True, if_any=True),
+    *map(Column, ("log_end_offset", "lag")),
+    *(Column(name, if_any=True) for name in ("consumer_id", "host", "client_id")),
+    *(Column(name, wide=True, if_any=True) for name in ("group_instance_id", "leader_epoch", "metadata")),
+    Column("flags", if_any=True),
 )
 LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
-NEXT_RECORD = (Column("next_record_time"), Column("next_record_key"), Column("next_record_value"))
+NEXT_RECORD = tuple(Column(name, if_any=True) for name in ("next_record_time", "next_record_key", "next_record_value"))
 MOST_SHOWN = 200
 """Bytes of a key or a value that are shown."""
-COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True))
-TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True))
+COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True, if_any=True))
+TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True, if_any=True))
 MEMBERS = (
-    *map(Column, ("group", "consumer_id", "group_instance_id", "host", "client_id")),
+    *map(Column, ("group", "consumer_id")),
+    Column("group_instance_id", if_any=True),
+    *map(Column, ("host", "client_id")),
     Column("partitions", "#PARTITIONS"),
     *(
-        Column(name, wide=True)
+        Column(name, wide=True, if_any=True)
         for name in (
             *("assignment", "member_epoch", "target_assignment_epoch", "target_assignment"),
             *("subscribed_topics", "rack", "assignor", "upgraded"),
@@ -104,12 +107,14 @@ def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdic
         verdict.exit_code if verdict else None,
         something_done=bool(found.views) if shown.only_lagging else None,
         summary=_totals(found.views),
-        omits_empty_columns=True,
     )
 
 
 SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
-    "lag": lambda each: (float("inf") if each.lag.lag is None else -each.lag.lag, *each.lag.partition),
+    "lag": lambda each: (
+        -each.lag.lag if each.lag.lag is not None else -float("inf") if each.flags else float("inf"),
+        *each.lag.partition,
+    ),
     "partition": lambda each: (0, *each.lag.partition),
     "consumer": lambda each: (
         0,
@@ -167,7 +172,7 @@ def members_report(found: GroupViews) -> Report:
     noted = found.views if len(found.views) <= MOST_NOTED else ()
     notices = [line for view in noted for line in _state_notices(view.description)]
     done = bool(found.views)
-    return Report(MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=done, omits_empty_columns=True)
+    return Report(MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=done)
 
 
 def state_report(found: GroupViews) -> Report:
@@ -197,7 +202,7 @@ def _offset_row(description: GroupDescription, view: PartitionView) -> Row:
         "group_instance_id": owner.group_instance_id if owner else None,
         "leader_epoch": row.leader_epoch,
         "metadata": row.metadata,
-        "flags": view.flags,
+        "flags": tuple(map(str, view.flags)),
     }
 
 

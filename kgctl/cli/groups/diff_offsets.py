@@ -31,7 +31,13 @@ kgctl diff-offsets before.csv
 kgctl diff-offsets before.csv after.csv
 kgctl diff-offsets payments payments-green --fail-if-different
 """
-COLUMNS = (*map(Column, ("group", "other_group", "topic", "partition", "offset", "other_offset", "difference", "result")),)
+COLUMNS = (
+    Column("group"),
+    Column("other_group", if_any=True),
+    *map(Column, ("topic", "partition")),
+    *(Column(name, if_any=True) for name in ("offset", "other_offset", "difference")),
+    Column("result"),
+)
 SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
 
 Offsets = Mapping[TopicPartition, int]
@@ -98,7 +104,6 @@ def diff_offsets(
         ExitCode.EXPECTATION if fail_if_different and counts[False] and not errors else None,
         something_done=bool(rows),
         summary={"same": counts[True], "different": counts[False]},
-        omits_empty_columns=True,
     )
 
 

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.cli.groups.thresholds import (
-    AllowUnknown,
-    FailIfLagOver,
-    FailIfPartitionLagOver,
-    FailIfTimeLagOver,
     Scope,
     Thresholds,
     Verdict,
     hidden,
     judge,
-    read_thresholds,
+    unmeasured,
 )
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
-from kgctl.errors import KgctlError
-from kgctl.model.groups import GroupListing, GroupState, GroupType
+from kgctl.errors import KgctlError, NotFoundError
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 
 COLUMNS = (
     *map(Column, ("group", "state", "type")),
     *(Column(name, wide=True) for name in ("protocol_type", "coordinator", "coordinator_id")),
 )
-LAG_COLUMNS = (Column("partitions", "#PARTITIONS"), Column("lag"))
+LAG_COLUMNS = (Column("partitions", "#PARTITIONS"), Column("lag"), Column("flags", if_any=True))
 MEMBER_COLUMNS = (Column("members", "#MEMBERS"), Column("topics"))
 
 STATES = tuple(state.value for state in GroupState)
@@ -46,15 +43,15 @@ kgctl list groups --match '^payments' --fail-if-lag-over 10000
 """
 
 
-def _known(value: object, *, largest_first: bool = False) -> tuple[bool, int]:
-    return (False, -value if largest_first else value) if isinstance(value, int) else (True, 0)
+def _largest_first(value: object) -> tuple[bool, int]:
+    return (False, -value) if isinstance(value, int) else (True, 0)
 
 
 SORTS: Mapping[str, Callable[[Row], tuple[object, ...]]] = {
     "name": lambda row: (row["group"],),
-    "lag": lambda row: _known(row["lag"], largest_first=True),
+    "lag": lambda row: (not row["flags"], *_largest_first(row["lag"])),
     "state": lambda row: (row["state"],),
-    "members": lambda row: _known(row["members"], largest_first=True),
+    "members": lambda row: _largest_first(row["members"]),
 }
 """What ``--sort`` takes: equal rows stay sorted by group."""
 
@@ -90,21 +87,17 @@ def list_groups(
     sort: Annotated[
         str | None, typer.Option(metavar="KEY", help="By name, lag, state or members.", autocompletion=lambda: list(SORTS))
     ] = None,
-    fail_if_lag_over: FailIfLagOver = None,
-    fail_if_partition_lag_over: FailIfPartitionLagOver = None,
-    fail_if_time_lag_over: FailIfTimeLagOver = None,
-    allow_unknown: AllowUnknown = False,
+    limits: Thresholds,
 ) -> Report:
     """List the groups of the cluster, sorted by id, whatever protocol they speak.
 
-    Total lag is the sum over the partitions with a committed offset; `-` where a log end is unknown, and where no commit of the
-    group is to be seen. --topic keeps the groups that have a commit or a member on a topic. The --fail-if options hold consumer
-    groups against limits; what cannot be measured is not within them.
+    Total lag is the sum over the partitions with a committed offset; `-` where that of one is unknown (the column FLAGS says
+    why), and where no commit of the group is to be seen. --topic keeps the groups that have a commit or a member on a topic. The
+    --fail-if options hold groups against limits; what cannot be measured is not within them.
     """
     states = [GroupState(name) for name in parse_names("--state", state or (), STATES)]
     types = [GroupType(name) for name in parse_names("--type", type_ or (), TYPES)]
     names = name_filter(match, exclude)
-    limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
     (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
@@ -120,6 +113,8 @@ def list_groups(
             rows = _with_lag(admin, rows, errors)
         measured = [str(row["group"]) for row in rows] if lag else ()
         verdict = Verdict((), tuple(error.message for error in hidden(sight, measured, Scope())))
+        if limits and not rows and not errors:
+            raise NotFoundError("no group matches: there is nothing that the limits could hold for")
         if limits:
             verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
     rows.sort(key=SORTS[sort_key])
@@ -148,21 +143,22 @@ def _row(listing: GroupListing) -> Row:
 
 
 def _with_lag(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError]) -> list[Row]:
-    from kgctl.admin.group_view import lag_by_group
+    from kgctl.admin.group_view import GroupLag, lag_by_group
 
     by_group = {str(row["group"]): row for row in rows}
     committed = admin.list_committed_offsets(list(by_group))
     partitions = sorted({partition for offsets in committed.values.values() for partition in offsets})
     logs = admin.list_log_offsets(partitions)
-    lags = lag_by_group(committed.values, logs.values)
+    lags = lag_by_group(committed.values, logs)
     errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
     errors += [error for group_id in sorted(committed.flaws) for error in committed.flaws[group_id]]
     errors += [error.to_exception(partition=partition) for partition, error in sorted(logs.errors.items())]
-    counts = {group_id: len(offsets) for group_id, offsets in committed.values.items()}
-    seen = {group_id for group_id, count in counts.items() if count}
-    return [
-        {**row, "partitions": counts.get(group), "lag": lags[group] if group in seen else None} for group, row in by_group.items()
-    ]
+    found: list[Row] = []
+    for group_id, row in by_group.items():
+        offsets = committed.values.get(group_id)
+        known, count = (lags[group_id] if offsets else GroupLag(None)), None if offsets is None else len(offsets)
+        found.append({**row, "partitions": count, "lag": known.lag, "flags": tuple(map(str, known.flags))})
+    return found
 
 
 def _with_members(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError], topics: Sequence[str]) -> list[Row]:
@@ -185,11 +181,26 @@ def _with_members(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError], 
 
 
 def _judged(admin: GroupAdmin, listings: Sequence[GroupListing], rows: Sequence[Row], limits: Thresholds, now_ms: int) -> Verdict:
-    from kgctl.admin.group_view import is_consumer_group, view_offsets
+    from kgctl.admin.group_view import view_offsets
 
     shown = {str(row["group"]) for row in rows}
-    ids = [listing.group_id for listing in listings if listing.group_id in shown and is_consumer_group(listing)]
-    return judge(admin, view_offsets(admin, ids), limits, now_ms, Scope())
+    listed = [listing for listing in listings if listing.group_id in shown]
+    measured = [listing.group_id for listing in listed if listing.type not in _NOT_MEASURED]
+    found = view_offsets(admin, measured)
+    without = {view.description.group_id for view in found.views if not view.partitions and _is_of_others(view.description)}
+    views = tuple(view for view in found.views if view.description.group_id not in without)
+    apart = [unmeasured(listing.group_id, listing.type) for listing in listed if listing.type in _NOT_MEASURED]
+    verdict = judge(admin, replace(found, views=views), limits, now_ms, Scope(), apart=apart)
+    told = [f"Group {group_id!r} is of no consumers and has no offsets: no limit is about it." for group_id in sorted(without)]
+    return replace(verdict, notices=(*verdict.notices, *told))
+
+
+_NOT_MEASURED = (GroupType.SHARE, GroupType.STREAMS)
+
+
+def _is_of_others(description: GroupDescription) -> bool:
+    """Whether it is a group of Connect workers, or the like."""
+    return description.protocol_type not in ("", "consumer")
 
 
 def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:

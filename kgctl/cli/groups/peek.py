@@ -24,7 +24,10 @@ EPILOG = """Examples:
 kgctl peek payments --topic orders:3
 kgctl peek payments --before 0 --after 20 -o ndjson
 """
-COLUMNS = (*map(Column, ("group", "topic", "partition", "offset", "place", "time", "key", "value", "headers")),)
+COLUMNS = (
+    *map(Column, ("group", "topic", "partition", "offset", "place")),
+    *(Column(name, if_any=True) for name in ("time", "key", "value", "headers")),
+)
 READ, NEXT, UNREAD = "read", "next", "unread"
 MOST_RECORDS = 1_000
 
@@ -74,7 +77,7 @@ def peek(
     missing = _without_commits(found, around)
     notices = [] if rows or errors or missing or found.errors else ["There is no record around these offsets."]
     report = Report(COLUMNS, rows, (*found.errors, *missing, *errors), notices, ("group", "topic", "partition", "offset"))
-    return replace(report, something_done=bool(around), omits_empty_columns=True)
+    return replace(report, something_done=bool(around))
 
 
 def _without_commits(found: GroupViews, around: Sequence[Neighbours]) -> list[NotFoundError]:

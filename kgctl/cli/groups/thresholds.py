@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import typer
@@ -14,47 +15,49 @@ from kgctl.admin.notation import parse_duration_ms
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
-
-FailIfLagOver = Annotated[int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")]
-FailIfPartitionLagOver = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if the lag of a partition is over N records.")
-]
-FailIfTimeLagOver = Annotated[
-    str | None, typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H.")
-]
-AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="With a --fail-if option: let pass what cannot be measured.")]
+from kgctl.model.groups import GroupType, TopicPartition
 
 UNKNOWN_LAG = "LAG_UNKNOWN"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Thresholds:
-    """The limits that the user gave; None where not."""
-
-    lag: int | None = None
-    partition_lag: int | None = None
-    time_lag_ms: int | None = None
-    allow_unknown: bool = False
-
-    def __bool__(self) -> bool:
-        return not (self.lag is None and self.partition_lag is None and self.time_lag_ms is None)
-
-
-def read_thresholds(lag: int | None, partition_lag: int | None, time_lag: str | None, *, allow_unknown: bool) -> Thresholds:
-    """The limits of the command line.
+    """The limits that the user gave; None where not. A block of options (`kgctl.cli.blocks`).
 
     Raises:
         UsageError: the span cannot be read, or ``--allow-unknown`` stands alone.
     """
-    try:
-        time_lag_ms = None if time_lag is None else parse_duration_ms(time_lag)
-    except UsageError as error:
-        raise UsageError(f"--fail-if-time-lag-over: {error.message}") from None
-    thresholds = Thresholds(lag, partition_lag, time_lag_ms, allow_unknown)
-    if allow_unknown and not thresholds:
-        raise UsageError("--allow-unknown has a place beside a --fail-if option only")
-    return thresholds
+
+    fail_if_lag_over: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")
+    ] = None
+    fail_if_partition_lag_over: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if the lag of a partition is over N records.")
+    ] = None
+    fail_if_time_lag_over: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H."),
+    ] = None
+    fail_if_flagged: Annotated[bool, typer.Option("--fail-if-flagged", help="Exit with 6 if anything has a flag.")] = False
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="With a --fail-if option: let pass what cannot be measured.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.allow_unknown and not self:
+            raise UsageError("--allow-unknown has a place beside a --fail-if option only")
+        _ = self.time_lag_ms
+
+    @cached_property
+    def time_lag_ms(self) -> int | None:
+        try:
+            return None if self.fail_if_time_lag_over is None else parse_duration_ms(self.fail_if_time_lag_over)
+        except UsageError as error:
+            raise UsageError(f"--fail-if-time-lag-over: {error.message}") from None
+
+    def __bool__(self) -> bool:
+        limits = (self.fail_if_lag_over, self.fail_if_partition_lag_over, self.fail_if_time_lag_over)
+        return self.fail_if_flagged or any(limit is not None for limit in limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,21 @@ class Scope:
     names_topics: bool = False
 
 
-def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: int, scope: Scope) -> Verdict:
-    """Hold groups against the limits.
+def judge(
+    admin: GroupAdmin,
+    found: GroupViews,
+    thresholds: Thresholds,
+    now_ms: int,
+    scope: Scope,
+    *,
+    apart: Iterable[KgctlError] = (),
+) -> Verdict:
+    """Hold groups against the limits; ``apart`` is said of what cannot be measured at all (`unmeasured`).
 
-    A partition that has records and no commit, one whose log cannot be read, and a group of which nothing can be read are
-    unknown: no limit holds for them, unless they are allowed. So is what may be hidden from this user: groups, where not all are
-    named, and commits on topics. Errors of ``found`` that say why are replaced by these.
+    A commit that is out of its log's range is within no limit. A partition that has records and no commit, one whose log cannot
+    be read, and a group of which nothing can be read are unknown: no limit holds for them, unless they are allowed. So is what
+    may be hidden from this user: groups, where not all are named, and commits on topics. Errors of ``found`` that say why are
+    replaced by these.
     """
     reasons: dict[tuple[str | None, int | None], KgctlError] = {
         (error.topic, error.partition): error for error in found.errors if error.partition is not None
@@ -87,7 +99,7 @@ def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: 
     others = [error for error in found.errors if error.partition is None]
     exceeded = [error for view in found.views for error in _exceeded(view, thresholds)]
     exceeded += _too_late(admin, found.views, thresholds, now_ms)
-    unknown = [error for view in found.views for error in _unknown(view, reasons)]
+    unknown = [*apart, *(error for view in found.views for error in _unknown(view, reasons))]
     unknown += hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
     if thresholds.allow_unknown:
         notices = tuple(f"{error.message} (allowed)" for error in unknown)
@@ -99,12 +111,17 @@ def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: 
 
 def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:
     group_id = view.description.group_id
-    if thresholds.lag is not None and view.total_lag > thresholds.lag:
-        yield ExpectationError(f"group {group_id!r}: total lag {view.total_lag} is over {thresholds.lag}", group=group_id)
-    if thresholds.partition_lag is not None:
-        for each in view.partitions:
-            if each.lag.lag is not None and each.lag.lag > thresholds.partition_lag:
-                yield _of_partition(view, each, f"lag {each.lag.lag} is over {thresholds.partition_lag}")
+    most, most_each = thresholds.fail_if_lag_over, thresholds.fail_if_partition_lag_over
+    if most is not None and view.total_lag > most:
+        yield ExpectationError(f"group {group_id!r}: total lag {view.total_lag} is over {most}", group=group_id)
+    for each in view.partitions:
+        if most_each is not None and each.lag.lag is not None and each.lag.lag > most_each:
+            yield _of_partition(view, each, f"lag {each.lag.lag} is over {most_each}")
+        if each.is_out_of_range:
+            where = f"a log of {each.lag.log_start_offset} to {each.lag.log_end_offset}"
+            yield _of_partition(view, each, f"{each.flags[0]}: {each.lag.current_offset} is committed, in {where}")
+        elif thresholds.fail_if_flagged and each.flags:
+            yield _of_partition(view, each, ", ".join(each.flags))
 
 
 def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresholds, now_ms: int) -> list[KgctlError]:
@@ -141,6 +158,12 @@ def _of_partition(view: GroupView, each: PartitionView, what: str) -> KgctlError
     return ExpectationError(message, group=group_id, topic=partition.topic, partition=partition.partition)
 
 
+def unmeasured(group_id: str, kind: GroupType) -> KgctlError:
+    """Return the error of a group whose lag nobody can tell, by its type."""
+    message = f"group {group_id!r} is a {kind.value} group: its lag is unknown"
+    return ExpectationError(message, code=UNKNOWN_LAG, group=group_id)
+
+
 def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], KgctlError]) -> Iterator[KgctlError]:
     group_id = view.description.group_id
     if not view.partitions:
@@ -148,7 +171,8 @@ def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], Kg
         yield ExpectationError(f"group {group_id!r}: {what}", code=UNKNOWN_LAG, group=group_id)
     for each in view.partitions:
         row = each.lag
-        if row.lag is None and (row.log_end_offset is None or row.log_start_offset != row.log_end_offset):
+        is_empty = row.current_offset is None and row.log_end_offset is not None and row.log_start_offset == row.log_end_offset
+        if row.lag is None and not is_empty and not each.is_out_of_range:
             yield _unknown_error(view, row.partition, reasons.get((row.partition.topic, row.partition.partition)))
 
 

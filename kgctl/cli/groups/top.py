@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin
-from kgctl.admin.group_view import WORST_LAST, GroupRate, Watch, take_sample
+from kgctl.admin.group_rates import WORST_LAST, GroupRate, Watch, take_sample
 from kgctl.admin.notation import format_instant
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
@@ -23,6 +23,7 @@ COLUMNS = (
     Column("produced_per_s", "WRITTEN/S"),
     Column("drain_s", "DRAIN-S"),
     Column("verdict"),
+    Column("flags", if_any=True),
 )
 EPILOG = """Examples:
 
@@ -33,7 +34,7 @@ kgctl top --iterations 2 --interval 10s -o csv
 """
 _LAST = float("inf")
 SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
-    "lag": lambda one: (-one.lag if one.lag is not None else _LAST, one.group_id),
+    "lag": lambda one: (-one.lag if one.lag is not None else -_LAST if one.flags else _LAST, one.group_id),
     "name": lambda one: (0, one.group_id),
     "rate": lambda one: (-one.consumed_per_s if one.consumed_per_s is not None else _LAST, one.group_id),
     "drain": lambda one: (-one.drain_s if one.drain_s is not None else (-_LAST if one.lag else _LAST), one.group_id),
@@ -62,7 +63,8 @@ def top(
     """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.
 
     OK: it keeps up. WARN: lag grows all the time. STALL: it has members, and its offsets do not move. STOP: it has none,
-    and there is something to read. REWIND: its offsets went back.
+    and there is something to read. REWIND: its offsets went back. LOST: a commit lies outside of its log, where no consumer
+    can go on. The column FLAGS says why a lag is unknown, as in `describe group`.
     On a terminal it is a live view (keys: s sorts, / filters, q ends); else frames of text, or rows after the last look with -o.
     """
     wanted, names = merged_groups(groups, group), name_filter(match, exclude)
@@ -139,6 +141,7 @@ def rows(rates: Sequence[GroupRate]) -> list[Row]:
             "produced_per_s": _rounded(one.produced_per_s),
             "drain_s": _rounded(one.drain_s),
             "verdict": one.verdict.value,
+            "flags": tuple(map(str, one.flags)),
         }
         for one in rates
     ]

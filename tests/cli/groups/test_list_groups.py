@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgctl.admin import Sight
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, TopicPartition
-from tests.cli.fake_admin import FakeGroupAdmin, error
+from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import Cli, Ran
 
 
@@ -22,10 +22,10 @@ def test_table_is_sorted_and_aligned(cli: Cli) -> None:
 
 def test_lag_adds_partitions_and_total(cli: Cli) -> None:
     assert cli("list groups --lag").out == (
-        "GROUP  STATE   TYPE     #PARTITIONS  LAG\n"
-        "g1     Empty   classic            2   50\n"
-        "g2     Stable  classic            3   30\n"
-        "g3     Empty   classic            1   50\n"
+        "GROUP  STATE   TYPE     #PARTITIONS  LAG  FLAGS\n"
+        "g1     Empty   classic            2   50  -\n"
+        "g2     Stable  classic            3   30  -\n"
+        "g3     Empty   classic            1    -  below-log-start\n"
     )
 
 
@@ -46,6 +46,7 @@ def test_json_rows_have_the_columns_as_keys(cli: Cli) -> None:
             "coordinator_id": 1,
             "partitions": 3,
             "lag": 30,
+            "flags": [],
         }
     ]
 
@@ -126,7 +127,7 @@ def test_broker_that_does_not_answer_makes_the_list_partial(cli: Cli, cluster: F
 def test_group_whose_offsets_fail_has_unknown_lag_and_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.offset_errors["g1"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not allowed")
     ran = cli("list groups --lag -o json")
-    assert [(row["group"], row["lag"]) for row in ran.data] == [("g1", None), ("g2", 30), ("g3", 50)]
+    assert [(row["group"], row["lag"]) for row in ran.data] == [("g1", None), ("g2", 30), ("g3", None)]
     assert (ran.code, ran.json["errors"]) == (
         3,
         [{"code": "GROUP_AUTHORIZATION_FAILED", "message": "not allowed", "group": "g1", "topic": None, "partition": None}],
@@ -136,7 +137,7 @@ def test_group_whose_offsets_fail_has_unknown_lag_and_an_error(cli: Cli, cluster
 def test_log_end_that_is_unknown_makes_the_lag_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.log_errors[TopicPartition("t2", 0)] = error(ErrorCode.LEADER_NOT_AVAILABLE, "t2-0 has no leader")
     ran = cli("list groups --lag")
-    assert ran.out.splitlines()[3] == "g3     Empty   classic            1    -"
+    assert ran.out.splitlines()[3] == "g3     Empty   classic            1    -  no-leader"
     assert (ran.code, ran.err) == (
         3,
         "kgctl: t2-0 has no leader\n3 groups: 2 Empty, 1 Stable; total lag 80, unknown for 1 group.\n",
@@ -165,18 +166,68 @@ def test_members_topics_and_the_groups_of_a_topic(cli: Cli) -> None:
     assert cli("list groups --topic t2 -o name").out == "g3\n"
 
 
-def test_sort_by_lag_puts_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:
+def test_sort_by_lag_puts_what_is_lost_first_and_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("nothing")
     rows = cli("list groups --sort lag -o json").data
-    assert [(row["group"], row["lag"]) for row in rows] == [("g1", 50), ("g3", 50), ("g2", 30), ("nothing", None)]
+    assert [(row["group"], row["lag"]) for row in rows] == [("g3", None), ("g1", 50), ("g2", 30), ("nothing", None)]
 
 
 def test_thresholds_hold_all_groups(cli: Cli) -> None:
-    ran = cli("list groups --exclude g1 --fail-if-lag-over 40")
-    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'g3': total lag 50 is over 40")
-    assert cli("list groups --exclude g1 --fail-if-lag-over 50").code == 0
-    assert cli("list groups --fail-if-lag-over 50").code == 6
-    assert cli("list groups --fail-if-lag-over 50 --allow-unknown").code == 0
+    ran = cli("list groups --match g[12] --fail-if-lag-over 40 --allow-unknown")
+    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'g1': total lag 50 is over 40")
+    assert cli("list groups --match g[12] --fail-if-lag-over 50 --allow-unknown").code == 0
+    assert cli("list groups --match g[12] --fail-if-lag-over 50").code == 6
+    assert cli("list groups --exclude g[13] --fail-if-lag-over 50").code == 0
+
+
+def test_no_limit_holds_for_a_commit_that_is_out_of_its_log(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("past", {TopicPartition("t1", 0): 500})
+    cluster.topic("empty", FakeLog(0, 0))
+    cluster.group("anew", {TopicPartition("empty", 0): 500})
+    rows = {row["group"]: (row["lag"], row["flags"]) for row in cli("list groups --lag -o json").data}
+    assert rows == {
+        "anew": (None, ["past-log-end"]),
+        "g1": (50, []),
+        "g2": (30, []),
+        "g3": (None, ["below-log-start"]),
+        "past": (None, ["past-log-end"]),
+    }
+    for limit in ("--fail-if-lag-over 1000", "--fail-if-partition-lag-over 1000", "--fail-if-time-lag-over 900d"):
+        for command in ("list groups", "describe group --all-groups"):
+            ran = cli(f"{command} --exclude g1 {limit} --allow-unknown")
+            assert (ran.code, [line for line in ran.err.splitlines() if line.startswith("kgctl: ")]) == (
+                6,
+                [
+                    "kgctl: group 'anew', empty-0: past-log-end: 500 is committed, in a log of 0 to 0",
+                    "kgctl: group 'g3', t2-0: below-log-start: 10 is committed, in a log of 40 to 90",
+                    "kgctl: group 'past', t1-0: past-log-end: 500 is committed, in a log of 0 to 100",
+                ],
+            )
+
+
+def test_no_limit_holds_for_a_group_whose_type_is_not_measured(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("copies", type=GroupType.STREAMS, protocol_type="streams")
+    ran = cli("list groups --match copies --fail-if-lag-over 1000")
+    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'copies' is a streams group: its lag is unknown")
+    assert cli("list groups --match copies --fail-if-lag-over 1000 --allow-unknown").code == 0
+
+
+def test_a_group_of_workers_without_offsets_is_named_and_held_to_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("workers", protocol_type="connect")
+    ran = cli("list groups --match workers --fail-if-lag-over 1000")
+    assert (ran.code, ran.err) == (0, "Group 'workers' is of no consumers and has no offsets: no limit is about it.\n")
+    cluster.groups["workers"].offsets[TopicPartition("t1", 0)] = OffsetAndMetadata(57)
+    assert cli("list groups --match workers --fail-if-lag-over 40").code == 6
+
+
+def test_limits_for_no_group_at_all_do_not_hold(cli: Cli) -> None:
+    ran = cli("list groups --match nosuch --fail-if-lag-over 10")
+    assert (ran.code, ran.err) == (4, "kgctl: no group matches: there is nothing that the limits could hold for\n")
+
+
+def test_fails_if_flagged(cli: Cli) -> None:
+    assert cli("list groups --match g2 --fail-if-flagged").code == 0
+    assert cli("list groups --match g3 --fail-if-flagged").code == 6
 
 
 def test_what_rights_may_hide_is_told_and_no_limit_holds_for_it(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -187,6 +238,6 @@ def test_what_rights_may_hide_is_told_and_no_limit_holds_for_it(cli: Cli, cluste
     assert (listed.code, hidden in listed.err.splitlines()) == (0, True)
     assert "on all topics" not in listed.err
     assert "3 groups: user 'alice' lacks the right DESCRIBE on all topics" in cli("list groups --lag").err
-    judged = cli("list groups --fail-if-lag-over 1000000")
+    judged = cli("list groups --exclude g3 --fail-if-lag-over 1000000")
     assert (judged.code, f"kgctl: {hidden}" in judged.err.splitlines()) == (8, True)
-    assert f"{hidden} (allowed)" in cli("list groups --fail-if-lag-over 1000000 --allow-unknown").err
+    assert f"{hidden} (allowed)" in cli("list groups --exclude g3 --fail-if-lag-over 1000000 --allow-unknown").err

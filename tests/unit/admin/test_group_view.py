@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kgctl.admin import ItemError, Results
 from kgctl.admin.group_view import (
-    Position,
-    Sample,
-    Verdict,
-    Watch,
+    GroupLag,
     is_consumer_group,
     lag_by_group,
     partition_lag,
-    range_flags,
-    total_lag,
     view_offsets,
 )
 from kgctl.admin.offset_reset import parse_topic_scopes
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupListing,
-    GroupState,
     GroupType,
     LogOffsets,
     MemberDescription,
@@ -31,6 +24,7 @@ from kgctl.model.groups import (
     PartitionLag,
     TopicPartition,
 )
+from kgctl.model.lag import Flag, total_of
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 
@@ -107,29 +101,23 @@ def test_unknown_log_is_unknown_lag() -> None:
     assert partition_lag(T0, OffsetAndMetadata(7), LogOffsets()) == PartitionLag(T0, 7, None, None, None, None, "")
 
 
-def test_commit_past_the_end_is_negative_lag() -> None:
-    assert partition_lag(T0, OffsetAndMetadata(12), LogOffsets(0, 10)).lag == -2
-
-
-def test_flags() -> None:
-    def flags(commit: int | None, log: LogOffsets) -> tuple[str, ...]:
-        return range_flags(partition_lag(T0, None if commit is None else OffsetAndMetadata(commit), log))
-
-    assert flags(4, LogOffsets(5, 10)) == ("below-log-start",)
-    assert flags(5, LogOffsets(5, 10)) == ()
-    assert flags(10, LogOffsets(5, 10)) == ()
-    assert flags(11, LogOffsets(5, 10)) == ("past-log-end",)
-    assert flags(None, LogOffsets(5, 10)) == ()
-    assert flags(3, LogOffsets()) == ()
+def test_a_member_that_reads_open_transactions_is_not_past_its_log() -> None:
+    admin = FakeGroupAdmin()
+    admin.topic("t", FakeLog(0, 10, last_stable=6), FakeLog(0, 10, last_stable=6))
+    admin.group("g", {T0: 8, T1: 12})
+    (view,) = view_offsets(admin, ["g"], read_committed=True).views
+    assert [(each.lag.lag, each.flags) for each in view.partitions] == [(0, ()), (None, ("past-log-end",))]
 
 
 def test_group_with_an_unknown_end_has_an_unknown_total() -> None:
     commits = {"a": {T0: OffsetAndMetadata(1), T1: OffsetAndMetadata(1)}, "b": {T0: OffsetAndMetadata(4)}, "c": {}}
-    assert lag_by_group(commits, {T0: LogOffsets(0, 10)}) == {"a": None, "b": 6, "c": 0}
+    no_leader = ItemError(ErrorCode.LEADER_NOT_AVAILABLE, "no leader")
+    found = lag_by_group(commits, Results({T0: LogOffsets(0, 10)}, {T1: no_leader}))
+    assert found == {"a": GroupLag(None, (Flag.NO_LEADER,)), "b": GroupLag(6), "c": GroupLag(0)}
 
 
 def test_group_that_never_committed_there_does_not_need_the_end() -> None:
-    assert lag_by_group({"a": {T0: OffsetAndMetadata(-1)}}, {}) == {"a": 0}
+    assert lag_by_group({"a": {T0: OffsetAndMetadata(-1)}}, Results()) == {"a": GroupLag(0)}
 
 
 COMMITS = st.dictionaries(
@@ -143,54 +131,5 @@ def test_total_of_a_group_is_the_sum_of_its_rows(drawn: dict[TopicPartition, tup
     commits = {partition: OffsetAndMetadata(offset) for partition, (offset, _) in drawn.items()}
     logs = {partition: LogOffsets(0, end) for partition, (_, end) in drawn.items()}
     rows = [partition_lag(partition, commit, logs[partition]) for partition, commit in commits.items()]
-    assert lag_by_group({"g": commits}, logs) == {"g": total_lag(rows)}
-
-
-P = TopicPartition("t", 0)
-
-
-def watched(positions: Sequence[tuple[int, int]]) -> Watch:
-    """One group's partition, a sample each ten seconds: (committed, end)."""
-    watch = Watch()
-    listing = GroupListing("g", "consumer", GroupState.STABLE)
-    for number, (committed, end) in enumerate(positions):
-        watch.add(Sample(number * 10_000, {"g": listing}, {"g": {P: Position(committed, 0, end)}}))
-    return watch
-
-
-@pytest.mark.parametrize(
-    ("positions", "lag", "consumed", "produced", "drain", "verdict"),
-    [
-        ([(0, 100)], 100, None, None, None, Verdict.UNKNOWN),
-        ([(100, 100)], 0, None, None, None, Verdict.OK),
-        ([(0, 100), (50, 110)], 60, 5.0, 1.0, 15.0, Verdict.OK),
-        ([(0, 100), (10, 150), (20, 200)], 180, 1.0, 5.0, None, Verdict.WARN),
-        ([(10, 100), (10, 150), (10, 200)], 190, 0.0, 5.0, None, Verdict.STALL),
-        ([(50, 100), (10, 100), (20, 100)], 80, -1.5, 0.0, None, Verdict.REWIND),
-        ([(100, 100), (100, 150), (100, 200)], 100, 0.0, 5.0, None, Verdict.OK),
-        ([(0, 100), (100, 100)], 0, 10.0, 0.0, 0.0, Verdict.OK),
-    ],
-)
-def test_rates_and_verdicts(
-    positions: Sequence[tuple[int, int]],
-    lag: int,
-    consumed: float | None,
-    produced: float | None,
-    drain: float | None,
-    verdict: Verdict,
-) -> None:
-    (found,) = watched(positions).rates()
-    assert (found.lag, found.consumed_per_s, found.produced_per_s, found.drain_s) == (lag, consumed, produced, drain)
-    assert found.verdict is verdict
-
-
-def test_group_without_commits_is_unknown() -> None:
-    watch = Watch()
-    watch.add(Sample(0, {"g": GroupListing("g")}, {"g": {}}))
-    (found,) = watch.rates()
-    assert (found.lag, found.verdict) == (None, Verdict.UNKNOWN)
-
-
-def test_only_the_window_counts() -> None:
-    history = [(100, 100), *[(10, 100 + number) for number in range(10)]]
-    assert watched(history).rates()[0].verdict is Verdict.STALL
+    committed = [row.lag for row in rows if row.current_offset is not None]
+    assert lag_by_group({"g": commits}, Results(logs))["g"].lag == total_of(committed)
