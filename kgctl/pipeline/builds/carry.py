@@ -2,8 +2,8 @@
 
 From the horizon on rows are made again by each build, with all that came since, and take the place of those that were there. So
 the state has every commit from the horizon on, and of what is older as much as those rows look back at: of each series its last
-entries by Burrow's rules and its speeds, of each group where playing it back stands and its last generation, of each log the
-samples around these commits.
+entries by Burrow's rules and what resets are told by, of each group where playing it back stands and its last generation, of each
+log the samples around these commits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kgctl.pipeline.tables.lag import INTERVALS, MIN_DISTANCE_MS
 from kgctl.pipeline.tables.membership import GROUP_GENERATIONS, MEMBERS
 from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, LateSamplesError, OutdatedError, PartitionInputs
 from kgctl.pipeline.tables.replay import STATES, spans
-from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
+from kgctl.pipeline.tables.resets import KNOWN, known_until
 from kgctl.pipeline.tables.series import Samples, Series, begins, numbered, samples, series
 
 PLACE_BITS = 47
@@ -300,7 +300,7 @@ GROUPS = pa.schema([pa.field("group", pa.string(), nullable=False), pa.field("st
 SCHEMAS: Mapping[str, pa.Schema] = {
     "open": COMMITS,
     "commits": OFFSET_COMMITS,
-    "speeds": SPEEDS,
+    "known": KNOWN,
     STATES: GROUPS,
     GROUP_GENERATIONS.name: GROUP_GENERATIONS.schema,
     MEMBERS.name: MEMBERS.schema,
@@ -387,7 +387,7 @@ def carry(inputs: PartitionInputs, open_commits: pa.Table, horizon_ms: int) -> C
     tables = {
         "open": open_commits,
         "commits": _carried_commits(inputs.offset_commits, commits, rows, horizon_ms),
-        "speeds": speeds_until(inputs, horizon_ms),
+        "known": known_until(inputs, horizon_ms),
         GROUP_GENERATIONS.name: _kept_generations(inputs, commits, horizon_ms),
         MEMBERS.name: _kept_members(inputs, horizon_ms),
         "samples": _kept_samples(commits, known, rows, horizon_ms),

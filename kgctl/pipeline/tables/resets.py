@@ -4,8 +4,9 @@ Every step back is one. A step forward is one where at least one of these holds 
 a step back with none of them is ``went_back``: a seek, or a late commit of a member that had lost the partition):
 
 - ``topic_recreated``: the two commits carry different topic ids.
-- ``group_empty``: by the group's own records it had lost its last member, and the offset had not moved since (a step back: it may
-  have). A group that never had a member (a consumer that assigns its partitions itself) is never empty in this sense.
+- ``group_empty``: by the group's own records it had lost its last member: nobody was there to read. So every step counts,
+  whatever tool made it and however many came before; only after `READER_STEPS` forward in a row it is a consumer that assigns its
+  partitions itself, and from there on reads. A group that never had a member is never empty in this sense.
 - ``past_log_end``: forward, to an offset that the log did not have even at the next sample.
 - ``log_truncated``: backward, from an offset past the end that the log had at the last sample before.
 - ``log_start_moved``: forward, from an offset that the log had deleted by the last sample before, to one that it still had.
@@ -17,7 +18,7 @@ Without samples and group records only topic ids and speeds can speak, so a jump
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,8 @@ SCHEMA = pa.schema(
 FASTER_THAN = 100
 FASTEST_PER_S = 1_000_000
 STEPS_TO_KNOW = 10
+READER_STEPS = 20
+"""Tools go back as well as forward: so many steps forward in a row, while a group is empty, are a reader's."""
 _KINDS = pa.array(["backward", "forward"])
 _SHORTEST_MS = 1000
 
@@ -91,23 +94,28 @@ def build(inputs: PartitionInputs) -> pa.Table:
 
 def _jumps(inputs: PartitionInputs) -> Jumps:
     commits, known = series(inputs), samples(inputs)
-    row = np.flatnonzero((commits.previous >= 0) & (commits.clock_ms >= inputs.horizon_ms))
-    moved = commits.committed[row] - commits.committed[commits.previous[row]]
-    row, moved = row[moved != 0], moved[moved != 0]
-    steps = _Steps(row, commits.previous[row], moved)
+    steps = _steps(commits, commits.clock_ms >= inputs.horizon_ms)
+    row, moved = steps.row, steps.moved
     found = {
         "topic_recreated": _recreated(inputs.offset_commits, steps),
         "group_empty": _while_empty(inputs, commits, steps),
         "past_log_end": _past_log_end(commits, known, steps),
         "log_truncated": _truncated(commits, known, steps),
         "log_start_moved": _log_start_moved(commits, known, steps),
-        "faster_than_consumption": _too_fast(commits, steps, *speeds(inputs)),
+        "faster_than_consumption": _too_fast(commits, steps, known_of(inputs)),
     }
     spoken = np.zeros(len(row), np.int64)
     for bit, holds in enumerate(found.values()):
         spoken |= holds.astype(np.int64) << bit
     is_reset = (moved < 0) | (spoken > 0)
     return Jumps(row[is_reset], _evidence(spoken[is_reset], list(found)))
+
+
+def _steps(commits: Series, asked: Bools) -> _Steps:
+    row = np.flatnonzero((commits.previous >= 0) & asked)
+    moved = commits.committed[row] - commits.committed[commits.previous[row]]
+    row, moved = row[moved != 0], moved[moved != 0]
+    return _Steps(row, commits.previous[row], moved)
 
 
 def _evidence(spoken: Int64s, names: list[str]) -> pa.Array:
@@ -125,7 +133,13 @@ def _recreated(table: pa.Table, steps: _Steps) -> Bools:
 
 
 def _while_empty(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Bools:
-    """The last generation before has no member, and the commit before was made when there was one."""
+    stretch = _stretches(inputs, commits, steps)
+    found: Bools = (stretch >= 0) & ((steps.moved < 0) | (_ahead(inputs, commits, steps, stretch) <= READER_STEPS))
+    return found
+
+
+def _stretches(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Int64s:
+    """The place of the generation that had left the group empty when each step was made; -1: it had members, or never had one."""
     generations = inputs.table("group_generations")
     group = pc.index_in(generations.column("group"), value_set=commits.groups).fill_null(-1).to_numpy().astype(np.int64)
     place, members, generation = (int64s(generations, name) for name in ("log_offset", "members", "generation_id"))
@@ -133,12 +147,25 @@ def _while_empty(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Boo
     group, place, members, generation = group[order], place[order], members[order], generation[order]
     at = last_at_or_before(group, place, commits.group[steps.row], commits.log_offset[steps.row])
     if not len(group):
-        return np.zeros(len(steps.row), np.bool_)
+        return np.full(len(steps.row), -1, np.int64)
     had_members = running_max(np.maximum(members, generation), group) > 0
-    is_empty = (at >= 0) & (members[at] == 0) & had_members[at]
-    is_first = commits.log_offset[steps.before] < place[at]
-    found: Bools = is_empty & (is_first | (steps.moved < 0))
-    return found
+    return np.where((at >= 0) & (members[at] == 0) & had_members[at], place[at], -1)
+
+
+def _ahead(inputs: PartitionInputs, commits: Series, steps: _Steps, stretch: Int64s) -> Int64s:
+    """How many steps forward have followed each other in the same stretch, each step counted; 0 for a step back."""
+    if not len(steps.row):
+        return steps.moved
+    key, number = commits.key[steps.row], np.arange(len(steps.row))
+    is_first = begins(key)
+    after_back = np.append(True, steps.moved[:-1] < 0)[: len(number)]
+    is_new = begins(key, stretch) | after_back
+    counted = number - np.maximum.accumulate(np.where(is_new, number, 0)) + 1
+    known = known_of(inputs)
+    goes_on = is_first & (stretch >= 0) & (known.stretch[key] == stretch)
+    run = np.cumsum(is_new) - 1
+    before = np.where(goes_on, known.ahead[key], 0)[is_new][run]
+    return np.where(steps.moved > 0, counted + before, 0)
 
 
 def _past_log_end(commits: Series, known: Samples, steps: _Steps) -> Bools:
@@ -170,15 +197,15 @@ def _log_start_moved(commits: Series, known: Samples, steps: _Steps) -> Bools:
     return found
 
 
-def _too_fast(commits: Series, steps: _Steps, fastest: Int64s, known_steps: Int64s) -> Bools:
+def _too_fast(commits: Series, steps: _Steps, known: Known) -> Bools:
     forward = np.flatnonzero(steps.moved > 0)
     row, key = steps.row[forward], commits.key[steps.row[forward]]
     per_s = _per_s(commits, row, steps.before[forward], steps.moved[forward])
     seen = running_max(per_s, key)
     nth = np.arange(len(key)) - np.searchsorted(key, key)
-    fastest_before = np.maximum(np.where(nth > 0, np.append(0, seen[:-1])[: len(seen)], 0), fastest[key])
+    fastest_before = np.maximum(np.where(nth > 0, np.append(0, seen[:-1])[: len(seen)], 0), known.fastest[key])
     found = np.zeros(len(steps.row), np.bool_)
-    is_known = nth + known_steps[key] >= STEPS_TO_KNOW
+    is_known = nth + known.steps[key] >= STEPS_TO_KNOW
     found[forward] = is_known & (per_s > FASTEST_PER_S) & (per_s > FASTER_THAN * fastest_before)
     return found
 
@@ -189,59 +216,82 @@ def _per_s(commits: Series, row: Int64s, before: Int64s, moved: Int64s) -> Int64
     return found
 
 
-SPEEDS = pa.schema(
+KNOWN = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
         pa.field("topic", TEXT, nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("fastest", pa.int64(), nullable=False),
         pa.field("steps", pa.int64(), nullable=False),
+        pa.field("stretch", pa.int64(), nullable=False),
+        pa.field("ahead", pa.int64(), nullable=False),
     ]
 )
-"""Of each series: the greatest speed in records a second, and how many steps forward it has shown (`STEPS_TO_KNOW` is enough)."""
+"""What is to be known of each series before a horizon: the greatest speed in records a second, how many steps forward it has
+shown (`STEPS_TO_KNOW` is enough), in which stretch without members it last moved (-1: in none), how often forward in a row then.
+"""
 
 
-def speeds(inputs: PartitionInputs) -> tuple[Int64s, Int64s]:
-    """(the greatest speed of each series before the horizon, its steps forward), as they were carried."""
+@dataclass(frozen=True)
+class Known:
+    """The columns of `KNOWN` that are numbers, an entry each series."""
+
+    fastest: Int64s
+    steps: Int64s
+    stretch: Int64s
+    ahead: Int64s
+
+
+def known_of(inputs: PartitionInputs) -> Known:
+    """What was carried from before the horizon; nothing of a series that is new."""
+    return inputs.once("known of series", _known)
+
+
+def _known(inputs: PartitionInputs) -> Known:
     commits = series(inputs)
     count = int(commits.key[-1]) + 1 if len(commits.key) else 0
-    fastest, steps = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    known = inputs.carried.get("speeds")
-    if known is None or not known.num_rows:
-        return fastest, steps
+    found = Known(*(np.full(count, value) for value in (0, 0, -1, 0)))
+    carried = inputs.carried.get("known")
+    if carried is None or not carried.num_rows:
+        return found
     first = np.flatnonzero(begins(commits.key))
-    group = pc.index_in(known.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
-    topic = pc.index_in(known.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
+    group = pc.index_in(carried.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
+    topic = pc.index_in(carried.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
     both, _ = packed(
         [
             np.concatenate([column[first], other])
             for column, other in (
                 (commits.group, group),
                 (commits.topic, topic),
-                (commits.partition, int64s(known, "partition")),
+                (commits.partition, int64s(carried, "partition")),
             )
         ]
     )
     at = np.searchsorted(both[: len(first)], both[len(first) :])
-    fastest[at], steps[at] = int64s(known, "fastest"), int64s(known, "steps")
-    return fastest, steps
+    for each in fields(Known):
+        getattr(found, each.name)[at] = int64s(carried, each.name)
+    return found
 
 
-def speeds_until(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
-    """`SPEEDS` of all series before a later horizon."""
-    commits = series(inputs)
-    fastest, steps = speeds(inputs)
-    fastest, steps = fastest.copy(), steps.copy()
-    is_asked = (commits.previous >= 0) & (commits.clock_ms >= inputs.horizon_ms) & (commits.clock_ms < horizon_ms)
-    row = np.flatnonzero(is_asked)
-    moved = commits.committed[row] - commits.committed[commits.previous[row]]
-    row, moved = row[moved > 0], moved[moved > 0]
-    np.maximum.at(fastest, commits.key[row], _per_s(commits, row, commits.previous[row], moved))
-    np.add.at(steps, commits.key[row], 1)
-    first = np.flatnonzero(begins(commits.key))
-    numbers = {"fastest": pa.array(fastest), "steps": pa.array(np.minimum(steps, STEPS_TO_KNOW))}
-    columns = {**commits.names(first), **numbers}
-    return pa.Table.from_arrays([columns[name] for name in SPEEDS.names], schema=SPEEDS)
+def known_until(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
+    """`KNOWN` of all series before a later horizon."""
+    commits, before = series(inputs), known_of(inputs)
+    known = Known(*(getattr(before, each.name).copy() for each in fields(Known)))
+    steps = _steps(commits, (commits.clock_ms >= inputs.horizon_ms) & (commits.clock_ms < horizon_ms))
+    forward = np.flatnonzero(steps.moved > 0)
+    key = commits.key[steps.row]
+    per_s = _per_s(commits, steps.row[forward], steps.before[forward], steps.moved[forward])
+    np.maximum.at(known.fastest, key[forward], per_s)
+    np.add.at(known.steps, key[forward], 1)
+    last = np.flatnonzero(np.append(begins(key)[1:], True)[: len(key)])
+    stretch = _stretches(inputs, commits, steps)
+    known.stretch[key[last]] = stretch[last]
+    known.ahead[key[last]] = _ahead(inputs, commits, steps, stretch)[last]
+    np.minimum(known.steps, STEPS_TO_KNOW, out=known.steps)
+    np.minimum(known.ahead, READER_STEPS, out=known.ahead)
+    names = commits.names(np.flatnonzero(begins(commits.key)))
+    columns = {**names, **{each.name: pa.array(getattr(known, each.name)) for each in fields(Known)}}
+    return pa.Table.from_arrays([columns[name] for name in KNOWN.names], schema=KNOWN)
 
 
 RESETS = Table("resets", SCHEMA, build)

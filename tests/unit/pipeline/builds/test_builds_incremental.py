@@ -18,12 +18,14 @@ from kgctl.pipeline.builds import carry
 from kgctl.pipeline.builds.carry import Sampled
 from kgctl.pipeline.store.files import is_provisional
 from kgctl.pipeline.store.tables import LOG_OFFSETS
+from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.registry import OutdatedError
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+from tests.support.pipeline.history_of import commit, commits, members, raw
 from tests.support.pipeline.logs import raw_log
-from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, data_files, tables_of, tables_of_whole
+from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, data_files, rows_of, tables_of, tables_of_whole
 
 
 def raw_of_one(part: pa.Table) -> pa.Table:
@@ -117,6 +119,23 @@ def test_late_records_are_told_and_built(tmp_path: Path) -> None:
     why = "records came late, as of __consumer_offsets-1: the tables of 24 of 64 buckets of groups were made anew"
     assert built(warehouse).late == {"c1": [why]}
     assert tables_of(warehouse) == expected
+
+
+def test_steps_in_an_empty_group_are_counted_on_from_build_to_build(tmp_path: Path) -> None:
+    """A reader is known by many steps forward in a row, wherever a build ends."""
+    steps = [*range(1, 25), 3, *range(4, 30)]
+    records = [(0, members(1, 1)), *commits((1_000, 0)), (2_000, members(0, 2))]
+    log = raw([*records, *((60_000 + number * 20_000, commit(offset)) for number, offset in enumerate(steps))])
+    whole, pieces = collected(tmp_path / "whole", [log]), Warehouse.create(tmp_path / "pieces")
+    built(whole)
+    pieces.add_samples("c1", SAMPLES)
+    for low in range(0, log.num_rows, 5):
+        add(pieces, "c1", log.slice(low, 5))
+        built(pieces)
+
+    expected = [*range(1, 21), 3, *range(4, 24)]
+    assert sorted(row["offset_after"] for row in rows_of(whole, "resets")) == sorted(expected)
+    assert tables_of(pieces) == tables_of(whole)
 
 
 def test_what_is_settled_is_not_written_again(tmp_path: Path) -> None:

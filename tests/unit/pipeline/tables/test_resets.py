@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -50,14 +51,29 @@ def test_the_group_was_empty() -> None:
     assert resets(records) == [(3, 10, 50, "forward", "group_empty"), (4, 50, 20, "backward", "group_empty")]
 
 
-def test_only_the_first_step_forward_of_an_empty_group_is_one() -> None:
-    """A consumer that assigns its partitions itself commits to a group that has no member."""
-    records = [(0, members(1, 1)), *commits((1, 10)), (2, members(0, 2)), *commits((3, 20), (4, 30), (5, 40))]
-    assert resets(records) == [(3, 10, 20, "forward", "group_empty")]
+def test_every_step_of_tools_in_an_empty_group_is_one() -> None:
+    """To the earliest, to the latest, back and forth by undo: nobody was there to read."""
+    offsets = (0, 140, 100, 140, 141)
+    tools = [(3 + number, commit(offset)) for number, offset in enumerate(offsets)]
+    records = [(0, members(1, 1)), *commits((1, 100)), (2, members(0, 2)), *tools, (9, members(1, 3)), *commits((10, 150))]
+    assert [row[1:3] for row in resets(records)] == list(pairwise((100, *offsets)))
+    (rate,) = table("commit_rate", records)
+    assert rate["records_consumed"] == 9, "what the member read when it was back"
+
+
+def test_a_consumer_that_assigns_its_partitions_itself_reads_when_it_has_gone_on_long_enough() -> None:
+    """It commits to a group that has no member; a step back is none of reading."""
+    emptied = [(0, members(1, 1)), *commits((1, 0)), (2, members(0, 2))]
+    own = [(3 + number, commit(number + 1)) for number in range(30)]
+    assert [row[2] for row in resets([*emptied, *own])] == list(range(1, 21))
+    again = [*own, (40, commit(3)), *((41 + number, commit(4 + number)) for number in range(30))]
+    assert [row[2] for row in resets([*emptied, *again])] == [*range(1, 21), 3, *range(4, 24)]
+    other_stretch = [*own, (40, members(1, 3)), (41, members(0, 4)), (42, commit(50))]
+    assert [row[2] for row in resets([*emptied, *other_stretch])] == [*range(1, 21), 50]
 
 
 def test_a_group_that_was_empty_when_the_history_began() -> None:
-    assert resets([(0, members(0, 7)), *commits((1, 10), (2, 20))]) == []
+    assert resets([(0, members(0, 7)), *commits((1, 10), (2, 20))]) == [(2, 10, 20, "forward", "group_empty")]
     assert resets([*commits((1, 10)), (2, members(0, 7)), *commits((3, 20))]) == [(3, 10, 20, "forward", "group_empty")]
 
 

@@ -39,9 +39,11 @@ def test_a_reset_forward_is_not_reading() -> None:
         (0, members(1, 1)),
         *commits((0, 100), (1 * S, 110)),
         (2 * S, members(0, 2)),
-        *commits((3 * S, 9000), (4 * S, 9005)),
+        *commits((3 * S, 9000), (4 * S, 9500)),
+        (5 * S, members(1, 3)),
+        *commits((6 * S, 9505)),
     ]
-    assert columns(table("commit_rate", records), *COLUMNS) == [(0, 4, 15, 15 / 60)]
+    assert columns(table("commit_rate", records), *COLUMNS) == [(0, 5, 15, 15 / 60)]
 
 
 def test_after_a_removal_it_begins_anew() -> None:
