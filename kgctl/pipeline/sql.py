@@ -22,7 +22,7 @@ VIEWS: Mapping[str, tuple[str, str]] = {
         generation_id AS first_generation FROM (
             SELECT *, lead(time) OVER (PARTITION BY cluster, "group", member_id
                 ORDER BY log_offset, CASE change WHEN 'left' THEN 0 ELSE 1 END) AS ends
-            FROM member_changes WHERE change <> 'updated') AS spans
+            FROM member_changes WHERE change IN ('joined', 'left')) AS spans
         WHERE change = 'joined'""",
     ),
     "assignments": (

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from kgctl.pipeline.engines import LocalEngine
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.consumers import consumer, poll_until
-from tests.support.kafka.data import create_topic, delete_topic, unique
+from tests.support.kafka.data import create_topic, delete_topic, produce, unique
 from tests.support.kafka.kgctl import run_kgctl
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_MS, SESSION_MS
 from tests.support.pipeline.commands import run_history
 from tests.support.pipeline.warehouses import rows_of as stored_rows
@@ -146,3 +148,31 @@ def test_members_and_assignments_are_those_that_the_clients_had(told: tuple[Ware
         for row in at(owned, time_ms, "member_id", "topic", "partition"):
             found[names[row["member_id"]]] |= {row["partition"]}
         assert found == had
+
+
+def test_static_members_that_close_have_left(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
+    """They say nothing: the broker lets them go when their sessions end, as if they had crashed."""
+    bootstrap, group, topic = kafka_broker.bootstrap, unique("static"), unique("read")
+    create_topic(bootstrap, topic, 2)
+    own = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500, "enable_auto_commit": True, "auto_commit_interval_ms": 400}
+    names = ["one", "two"]
+    members = [consumer(bootstrap, group, name, group_instance_id=name, **own) for name in names]
+    for member in members:
+        member.subscribe([topic])
+    poll_until(members, lambda: all(len(member.assignment()) == 1 for member in members))
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        produce(bootstrap, topic, {0: 1, 1: 1})
+        for member in members:
+            member.poll(0.05)
+    for member in members:
+        produce(bootstrap, topic, {0: 1, 1: 1})
+        member.poll(0.2)
+        member.close()
+    wait_until(lambda: run_kgctl(bootstrap, "describe", "group", group, "--members").data == [], "their sessions have ended")
+
+    run_history("collect", tmp_path / "w", "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
+    run_history("build", tmp_path / "w", "--engine", "local")
+
+    *_, last = run_history("rebalances", tmp_path / "w", "--group", group)
+    assert (last["cause"], last["inferred"]) == ("group_emptied", ["left", "left"])

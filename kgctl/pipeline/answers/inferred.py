@@ -7,6 +7,10 @@ A broker does not write down why a member is gone. But a member whose session ex
 session time-out, and a commit is one: a rebalance that came sooner was no expiry. One that came later, while the member had
 records to read and had committed regularly until then, was most likely one. It is inferred, and called so. The log has no session
 time-out of members of the consumer protocol.
+
+A static member that closes does not leave its group: it is gone when its session has expired, as if it had crashed. One of the
+consumer protocol says in the log that it closes; of a classic one its last commit tells, which comes before its time: that of
+``close()``.
 """
 
 from __future__ import annotations
@@ -176,6 +180,8 @@ LEFT, CRASHED, UNKNOWN = "left", "crashed", "unknown"
 _COMMITS_TO_KNOW = 3
 """Commits in a row, each within a third of the session time-out, after which silence says something."""
 
+_RHYTHM = 4
+"""Gaps between commits that tell when the next one is due."""
 _SOON_MS = 60_000
 
 _Partition = tuple[str, int]
@@ -186,9 +192,21 @@ class _Group:
     """The rows that the tables have of one group, by time."""
 
     timeouts: dict[str, int] = field(default_factory=dict)
+    static: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
     assigned: dict[str, list[tuple[int, bool, _Partition]]] = field(default_factory=dict)
     commits: dict[_Partition, list[int]] = field(default_factory=dict)
     lags: dict[_Partition, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def note_member(self, row: Row) -> None:
+        """Note what a row of ``member_changes`` says."""
+        member = row["member_id"]
+        if row["session_timeout_ms"] is not None:
+            self.timeouts[member] = row["session_timeout_ms"]
+        if row["group_instance_id"] is not None:
+            self.static.add(member)
+        if row["change"] == "closed":
+            self.closed.add(member)
 
     def owned(self, member: str, log_offset: int) -> set[_Partition]:
         """What a member had just before a record of the log."""
@@ -204,7 +222,7 @@ def infer_departures(history: History, rows: Sequence[Row]) -> None:
 
     That is ``left``, ``crashed`` or ``unknown``. It is null where nobody left, or nothing can be inferred of anybody.
     """
-    gone = [row for row in rows if row["members_left"] and row["type"] == "classic" and row["cause"] != "group_deleted"]
+    gone = [row for row in rows if row["members_left"] and row["cause"] != "group_deleted"]
     groups = _read(history, sorted({row["group"] for row in gone}))
     for row in rows:
         row["inferred"] = None
@@ -214,6 +232,8 @@ def infer_departures(history: History, rows: Sequence[Row]) -> None:
 
 
 def _inferred(group: _Group, member: str, row: Row) -> str:
+    if row["type"] != "classic":
+        return LEFT if member in group.closed else UNKNOWN
     timeout_ms = group.timeouts.get(member)
     ended_ms = row["started_ms"] if row["started_ms"] is not None else row["stable_ms"]
     owned = group.owned(member, row["log_offset"])
@@ -222,10 +242,20 @@ def _inferred(group: _Group, member: str, row: Row) -> str:
         return UNKNOWN
     if ended_ms - commits[-1] < timeout_ms:
         return LEFT
+    if member in group.static and (is_early := _is_early(sorted(set(commits)))) is not False:
+        return LEFT if is_early else UNKNOWN
     moments = sorted(set(commits))[-_COMMITS_TO_KNOW:]
     gaps = [later - earlier for earlier, later in pairwise(moments)]
     was_regular = len(moments) == _COMMITS_TO_KNOW and max(gaps, default=0) * 3 <= timeout_ms
     return CRASHED if was_regular and any(_had_to_read(group, partition, ended_ms) for partition in owned) else UNKNOWN
+
+
+def _is_early(moments: Sequence[int]) -> bool | None:
+    """Whether the last commit came before its time; None where the ones before it have no rhythm, so that nothing is due."""
+    *before, last = [later - earlier for earlier, later in pairwise(moments[-_RHYTHM - 2 :])] or [0]
+    if len(before) < _RHYTHM or max(before) > 1.25 * min(before):
+        return None
+    return last < 0.8 * min(before)
 
 
 def _had_to_read(group: _Group, partition: _Partition, at_ms: int) -> bool:
@@ -240,9 +270,9 @@ def _read(history: History, names: Sequence[str]) -> Mapping[str, _Group]:
     groups = {name: _Group() for name in names}
     if not names:
         return groups
-    for row in _rows(history, "member_changes", ("group", "member_id", "session_timeout_ms", "log_offset"), names):
-        if row["session_timeout_ms"] is not None:
-            groups[row["group"]].timeouts[row["member_id"]] = row["session_timeout_ms"]
+    columns = ("group", "member_id", "change", "group_instance_id", "session_timeout_ms", "log_offset")
+    for row in _rows(history, "member_changes", columns, names):
+        groups[row["group"]].note_member(row)
     key = ("group", "topic", "partition")
     for row in _rows(history, "assignment_changes", (*key, "member_id", "change", "log_offset"), names):
         place = row["topic"], row["partition"]

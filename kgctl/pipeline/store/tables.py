@@ -161,7 +161,7 @@ _ALL = (
         """group string! the consumer group
         member_id string! the member
         time timestamp! when the log shows it
-        change string! joined, left or updated
+        change string! joined, left, updated; closed: a static member that says so, and may be back
         generation_id int! the first generation or epoch of a member that joined, the last of one that left
         group_instance_id string of static members
         client_id string! the client's id

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -161,6 +161,8 @@ _PARTITION_METADATA = Structure(lambda topics: topics, (Field("topics", array(_t
 """Kafka: ConsumerGroupPartitionMetadataValue.json."""
 
 
+_CLOSED_EPOCH = -2
+"""Of a static member that has closed. Kafka: ConsumerGroupHeartbeatRequest.LEAVE_GROUP_STATIC_MEMBER_EPOCH."""
 _FIRST_EPOCH = 1
 """A new group is at it without a record that says so, until something bumps it (since Kafka 4.3)."""
 _STABLE = 0
@@ -267,6 +269,9 @@ class ConsumerGroup:
         """Type 8: what a member owns, and how far it is."""
         self._note_first_epoch(value.member_epoch, place)
         self._note_return(member_id, place)
+        if value.member_epoch == _CLOSED_EPOCH and member_id in self._metadata:
+            info = replace(_info(self._metadata[member_id]), is_closed=True)
+            self._history.has_member(member_id, info, place.time_ms, self.generation)
         self._reached[member_id] = (value.state, value.member_epoch)
         if self._reached[member_id] == (_STABLE, self._target_epoch):
             self._behind.discard(member_id)

@@ -105,6 +105,8 @@ class MemberInfo:
     client_host: str
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None
+    is_closed: bool = False
+    """A static member of the consumer protocol that has closed: it stays one until its session ends, or it is back."""
 
 
 @dataclass(slots=True)

@@ -196,7 +196,8 @@ _info = attrgetter(*_INFO)
 
 def _rows_of_member(span: MemberSpan) -> Iterator[tuple[Any, ...]]:
     for number, (time_ms, log_offset, generation, info) in enumerate(span.infos):
-        change = ("updated", generation) if number else ("joined", span.first_generation)
+        later = "closed" if info.is_closed else "updated"
+        change = (later, generation) if number else ("joined", span.first_generation)
         yield (span.group, span.member_id, time_ms, *change, *_info(info), log_offset)
     if span.to_ms is not None:
         yield (span.group, span.member_id, span.to_ms, "left", span.last_generation, *_info(span.info), span.to_offset)

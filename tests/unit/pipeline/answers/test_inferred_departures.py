@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,15 @@ def generation(started_ms: int, log_offset: int, *, kind: str = "classic") -> Ro
     }
 
 
-def member(change: str, log_offset: int) -> Row:
+def member(change: str, log_offset: int, instance: str | None = None, timeout_ms: int | None = TIMEOUT_MS) -> Row:
     named = {"group": "g", "member_id": "m", "time_ms": log_offset, "change": change, "generation_id": 1, "client_id": "c"}
-    return {**named, "client_host": "h", "session_timeout_ms": TIMEOUT_MS, "log_offset": log_offset}
+    return {
+        **named,
+        "group_instance_id": instance,
+        "client_host": "h",
+        "session_timeout_ms": timeout_ms,
+        "log_offset": log_offset,
+    }
 
 
 def assigned(change: str, log_offset: int) -> Row:
@@ -45,15 +52,21 @@ def assigned(change: str, log_offset: int) -> Row:
 
 
 def inferred(
-    folder: Path, commits_s: list[int], started_s: int, lag: int | None = 5, kind: str = "classic", after: int | None = None
+    folder: Path,
+    commits_s: Sequence[float],
+    started_s: int,
+    lag: int | None = 5,
+    kind: str = "classic",
+    after: int | None = None,
+    changes: Sequence[Row] = (member("joined", 1), member("left", 900)),
 ) -> Any:
-    times = [at * 1000 for at in commits_s]
+    times = [round(at * 1000) for at in commits_s]
     behind = {"group": "g", "topic": "t", "partition": 0, "time_ms": 1, "committed_offset": 1, "lag": lag, "kind": "commit"}
     later = [{**behind, "time_ms": started_s * 1000 + 900, "lag": after, "kind": "sample"}] if after is not None else []
     tables = {
         "offset_commits": [commit("g", "t", 0, at, at, 10 + place) for place, at in enumerate(times)],
         "generations": [generation(started_s * 1000, 900, kind=kind)],
-        "member_changes": [member("joined", 1), member("left", 900)],
+        "member_changes": list(changes),
         "assignment_changes": [assigned("assigned", 1), assigned("revoked", 900)],
         "lag": [behind, *later],
         "coverage": [run(0, 999, 0, 99_000)],
@@ -89,6 +102,30 @@ def test_what_was_unread_may_be_seen_by_the_next_sample(tmp_path: Path) -> None:
 
 def test_of_the_consumer_protocol_nothing_is_inferred(tmp_path: Path) -> None:
     assert inferred(tmp_path / "w", [1, 2, 3, 4], 14, kind="consumer") is None
+
+
+@pytest.mark.parametrize(
+    ("commits_s", "expected"),
+    [
+        ([1, 2, 3, 4, 5, 5.3], ["left"]),
+        ([1, 2, 3, 4, 5, 6], ["crashed"]),
+        ([1, 2, 3, 4, 5, 5.9], ["crashed"]),
+        ([1, 2, 4, 4.2, 5, 5.3], None),
+        ([3, 4, 5, 5.3], None),
+        ([5], None),
+    ],
+)
+def test_a_static_member_closed_if_its_last_commit_came_before_its_time(
+    tmp_path: Path, commits_s: list[float], expected: Any
+) -> None:
+    changes = [member("joined", 1, "i"), member("left", 900, "i")]
+    assert inferred(tmp_path / "w", commits_s, 16, changes=changes) == expected
+
+
+def test_a_static_member_of_the_consumer_protocol_says_that_it_closes(tmp_path: Path) -> None:
+    changes = [member(change, at, "i", None) for change, at in (("joined", 1), ("closed", 800), ("left", 900))]
+    assert inferred(tmp_path / "w", [1, 2, 3, 4], 60, kind="consumer", changes=changes) == ["left"]
+    assert inferred(tmp_path / "v", [1, 2, 3, 4], 60, kind="consumer", changes=[changes[0], changes[2]]) is None
 
 
 def reset(time_ms: int, before: int, after: int, *evidence: str) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import pytest
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import ConsumerAssignment, ConsumerGroupMetadataKey, CoordinatorRecord, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
-from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS
+from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS, member_changes
+from kgctl.pipeline.tables.replay import spans
 from kgctl.serde.consumer_protocol import encode_assignment
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.pipeline.histories import TimedLog, inputs_of
@@ -262,3 +263,18 @@ def test_ids_have_the_names_that_the_log_tells() -> None:
     driven.come("m2", topics=("u",))
     named = {row["topic"] for row in ASSIGNMENTS.build(inputs_of(driven.log.raw())).to_pylist()}
     assert named & {"u"}, "one subscribes to u alone"
+
+
+def test_a_static_member_of_the_consumer_protocol_that_closes_says_so() -> None:
+    driven = Driven()
+    epoch = driven.come("one", instance_id="i").member_epoch
+    driven.harness.sleep_ms(5_000)
+    driven.come("one", -2, instance_id="i")
+    driven.harness.sleep_ms(7_000)
+    again = driven.come("two", instance_id="i").member_epoch
+
+    settled, open_ = member_changes(spans(inputs_of(driven.log.raw())))
+
+    assert (epoch, again) == (2, 2)
+    rows = [(row["member_id"], row["change"]) for row in [*settled.to_pylist(), *open_.to_pylist()]]
+    assert rows == [("one", "joined"), ("one", "closed"), ("two", "joined"), ("one", "left")]
