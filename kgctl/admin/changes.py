@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
 from kgctl.admin import GroupAdmin, GroupResults, ItemError, Results, item_error
+from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
@@ -23,9 +24,6 @@ K = TypeVar("K", bound=Hashable)
 
 MOST_LOST_IN_A_ROW = 3
 """Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
-
-CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
-"""The code of what is refused, or has no effect, because somebody else was there meanwhile."""
 
 LAST_LOOK_S = 2.0
 """How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
@@ -311,19 +309,19 @@ class _GroupsAsSaved:
         return {}
 
 
-LEFT_ALONE = "left alone: other partitions changed since the plan was made"
-
 CommitKey = tuple[str, TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitsAsPlanned:
     """Refuses groups, each as a whole, whose commits are no longer the planned ones, which are those of the undo file; and finds
-    commits that came right after the change. ``aim`` is what each partition has by then; None for nothing."""
+    commits that came right after the change. ``aim`` is what each partition has by then; None for nothing. ``per_partition``: of
+    a group only those partitions are refused."""
 
     admin: GroupAdmin
     planned: Mapping[CommitKey, OffsetAndMetadata | None]
     aim: Mapping[CommitKey, OffsetAndMetadata | None]
+    per_partition: bool = False
     refused: set[str] = field(default_factory=set)
 
     def before(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str | ItemError]:
@@ -336,7 +334,7 @@ class CommitsAsPlanned:
             if old != new and present(old) != present(new):
                 notes[key] = outdated(present(old), present(new))
                 self.refused.add(key[0])
-        if not self.refused:
+        if not self.refused or self.per_partition:
             return notes
         return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
 

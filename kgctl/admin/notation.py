@@ -9,8 +9,9 @@ Files of offsets come in five shapes, told apart by their content:
 - YAML: the output of ``kgctl ... -o yaml``, or a list of such rows.
 
 Where rows have ``old_offset`` and ``new_offset`` (a plan), the old one is what the cluster must still have when the plan is
-executed. An empty ``offset`` in an undo file stands for "nothing was committed": restoring it takes the commit away. In
-Kafka's own format an offset is never left out: there a short row is an error, not offset 0.
+executed. An empty ``offset`` in an undo file stands for "nothing was committed": restoring it takes the commit away; its
+``written_offset`` is what the change wrote, empty where it took the commit away. In Kafka's own format an offset is never left
+out: there a short row is an error, not offset 0.
 
 Undo files and plans are sealed: CSV between a first line that says whose it is (the cluster, the command, the time and the
 groups), and a last line that says that it is whole (the number of rows and a digest of everything before it). A file without its
@@ -27,7 +28,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
@@ -63,6 +64,8 @@ def unseal(text: str, name: str) -> tuple[FileHeader | None, str]:
     """
     if not text.startswith(_MARK):
         return None, text
+    if text.partition("\n")[0].endswith("\r"):  # saved on Windows; where the digest is right, this is the file as it was
+        text = text.replace("\r\n", "\n")
     body, _, last = text.rstrip("\n").rpartition("\n")
     found = _END.fullmatch(last)
     if found is None:
@@ -130,8 +133,10 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return stream.getvalue()
 
 
-UNDO_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
+UNDO_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata", "written_offset")
 PLAN_COLUMNS = ("group", "topic", "partition", "old_offset", "new_offset", "leader_epoch", "metadata")
+_BASIS = {"new_offset": "old_offset", "offset": "written_offset"}
+"""The column of a target, and the one of what the cluster must still have."""
 _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
 _MAX_OFFSET = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
@@ -163,11 +168,25 @@ def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFil
     return FromFile({group_id: dict(sorted(groups[group_id].items())) for group_id in wanted}, header)
 
 
-def undo_rows(rows: Sequence[tuple[str, TopicPartition, OffsetAndMetadata | None]]) -> str:
+class UndoRow(NamedTuple):
+    """What was committed before a change, and what the change wrote; None for nothing."""
+
+    group_id: str
+    partition: TopicPartition
+    before: OffsetAndMetadata | None
+    written: int | None = None
+
+
+def undo_rows(rows: Sequence[UndoRow]) -> str:
     """The rows of an undo file: CSV with a header, which `parse_offset_file` reads back."""
     lines = [
-        (group_id, *partition, *(("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)))
-        for group_id, partition, commit in rows
+        (
+            group_id,
+            *partition,
+            *(("", "", "") if before is None else (before.offset, before.leader_epoch, before.metadata)),
+            "" if written is None else written,
+        )
+        for group_id, partition, before, written in rows
     ]
     return csv_text([UNDO_COLUMNS, *lines])
 
@@ -316,11 +335,11 @@ class _Reader:
         column = next(name for name in _OFFSET_COLUMNS if name in fields)
         may_be_empty = "metadata" in fields or "old_offset" in fields
         target = self._target(line, column, fields, may_be_empty=may_be_empty)
-        if "old_offset" not in fields or column != "new_offset":
+        basis = _BASIS.get(column, "")
+        if basis not in fields:
             return group_id, partition, PlannedOffset(target)
-        old = fields["old_offset"]
-        expected = None if old == "" else self._number(line, "old_offset", old, _MAX_OFFSET)
-        return group_id, partition, PlannedOffset(target, expected, verify=True)
+        expected = None if fields[basis] == "" else self._number(line, basis, fields[basis], _MAX_OFFSET)
+        return group_id, partition, PlannedOffset(target, expected, verify=True, undoes=basis == "written_offset")
 
     def _target(self, line: int, column: str, fields: Mapping[str, Any], *, may_be_empty: bool) -> OffsetAndMetadata | None:
         if fields[column] == "" and may_be_empty:
@@ -565,12 +584,14 @@ def _short_parts(stripped: str, text: str) -> list[tuple[str, str]]:
 class PlannedOffset:
     """What a file says of one partition. ``target`` None: take the commit away.
 
-    With ``verify``, the file also says what it was made from: ``expected_old``, None for no commit.
+    With ``verify``, the file also says what the cluster must still have, ``expected_old``, None for no commit: what a plan was
+    made from, or, of an undo file, what the change wrote that it ``undoes``.
     """
 
     target: OffsetAndMetadata | None
     expected_old: int | None = None
     verify: bool = False
+    undoes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -579,3 +600,17 @@ class FromFile:
 
     groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
     header: FileHeader | None = None
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether it is an undo file of an older kgctl, which does not say what the change wrote."""
+        is_undo = self.header is not None and self.header.kind == "undo"
+        return is_undo and not any(each.verify for offsets in self.groups.values() for each in offsets.values())
+
+    def overwriting(self) -> FromFile:
+        """Return the same, whatever the cluster has now."""
+        groups = {
+            group_id: {partition: PlannedOffset(each.target) for partition, each in offsets.items()}
+            for group_id, offsets in self.groups.items()
+        }
+        return replace(self, groups=groups)

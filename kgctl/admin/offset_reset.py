@@ -311,6 +311,9 @@ NOTHING_TIERED = "NOTHING_TIERED"
 NOT_IN_THE_HISTORY = "NOT_IN_THE_HISTORY"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 PLAN_OUTDATED = "PLAN_OUTDATED"
+CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
+"""The code of what is refused, or has no effect, because somebody else was there meanwhile."""
+LEFT_ALONE = "left alone: other partitions of the group are not as they were"
 
 UNCHECKED = "the bounds of the log are not known: not checked"
 
@@ -379,10 +382,14 @@ def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
     planned = strategy.groups[row.group_id][row.partition]
     found = None if row.old is None else row.old.offset
     target = None if planned.target is None else planned.target.offset
-    if planned.verify and found not in (planned.expected_old, target):  # where it is done already, there is nothing to refuse
-        note = f"changed since the plan was made: {_shown(planned.expected_old)} then, {_shown(found)} now"
-        return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=PLAN_OUTDATED)
-    return planned.target, None
+    if not planned.verify or found in (planned.expected_old, target):  # where it is done already, there is nothing to refuse
+        return planned.target, None
+    then, now = _shown(planned.expected_old), _shown(found)
+    if planned.undoes:
+        note, code = f"went on since: the change left {then}, {now} now (--overwrite insists)", CHANGED_MEANWHILE
+    else:
+        note, code = f"changed since the plan was made: {then} then, {now} now", PLAN_OUTDATED
+    return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=code)
 
 
 def _from_history(strategy: ToHistory, row: ResetRow) -> _Wanted | ResetRow:
@@ -433,13 +440,18 @@ def _failed(row: ResetRow, code: str, why: str) -> ResetRow:
     return replace(row, result=ResetResult.FAILED, note=why, code=code)
 
 
+def _left_alone(row: ResetRow) -> ResetRow:
+    return replace(row, result=ResetResult.REFUSED, note=LEFT_ALONE, code=CHANGED_MEANWHILE)
+
+
 @dataclass(frozen=True, slots=True)
 class ResetRequest:
     """What to reset, and to where.
 
     ``scopes`` None means every partition with a commit, with `ToHistory` also those that had one then; a strategy from a file
     brings its own scope. ``create`` allows groups that do not exist, which the reset then makes. ``skip_missing`` leaves out
-    topics and partitions that do not exist, which are errors else.
+    topics and partitions that do not exist, which are errors else. ``per_partition`` goes on with the partitions of a group where
+    others are not as a file says; else the whole group is left alone.
     """
 
     group_ids: tuple[str, ...]
@@ -448,6 +460,7 @@ class ResetRequest:
     clamp: bool = True
     create: bool = False
     skip_missing: bool = False
+    per_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,16 +478,23 @@ class GroupPlan:
 
     @property
     def is_refused(self) -> bool:
-        """Whether executing must leave the whole group alone: it is active, or not as the plan says."""
-        return not self.state.is_inactive or any(row.result is ResetResult.REFUSED for row in self.rows)
+        """Whether a partition of it is refused."""
+        return any(row.result is ResetResult.REFUSED for row in self.rows)
+
+    def as_a_whole(self) -> GroupPlan:
+        """Return the plan with nothing to do where a partition is refused."""
+        if not self.is_refused:
+            return self
+        return replace(self, rows=tuple(_left_alone(row) if row.result is ResetResult.PLANNED else row for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """The plans of all groups that could be looked at, and what failed about the others."""
+    """The plans of all groups that could be looked at, and what failed about the others; ``per_partition`` as in the request."""
 
     groups: tuple[GroupPlan, ...]
     errors: tuple[KgctlError, ...] = ()
+    per_partition: bool = False
 
     @property
     def rows(self) -> tuple[ResetRow, ...]:
@@ -490,5 +510,5 @@ class ResetPlan:
         """Return the rows that executing would change."""
         if self.is_out_of_range:
             return ()
-        groups = [group for group in self.groups if not group.is_refused]
+        groups = [group for group in self.groups if group.state.is_inactive]
         return tuple(row for group in groups for row in group.rows if row.result is ResetResult.PLANNED)

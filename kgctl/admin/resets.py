@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
 from kgctl.admin.changes import (
-    CHANGED_MEANWHILE,
-    LEFT_ALONE,
     Account,
     Answer,
     CommitKey,
@@ -24,6 +22,7 @@ from kgctl.admin.changes import (
 from kgctl.admin.group_view import check_rights_on, missing_topic
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
+    CHANGED_MEANWHILE,
     GroupPlan,
     Heal,
     PartitionFacts,
@@ -104,7 +103,9 @@ def _plan_groups(
         for flaw in of_group
         if (flaw.topic, flaw.partition) not in scopes.get(group_id, ())
     ]
-    return ResetPlan(tuple(plans), (*(errors[group_id] for group_id in request.group_ids if group_id in errors), *apart))
+    plans = plans if request.per_partition else [plan.as_a_whole() for plan in plans]
+    failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)
+    return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition)
 
 
 def _nothing_committed(group_id: str, so: str, lacks: str) -> KgctlError:
@@ -254,17 +255,15 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
     for group in plan.groups:
         if not group.state.is_inactive:
             errors.append(active_group(group))
-        elif group.is_refused:
-            groups.append(replace(group, rows=tuple(_left_alone(row) for row in group.rows)))
         else:
             groups.append(group)
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
-    steps = list(_steps(admin, [group for group in groups if not group.is_refused]))
+    steps = list(_steps(admin, groups))
     planned, aim = ({key: getattr(row, side) for key, row in wanted.items()} for side in ("old", "new"))
-    watch = CommitsAsPlanned(admin, planned, aim)
+    watch = CommitsAsPlanned(admin, planned, aim, plan.per_partition)
     account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, watch)
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
-    return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
+    return Executed(replace(plan, groups=done, errors=tuple(errors)), account.ended_by, account.signal)
 
 
 GROUPS_AT_ONCE = 32
@@ -368,9 +367,3 @@ def active_group(group: GroupPlan) -> RefusedError:
         code=ErrorCode.NON_EMPTY_GROUP.name,
         group=group.group_id,
     )
-
-
-def _left_alone(row: ResetRow) -> ResetRow:
-    if row.result is not ResetResult.PLANNED:
-        return row
-    return replace(row, result=ResetResult.REFUSED, note=LEFT_ALONE)

@@ -75,6 +75,15 @@ def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> l
         return []
 
 
+def complete_undo_ids(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    from kgctl.cli.groups.undo_files import undo_files
+
+    try:
+        return _safe([*(file.id for file in undo_files(_environment(ctx)) if not file.is_gone), "last"], incomplete)
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
+
+
 def _safe(names: Iterable[str], incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete) and _SAFE.fullmatch(name))
 

@@ -42,7 +42,7 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
         return report.text
     if not report.rows:
         return ""
-    columns = [each for each in columns if not each.if_any or any(row[each.key] not in _EMPTY for row in report.rows)]
+    columns = [each for each in columns if not each.if_any or not all(_is_empty(row[each.key]) for row in report.rows)]
     values = [[row[column.key] for row in report.rows] for column in columns]
     cells = [_cell_texts(column) for column in values]
     right = [_is_number(column) for column in values]
@@ -51,7 +51,8 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
     return _aligned([[column.title, *texts] for column, texts in zip(columns, cells, strict=True)], right)
 
 
-_EMPTY: tuple[Cell, ...] = (None, "", [], ())
+def _is_empty(value: Cell) -> bool:
+    return value is None or value is False or value in ("", [], ())
 
 
 def _cell_texts(values: Sequence[Cell]) -> list[str]:

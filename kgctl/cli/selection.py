@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin
-from kgctl.admin.changes import CHANGED_MEANWHILE
+from kgctl.admin.offset_reset import CHANGED_MEANWHILE
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 

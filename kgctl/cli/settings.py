@@ -43,11 +43,13 @@ class Flags:
         return replace(self, **given)
 
     def cluster_arguments(self) -> list[str]:
-        """The flags that name the cluster, for a command line that is to be repeated; ``-X`` may hold secrets, and all but an
-        address is left out."""
-        from kgctl.admin.connect import ADDRESSES
+        """The flags that name the cluster and how to log in, for a command line that is to be repeated, without secrets."""
+        from kgctl.admin.connect import ADDRESSES, is_pointer, is_secret
 
-        by_x = [value for key, _, value in (text.partition("=") for text in self.properties) if key.strip() in ADDRESSES]
+        given = [(key.strip(), value) for key, _, value in (text.partition("=") for text in self.properties)]
+        by_x = [value for key, value in given if key in ADDRESSES]
+        login = [(key, value) for key, value in given if key.startswith(("security.", "sasl.", "ssl."))]
+        shown = [f"{key}={value}" for key, value in login if not is_secret(key) or is_pointer(value)]
         named = {
             "--bootstrap-server": self.bootstrap_server or "".join(by_x[-1:]),
             "--context": self.context,
@@ -55,7 +57,8 @@ class Flags:
             "--zookeeper": self.zookeeper,
             "--command-config": self.command_config,
         }
-        return [word for flag, value in named.items() if value for word in (flag, value)]
+        words = [*((flag, value) for flag, value in named.items() if value), *(("-X", each) for each in shown)]
+        return [word for pair in words for word in pair]
 
     def given(self) -> tuple[str, ...]:
         return tuple(field.name for field in fields(self) if getattr(self, field.name) not in (None, ()))

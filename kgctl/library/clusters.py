@@ -177,8 +177,12 @@ class Plan:
             raise executed.ended_by
         return self._done.rows
 
-    def undo(self) -> Plan:
-        """Return the plan that brings back what `execute` replaced, commits that were not there included; execute it in turn."""
+    @checked()
+    def undo(self, *, overwrite: bool = False) -> Plan:
+        """Return the plan that brings back what `execute` replaced, commits that were not there included; execute it in turn.
+
+        A group that has gone on since is refused, with the code CHANGED_MEANWHILE, unless its progress is to be overwritten.
+        """
         from kgctl.admin.notation import FromFile, PlannedOffset
         from kgctl.admin.offset_reset import ResetRequest, ResetResult
         from kgctl.admin.resets import plan_reset
@@ -188,7 +192,9 @@ class Plan:
         before: dict[str, dict[Any, PlannedOffset]] = {}
         for row in self._done.rows:
             if row.result in (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN):
-                before.setdefault(row.group_id, {})[row.partition] = PlannedOffset(row.old)
+                before.setdefault(row.group_id, {})[row.partition] = PlannedOffset(
+                    row.old, row.new.offset if row.new else None, verify=not overwrite, undoes=True
+                )
         request = ResetRequest(tuple(before), FromFile(before), create=True)
         return Plan(self._admin, self._admin._call_alone(plan_reset, self._admin.groups, request))
 
@@ -277,9 +283,10 @@ class AsyncPlan:
         """As `Plan.execute`."""
         return await self._admin._in_thread(self._plan.execute)
 
-    async def undo(self) -> AsyncPlan:
+    @checked()
+    async def undo(self, *, overwrite: bool = False) -> AsyncPlan:
         """As `Plan.undo`."""
-        return AsyncPlan(self._admin, await self._admin._in_thread(self._plan.undo))
+        return AsyncPlan(self._admin, await self._admin._in_thread(self._plan.undo, overwrite=overwrite))
 
 
 @checked(not_empty=("bootstrap", "embedded", "zookeeper", "context"))

@@ -81,7 +81,7 @@ LINES = {
     "peek": ("g1", "group topic partition offset place time key value headers"),
     "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict flags"),
     "diff-offsets": ("g1 g3", "group other_group topic partition offset other_offset difference result"),
-    "undo": ("", "id time groups partitions command cluster cluster_id file"),
+    "undo": ("", "id time groups partitions command cluster cluster_id is_gone file"),
     "delete-groups": ("g1 --yes", "group type state offsets result error"),
     "delete-offsets": ("g1 --topic t1 --yes", "group topic partition offset result error"),
     "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -12,175 +12,28 @@ from typing import Annotated, TypeVar
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError
-from kgctl.admin.changes import CHANGED_MEANWHILE, Account, Outcome
-from kgctl.admin.notation import FileHeader, format_instant, kafka_rows, named_groups, plan_rows, read_header, seal, undo_rows
-from kgctl.admin.offset_reset import GroupPlan, ResetPlan, ResetResult, ResetRow
+from kgctl.admin.changes import Account, Outcome
+from kgctl.admin.notation import FileHeader, UndoRow, kafka_rows, named_groups, plan_rows, seal
+from kgctl.admin.offset_reset import CHANGED_MEANWHILE, GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.admin.resets import Executed, execute_reset
-from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import write_again, write_new
+from kgctl.cli.files import write_new
+from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
+from kgctl.errors import KgctlError, RefusedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.lag import total_of
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
-Backup = Annotated[str | None, typer.Option("--backup", metavar="FILE", help="Save the previous offsets here.")]
-NoBackup = Annotated[bool, typer.Option("--no-backup", help="Do not save the previous offsets: there is no undo.")]
+Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
+PerPartition = Annotated[
+    bool, typer.Option("--per-partition", help="Go on with a group's other partitions where some have changed meanwhile.")
+]
 OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file of another cluster, for a migration.")]
-
-
-def check_file_name(option: str, path: str | None) -> None:
-    """Refuse an empty file name. Raises UsageError."""
-    if path == "":
-        raise UsageError(f"{option} is empty (an unset variable?): give it a file")
-
-
-def check_new_file(option: str, path: str | None) -> None:
-    """Raises UsageError for a file that is there already, or whose folder is not: nothing has been contacted yet."""
-    check_file_name(option, path)
-    if path is None:
-        return
-    place = Path(path).expanduser()
-    if place.exists():
-        raise UsageError(f"{option} {path}: there is such a file already, and it is not replaced")
-    if not place.absolute().parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {place.absolute().parent}")
-
-
-def check_backup(backup: str | None, *, no_backup: bool) -> None:
-    """Raises UsageError where the two options contradict each other, or the file cannot be."""
-    if backup and no_backup:
-        raise UsageError("--backup and --no-backup exclude each other")
-    check_new_file("--backup", backup)
-
-
-UndoRow = tuple[str, TopicPartition, OffsetAndMetadata | None]
-"""A group, a partition, and what was committed; None for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class UndoFile:
-    """A file of the undo folder; its id is its name without the ending."""
-
-    path: Path
-    header: FileHeader
-
-    @property
-    def id(self) -> str:
-        return self.path.stem
-
-
-def save_undo(session: Session, cluster: NamedCluster, rows: Sequence[UndoRow], wanted: str | None = None) -> UndoFile | None:
-    """Save what is about to be changed and say how it is brought back; None where there is nothing to save.
-
-    The file is ``wanted``, or a new one in the undo folder.
-
-    Raises:
-        KgctlError: it cannot be written, or ``wanted`` exists already; nothing may be changed then.
-    """
-    if not rows:
-        return None
-    environment = session.environment
-    now_ms = environment.now_ms()
-    header = FileHeader("undo", cluster.identity, cluster.label, session.command_line, now_ms, _groups(rows), len(rows))
-    path = Path(wanted).expanduser() if wanted else _free_path(environment, now_ms, session.command)
-    try:
-        write_new(path, seal(header, undo_rows(rows)), make_folder=wanted is None)
-    except StorageError as error:
-        raise KgctlError(
-            f"cannot save the previous offsets to {error.message}; nothing was changed "
-            "(--backup FILE puts them elsewhere, --no-backup does without)",
-            code="BACKUP_FAILED",
-        ) from None
-    undo = ["kgctl", *cluster.arguments, "undo", str(path) if wanted else path.stem, "--execute"]
-    session.notice(f"Previous offsets saved; to undo: {shlex.join(undo)}")
-    return UndoFile(path, header)
-
-
-def settle_undo(
-    session: Session, file: UndoFile | None, rows: Sequence[UndoRow], changed: Container[tuple[str, TopicPartition]]
-) -> None:
-    """Leave in the file only what was, or may have been, changed: an undo must not take back what others did to the rest.
-
-    A file that cannot be written anew stays as it is, and stderr says so.
-    """
-    kept = [row for row in rows if row[:2] in changed]
-    if file is None or len(kept) == len(rows):
-        return
-    try:
-        if not kept:
-            file.path.unlink()
-            session.notice(f"{file.path} is removed again: nothing was changed, so there is nothing to undo.")
-            return
-        header = replace(file.header, groups=_groups(kept), partitions=len(kept))
-        write_again(file.path, seal(header, undo_rows(kept)))
-    except (OSError, StorageError) as error:
-        session.notice(f"{file.path} also has offsets that were not changed, and could not be written anew: {error}")
-
-
-def _groups(rows: Sequence[UndoRow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(group_id for group_id, _, _ in rows))
-
-
-def _free_path(environment: Environment, now_ms: int, command: str) -> Path:
-    """A name made of time and command, with a number behind it where two changes fall into one second."""
-    moment = format_instant(now_ms)[:19].replace(":", "").replace("-", "")
-    stem = f"{moment}Z-{command.replace(' ', '-')}"
-    names = (f"{stem}{suffix}.csv" for suffix in ("", *(f"-{number}" for number in range(2, 10_000))))
-    return next(environment.undo_folder / name for name in names if not (environment.undo_folder / name).exists())
-
-
-def undo_files(environment: Environment) -> Iterator[UndoFile]:
-    """The files of the undo folder, newest first; others that lie there are passed over."""
-    folder = environment.undo_folder
-    found = []
-    for path in folder.glob("*.csv") if folder.is_dir() else ():
-        try:
-            with path.open(encoding="utf-8", newline="\n") as file:
-                header = read_header(file.readline(), str(path))
-        except (OSError, UnicodeDecodeError, UsageError):
-            continue
-        if header is not None and header.kind == "undo":
-            found.append(UndoFile(path, header))
-    yield from sorted(found, key=lambda file: (file.header.time_ms, file.id), reverse=True)
-
-
-def find_undo_file(environment: Environment, name: str) -> Path:
-    """The file that an id, the beginning of one, or a path means.
-
-    Raises:
-        NotFoundError: there is none.
-        UsageError: the beginning of several ids.
-    """
-    if "/" in name or name.endswith(".csv") or Path(name).expanduser().is_file():
-        return Path(name).expanduser()
-    ids = {file.id: file.path for file in undo_files(environment)}
-    matching = [name] if name in ids else [one for one in ids if one.startswith(name)]
-    if not matching:
-        raise NotFoundError(f"there is no undo file {name!r} in {environment.undo_folder} (kgctl undo lists those of a cluster)")
-    if len(matching) > 1:
-        raise UsageError(f"{name!r} begins the names of {len(matching)} undo files: {', '.join(sorted(matching)[:5])}")
-    return ids[matching[0]]
-
-
-def check_cluster(header: FileHeader | None, cluster: NamedCluster, *, other_cluster: bool, name: str) -> None:
-    """Refuse a file of another cluster.
-
-    Raises:
-        RefusedError: it is another's, and that is not wanted.
-    """
-    if header is None or other_cluster or header.cluster_id == cluster.identity:
-        return
-    raise RefusedError(
-        f"{name} is of the cluster {header.cluster} (id {header.cluster_id}), and this is {cluster}: offsets of one cluster mean "
-        "nothing on another (--other-cluster insists, for a migration)",
-        code="OTHER_CLUSTER",
-    )
 
 
 K = TypeVar("K", bound=Hashable)
@@ -285,7 +138,7 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
         notices,
         ("group", "topic", "partition"),
         ExitCode.FAILED if plan.is_out_of_range else None,
-        any(_is_something(row) for group in plan.groups if not group.is_refused for row in group.rows),
+        any(_is_something(group) for group in plan.groups),
         summary={result.value: counts[result] for result in ResetResult if counts[result]},
     )
 
@@ -293,8 +146,12 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
 _TAKEN_AWAY = (ResetResult.PLANNED, ResetResult.DELETED)
 
 
-def _is_something(row: ResetRow) -> bool:
-    return row.result in _DONE or row.result is ResetResult.MOVED
+def _is_something(group: GroupPlan) -> bool:
+    """Whether something of it is, or can be, done; that nothing is to do counts only where nothing is refused."""
+    results = {row.result for row in group.rows} if group.state.is_inactive else set()
+    return bool(results & {*_DONE, ResetResult.MOVED} - {ResetResult.UNCHANGED}) or (
+        ResetResult.UNCHANGED in results and not group.is_refused
+    )
 
 
 def summarised(report: Report, plan: ResetPlan) -> Report:
@@ -397,9 +254,8 @@ class Change:
 
     session: Session
     cluster: NamedCluster
-    remarks: Sequence[str] = ()
-    backup: str | None = None
-    no_backup: bool = False
+    remarks: Sequence[str]
+    backup: Backup
     export: bool = False
     summary: bool = False
 
@@ -442,13 +298,13 @@ class Change:
             question = f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?"
             if confirm(self.session, question, yes=yes):
                 check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
-        saved = [(row.group_id, row.partition, row.old) for row in rows]
+        saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
-        file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
+        started = start_change(self.session, self.cluster, saved, self.backup)
         with self.session.waiting():
             executed = execute_reset(admin, plan, stop)
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
-        settle_undo(self.session, file, saved, changed)
+        started.settle(changed, {result.value: count for result, count in _counts(executed.plan).items()})
         return self._told(executed)
 
     def _told(self, executed: Executed) -> Report:

@@ -12,19 +12,14 @@ import typer
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
 from kgctl.admin.changes import Account, CommitsAsPlanned, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
-from kgctl.admin.notation import named_groups
+from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.groups.changes import (
-    Backup,
-    NoBackup,
-    UndoRow,
     account_report,
-    check_backup,
     counted,
     result_report,
-    save_undo,
-    settle_undo,
 )
+from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import (
@@ -68,8 +63,7 @@ def delete_groups(
     match: MatchOption = None,
     exclude: ExcludeOption = None,
     max_groups: MaxGroupsOption = None,
-    backup: Backup = None,
-    no_backup: NoBackup = False,
+    backup: Backup,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
 ) -> Report:
@@ -81,7 +75,6 @@ def delete_groups(
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
-    check_backup(backup, no_backup=no_backup)
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
@@ -97,14 +90,15 @@ def delete_groups(
             if _ask(session, cluster, plan, yes=yes):
                 now = _groups_plan(admin, chosen.group_ids)
                 check_as_shown((set(plan.deletable), plan.saved), (set(now.deletable), now.saved), cluster)
-            if plan.unread and not no_backup:
+            if plan.unread and not backup.no_backup:
                 raise plan.unread[0]
         stop = session.stop_signals()
-        file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
+        started = start_change(session, cluster, plan.saved, backup, list(plan.deletable))
         account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
-    settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
-    return _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
+    report = _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
+    started.settle({row[:2] for row in plan.saved if row.group_id in gone}, report.summary or {})
+    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,7 @@ class _GroupsPlan:
     def saved_of(self) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
         """Return the commits of each group whose commits could be read."""
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group_id: {} for group_id in self.read}
-        for group_id, partition, commit in self.saved:
+        for group_id, partition, commit, _ in self.saved:
             if commit is not None:
                 found[group_id][partition] = commit
         return found
@@ -143,7 +137,7 @@ class _GroupsPlan:
 
     @property
     def rows(self) -> dict[str, Row]:
-        counts = Counter(group_id for group_id, _, _ in self.saved)
+        counts = Counter(row.group_id for row in self.saved)
         return {group_id: _row(group_id, decision, counts) for group_id, decision in self.decisions.items()}
 
 
@@ -153,12 +147,12 @@ def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
         group_id for group_id, one in decisions.items() if isinstance(one, GroupListing) and one.type is not GroupType.SHARE
     ]
     found = admin.list_committed_offsets(groups)
-    rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
+    rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
     unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
     refused = [one.to_exception(group=group_id) for group_id, one in decisions.items() if not isinstance(one, GroupListing)]
     told = {str(error.group): error for error in with_neighbours(admin, refused)}
-    return _GroupsPlan(decisions, tuple(found.values), list(rows), unread, admin.sight() if groups else Sight(), flaws, told)
+    return _GroupsPlan(decisions, tuple(found.values), rows, unread, admin.sight() if groups else Sight(), flaws, told)
 
 
 def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
@@ -219,8 +213,7 @@ def delete_offsets(
     max_groups: MaxGroupsOption = None,
     topic: TopicOptions = None,
     stale: Annotated[bool, typer.Option("--stale", help="Those on topics that no member subscribes to any more.")] = False,
-    backup: Backup = None,
-    no_backup: NoBackup = False,
+    backup: Backup,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which offsets can be deleted now.")] = False,
 ) -> Report:
@@ -233,7 +226,6 @@ def delete_offsets(
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
-    check_backup(backup, no_backup=no_backup)
     scopes = parse_topic_scopes(topic or ())
     if not scopes and not stale:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
@@ -251,20 +243,21 @@ def delete_offsets(
             report = result_report(OFFSETS_COLUMNS, rows, "deletable", ("group", "topic", "partition"))
             told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*errors, *report.errors), notices=told)
-        saved: list[UndoRow] = [(*item, commit) for item, commit in plan.commits.items()]
+        saved = [UndoRow(*item, commit) for item, commit in plan.commits.items()]
         if saved and confirm(session, _question(plan, cluster), yes=yes):
             now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
-        file = None if no_backup else save_undo(session, cluster, saved, backup)
+        started = start_change(session, cluster, saved, backup)
         account = carry_out(
             list(_steps(admin, plan)),
             lambda items: _are_gone(admin, items),
             stop,
             CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits)),
         )
-    settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
-    return _offsets_report(plan, account, errors, str(cluster))
+    report = _offsets_report(plan, account, errors, str(cluster))
+    started.settle({*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}, report.summary or {})
+    return report
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.offset_reset import parse_topic_scopes
-from kgctl.cli.groups.changes import Backup, Change, DryRun, Execute, NoBackup, check_backup
+from kgctl.cli.groups.changes import Change, DryRun, Execute
 from kgctl.cli.groups.reset_offsets import Clamp
+from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.report import Report
 from kgctl.cli.selection import (
@@ -66,8 +67,7 @@ def migrate_offsets(
     clamp: Clamp = True,
     execute: Execute = False,
     dry_run: DryRun = False,
-    backup: Backup = None,
-    no_backup: NoBackup = False,
+    backup: Backup,
     yes: Yes = False,
 ) -> Report:
     """Copy committed offsets of groups in ZooKeeper into groups on Kafka. A dry run, unless --execute is given.
@@ -77,7 +77,6 @@ def migrate_offsets(
     """
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
-    check_backup(backup, no_backup=no_backup)
     session = session_of(ctx)
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
@@ -97,7 +96,7 @@ def migrate_offsets(
 
         migration = planned()
         migration = replace(migration, plan=replace(migration.plan, errors=(*chosen.errors, *migration.plan.errors)))
-        change = Change(session, cluster, _remarks(migration, execute=execute), backup, no_backup=no_backup)
+        change = Change(session, cluster, _remarks(migration, execute=execute), backup)
         if not execute:
             return change.show(migration.plan)
         again = (lambda: planned().for_execution()) if all_groups or names else None

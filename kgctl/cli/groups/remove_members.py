@@ -13,6 +13,7 @@ from kgctl.admin.changes import Account, Step, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import account_report, counted, result_report
+from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.report import Column, Report
 from kgctl.cli.selection import (
@@ -111,8 +112,11 @@ def remove_members(
         if confirm(session, _question(members, cluster), yes=yes) and all_members:
             check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(group_ids))[0], cluster)
         stop = session.stop_signals()
+        started = start_change(session, cluster, (), Backup(), list(dict.fromkeys(one.group_id for one in members)))
         account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop)
-    return _report(members, account, errors, str(cluster))
+    report = _report(members, account, errors, str(cluster))
+    started.settle((), report.summary or {})
+    return report
 
 
 def _question(members: Sequence[_Member], cluster: object) -> str:

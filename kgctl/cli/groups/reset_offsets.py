@@ -39,18 +39,15 @@ from kgctl.admin.resets import from_group as copied
 from kgctl.admin.resets import plan_reset
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.changes import (
-    Backup,
     Change,
     DryRun,
     Execute,
-    NoBackup,
     OtherCluster,
-    check_backup,
-    check_cluster,
-    check_file_name,
-    check_new_file,
+    PerPartition,
+    Summary,
     wait_until_empty,
 )
+from kgctl.cli.groups.undo_files import Backup, check_cluster, check_file_name, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.report import Report
@@ -132,7 +129,6 @@ PlanOption = Annotated[
     str | None, typer.Option("--plan", metavar="FILE", help="To what a plan of --plan-out says, if the cluster is still so.")
 ]
 PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan of a dry run here, for --plan.")]
-Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out topics and partitions that do not exist.")]
 WaitEmpty = Annotated[
     str | None, typer.Option("--wait-empty", metavar="SPAN", help="With --execute: wait this long for members to leave first.")
@@ -373,11 +369,11 @@ def reset_offsets(
     other_cluster: OtherCluster = False,
     clamp: Clamp = True,
     create: Create = False,
+    per_partition: PerPartition = False,
     execute: Execute = False,
     dry_run: DryRun = False,
     export: Export = False,
-    backup: Backup = None,
-    no_backup: NoBackup = False,
+    backup: Backup,
     yes: Yes = False,
 ) -> Report:
     """Move the committed offsets of groups. A dry run, which changes nothing and joins nothing, unless --execute is given.
@@ -386,7 +382,6 @@ def reset_offsets(
     brought to the nearer end of it, with a warning. Executing refuses active groups, asks where groups are selected rather than
     named, saves the previous offsets to a file first (kgctl undo brings them back), and says what became of each partition.
     """
-    check_backup(backup, no_backup=no_backup)
     wait_ms = _wait_ms(wait_empty, plan_out, execute=execute, dry_run=dry_run)
     session, group_ids, names = session_of(ctx), merged_groups(groups, group), name_filter(match, exclude)
     if (from_file is None and plan is None) or all_groups or names:
@@ -409,10 +404,10 @@ def reset_offsets(
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
-        request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing)
+        request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing, per_partition)
         planned = (again := partial(_planned, session, admin, chosen, request))()
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
-        change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
+        change = Change(session, cluster, remarks, backup, export=export, summary=summary)
         if execute:
             return change.execute(admin, planned, again if all_groups or names else None, yes=yes)
         return change.show(planned, plan_out)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import FromFile, format_instant, named_groups, parse_duration_ms
+from kgctl.admin.notation import FileHeader, FromFile, format_instant, named_groups, parse_duration_ms
 from kgctl.admin.offset_reset import ResetRequest
 from kgctl.admin.resets import plan_reset
-from kgctl.cli.groups.changes import (
+from kgctl.cli.completion import complete_undo_ids
+from kgctl.cli.groups.changes import Change, DryRun, Execute, OtherCluster, PerPartition, Summary
+from kgctl.cli.groups.reset_offsets import read_file
+from kgctl.cli.groups.undo_files import (
     Backup,
-    Change,
-    DryRun,
-    Execute,
-    NoBackup,
-    OtherCluster,
+    LoggedChange,
     UndoFile,
-    check_backup,
     check_cluster,
     find_undo_file,
+    is_path,
+    logged_changes,
     undo_files,
 )
-from kgctl.cli.groups.reset_offsets import read_file
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
@@ -35,14 +35,27 @@ COLUMNS = (
     Column("groups", most=3),
     Column("partitions", "#PARTITIONS"),
     Column("command"),
-    *(Column(name, wide=True) for name in ("cluster", "cluster_id", "file")),
+    *(Column(name, wide=True) for name in ("cluster", "cluster_id")),
+    Column("is_gone", "GONE", if_any=True),
+    Column("file", wide=True),
+)
+LOG_COLUMNS = (
+    Column("time"),
+    Column("user"),
+    Column("host", wide=True),
+    Column("command"),
+    Column("groups", most=3),
+    Column("partitions", "#PARTITIONS"),
+    Column("results"),
+    *(Column(name, wide=True) for name in ("cluster", "cluster_id", "id", "file")),
 )
 EPILOG = """Examples:
 
 \b
 kgctl undo
-kgctl undo 20240131T100000Z-reset-offsets
+kgctl undo last
 kgctl undo 20240131T100000Z-reset-offsets --execute
+kgctl undo --log
 kgctl undo --prune 30d
 """
 
@@ -55,43 +68,65 @@ def undo(
     ctx: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="ID|FILE", help="What to undo: an id of the list, its beginning, or a file.", show_default=False),
+        typer.Argument(
+            metavar="ID|FILE|last",
+            help="What to undo: an id of the list, its beginning, a file, or the last change.",
+            show_default=False,
+            autocompletion=complete_undo_ids,
+        ),
     ] = None,
     *,
-    all_clusters: Annotated[bool, typer.Option("--all-clusters", help="List what can be undone on any cluster.")] = False,
+    all_clusters: Annotated[bool, typer.Option("--all-clusters", help="List the changes of every cluster.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="List all changes: who, when, what, and what became of it.")] = False,
     prune: Annotated[str | None, typer.Option("--prune", metavar="SPAN", help="Remove undo files older than this: 30d.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Undo also where something else was committed since: that is lost then.")
+    ] = False,
+    per_partition: PerPartition = False,
+    summary: Summary = False,
     execute: Execute = False,
     dry_run: DryRun = False,
     other_cluster: OtherCluster = False,
-    backup: Backup = None,
-    no_backup: NoBackup = False,
+    backup: Backup,
     yes: Yes = False,
 ) -> Report:
     """Bring back the offsets that an earlier change took away; without arguments, list what can be undone on this cluster.
 
     Resets, deleted offsets and deleted groups can be undone, and so can an undo. It is a dry run unless --execute is given. A
-    file of another cluster is refused.
+    file of another cluster is refused, and so is a group that has committed anything since the change, unless --overwrite.
     """
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
-    check_backup(backup, no_backup=no_backup)
     session = session_of(ctx)
     if prune is not None:
-        if file is not None or execute:
+        if file is not None or execute or log:
             raise UsageError("--prune stands alone: it removes files, and undoes nothing")
         return _prune(session, prune, dry_run=dry_run)
-    if file is None:
-        if execute:
-            raise UsageError("say what to undo: kgctl undo lists it")
-        return _listed(session, all_clusters=all_clusters)
-    path = find_undo_file(session.environment, file)
-    strategy = read_file(str(path), (), session.environment.stdin)
+    if file is None or log:
+        if execute or (log and file):
+            raise UsageError("say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back")
+        return _listed(session, all_clusters=all_clusters, log=log)
+    if is_path(file):
+        read_file(file, (), session.environment.stdin)  # what is wrong with it is said before anything is contacted
     with session.connect() as admin:
         cluster = session.cluster(admin)
+        path = find_undo_file(session.environment, file, cluster.identity)
+        strategy = read_file(str(path), (), session.environment.stdin)
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
-        plan = plan_reset(admin, ResetRequest(tuple(strategy.groups), strategy, create=True))
-        change = Change(session, cluster, (_about(strategy, path),), backup, no_backup=no_backup)
+        remarks = _remarks(strategy, path)
+        if overwrite:
+            strategy = strategy.overwriting()
+        request = ResetRequest(tuple(strategy.groups), strategy, create=True, per_partition=per_partition)
+        change = Change(session, cluster, remarks, backup, summary=summary)
+        plan = plan_reset(admin, request)
         return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
+
+
+def _remarks(strategy: FromFile, path: Path) -> tuple[str, ...]:
+    if not strategy.is_blind:
+        return (_about(strategy, path),)
+    blind = f"{path} is of an earlier kgctl, and does not say what the change wrote: what was committed since is overwritten."
+    return _about(strategy, path), blind
 
 
 def _about(strategy: FromFile, path: Path) -> str:
@@ -101,18 +136,23 @@ def _about(strategy: FromFile, path: Path) -> str:
     return f"Undoes `{header.command}` of {format_instant(header.time_ms)}, on {named_groups(header.groups)}."
 
 
-def _listed(session: Session, *, all_clusters: bool) -> Report:
-    files = list(undo_files(session.environment))
+def _listed(session: Session, *, all_clusters: bool, log: bool) -> Report:
+    """The undo files, or the changes of the log, of this cluster or of all; the newest first."""
+    changes: Sequence[UndoFile | LoggedChange] = undo_files(session.environment)
+    if log:
+        changes = logged_changes(session.environment)[::-1]
+    show = _log_report if log else _report
+    nothing = "There has been no change" if log else "Nothing can be undone"
     if all_clusters:
-        return _report(files, () if files else ("Nothing can be undone.",))
+        return show(changes, () if changes else (f"{nothing}.",))
     with session.connect() as admin:
         cluster = session.cluster(admin)
-    own = [file for file in files if file.header.cluster_id == cluster.identity]
-    others = len(files) - len(own)
-    notices = [] if own else [f"Nothing can be undone on {cluster}."]
+    own = [change for change in changes if change.header.cluster_id == cluster.identity]
+    others = len(changes) - len(own)
+    notices = [] if own else [f"{nothing} on {cluster}."]
     if others:
         notices.append(f"{others} more of other clusters (--all-clusters).")
-    return _report(own, notices)
+    return show(own, notices)
 
 
 def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
@@ -131,19 +171,36 @@ def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
     return _report(old, [f"{len(old) - len(errors)} undo files older than {format_instant(oldest_ms)} {would}."], errors)
 
 
-def _report(files: list[UndoFile], notices: list[str] | tuple[str, ...], errors: list[KgctlError] | tuple[()] = ()) -> Report:
+def _report(files: Sequence[Any], notices: Sequence[str], errors: Sequence[KgctlError] = ()) -> Report:
     return Report(COLUMNS, [_row(file) for file in files], errors, notices, ("id",))
 
 
 def _row(file: UndoFile) -> Row:
-    header = file.header
+    return {"id": file.id, **_of_header(file.header), "is_gone": file.is_gone, "file": str(file.path)}
+
+
+def _log_report(changes: Sequence[Any], notices: Sequence[str]) -> Report:
+    return Report(LOG_COLUMNS, [_log_row(change) for change in changes], (), notices, ("id",))
+
+
+def _log_row(change: LoggedChange) -> Row:
+    results = [f"{count} {word}" for word, count in (change.results or {}).items()]
     return {
-        "id": file.id,
+        **_of_header(change.header),
+        "user": change.user,
+        "host": change.host,
+        "results": results if change.results is not None else ["not known: it did not end by itself"],
+        "id": change.id,
+        "file": None if change.file is None else str(change.file),
+    }
+
+
+def _of_header(header: FileHeader) -> Row:
+    return {
         "time": format_instant(header.time_ms),
         "groups": header.groups,
         "partitions": header.partitions,
         "command": header.command,
         "cluster": header.cluster,
         "cluster_id": header.cluster_id,
-        "file": str(file.path),
     }

@@ -52,7 +52,8 @@ def test_execute_resets_saves_the_old_offsets_and_says_so(cli: Cli, cluster: Fak
     )
     assert cluster.commits("g1") == {("t1", 0): 0, ("t1", 1): 0, ("t1", 2): 0}
     first, *rows, last = path.read_text().splitlines(keepends=True)
-    assert "".join(rows) == ("group,topic,partition,offset,leader_epoch,metadata\ng1,t1,0,100,-1,\ng1,t1,1,50,-1,\ng1,t1,2,,,\n")
+    head = "group,topic,partition,offset,leader_epoch,metadata,written_offset\n"
+    assert "".join(rows) == f"{head}g1,t1,0,100,-1,,0\ng1,t1,1,50,-1,,0\ng1,t1,2,,,,0\n"
     assert json.loads(first.removeprefix("# kgctl ")) == {
         "kind": "undo",
         "cluster_id": "fake:9092",
@@ -305,13 +306,13 @@ def test_backup_that_cannot_be_written_stops_the_reset(cli: Cli, cluster: FakeGr
 def test_backups_of_one_second_do_not_overwrite_each_other(cli: Cli) -> None:
     for line in ("--to-earliest", "--to-latest"):
         assert cli(f"reset-offsets g1 --topic t1 {line} --execute").code == 0
-    names = sorted(path.name for path in (cli.folder / "backups").iterdir())
+    names = sorted(path.name for path in (cli.folder / "backups").glob("*.csv"))
     assert names == ["20240101T000000Z-reset-offsets-2.csv", "20240101T000000Z-reset-offsets.csv"]
 
 
 def test_no_backup_saves_nothing(cli: Cli) -> None:
     assert cli("reset-offsets g1 --all-topics --to-earliest --execute --no-backup").err == "Executed on fake:9092: 2 reset.\n"
-    assert not (cli.folder / "backups").exists()
+    assert list((cli.folder / "backups").glob("*.csv")) == []
 
 
 def test_place_of_the_backup_is_told_before_a_failure(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.admin.notation import FileHeader, seal
 from kgctl.errors import TimedOutError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -54,6 +55,7 @@ def test_list_has_what_can_be_undone_on_this_cluster(cli: Cli, cluster: FakeGrou
             "command": "kgctl delete-groups g1 g3 --yes",
             "cluster": "fake:9092",
             "cluster_id": "B",
+            "is_gone": False,
             "file": str(cli.folder / "backups" / f"{ID}-delete-groups.csv"),
         }
     ]
@@ -116,7 +118,7 @@ def test_prune_removes_old_files(cli: Cli) -> None:
     ("arguments", "code", "message"),
     [
         ("nosuch", 4, "there is no undo file 'nosuch' in "),
-        ("--execute", 2, "say what to undo: kgctl undo lists it"),
+        ("--execute", 2, "say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back"),
         ("x --prune 1d", 2, "--prune stands alone"),
         ("--prune soon", 2, "--prune: cannot read 'soon' as a duration"),
         ("x.csv", 2, "cannot read x.csv: No such file or directory"),
@@ -132,7 +134,128 @@ def test_beginning_of_an_id_is_enough_where_it_is_one(cli: Cli) -> None:
     cli("reset-offsets g1 --topic t1 --to-earliest --execute")
     assert cli(f"undo {ID}").code == 0
     cli("delete-offsets g1 --topic t1 --yes")
-    assert (cli(f"undo {ID}").code, cli(f"undo {ID}-d").code) == (2, 0)
+    ambiguous, unique = cli("undo 20"), cli(f"undo {ID}-d")
+    assert (ambiguous.code, unique.code) == (2, 0)
+    assert ambiguous.err == (
+        "kgctl: '20' begins the ids of 2 changes; the newest of them is `kgctl reset-offsets g1 --topic t1 --to-earliest "
+        f"--execute`: kgctl undo {ID}-reset-offsets\n"
+    )
+
+
+def test_a_beginning_means_a_change_of_this_cluster(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.own_cluster_id = "A"
+    cli("reset-offsets g1 --topic t1:0 --to-earliest --execute")
+    cluster.own_cluster_id = "B"
+    cli("reset-offsets g1 --topic t1:1 --to-earliest --execute")
+    for name in ("20", "last"):
+        ran = cli(f"undo {name} -o json")
+        assert (ran.code, [row["partition"] for row in ran.data]) == (0, [1])
+    assert cli(f"undo {ID}-reset-offsets").code == 5
+
+
+def test_what_was_committed_since_is_not_overwritten(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("reset-offsets g1 --topic t1:0-1 --to-offset 5 --execute")
+    cluster.groups["g1"].offsets[T1[0]] = OffsetAndMetadata(45)
+    file = cli.folder / "backups" / f"{ID}-reset-offsets.csv"
+    for arguments in ("undo last", "undo last --execute", f"reset-offsets --from-file {file} --execute"):
+        ran = cli(f"{arguments} -o json")
+        assert (ran.code, [(row["result"], row["note"]) for row in ran.data]) == (
+            5,
+            [
+                ("refused", "went on since: the change left 5, 45 now (--overwrite insists)"),
+                ("refused", "left alone: other partitions of the group are not as they were"),
+            ],
+        )
+        assert ran.json["errors"][0]["code"] == "CHANGED_MEANWHILE"
+        assert cluster.commits("g1") == {("t1", 0): 45, ("t1", 1): 5}
+    ran = cli("undo last --execute --per-partition -o json")
+    assert (ran.code, [row["result"] for row in ran.data]) == (3, ["refused", "reset"])
+    assert cluster.commits("g1") == {("t1", 0): 45, ("t1", 1): 50}
+    assert cli(f"undo {ID}-reset-offsets --execute --overwrite").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
+
+
+def test_undoing_a_deletion_finds_what_is_there_again(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("delete-groups g1 --yes")
+    cluster.group("g1", {T1[0]: 7})
+    ran = cli("undo last --execute -o json")
+    assert (ran.code, ran.data[0]["note"]) == (5, "went on since: the change left no commit, 7 now (--overwrite insists)")
+    assert cluster.commits("g1") == {("t1", 0): 7}
+    assert cli("undo last --execute --overwrite").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
+
+
+def test_a_file_that_does_not_say_what_was_written_is_told_as_such(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    rows = "group,topic,partition,offset,leader_epoch,metadata\ng1,t1,0,100,-1,\n"
+    header = FileHeader("undo", "fake:9092", "fake:9092", "kgctl reset-offsets", 1000, ("g1",), 1)
+    (cli.folder / "old.csv").write_text(seal(header, rows))
+    cluster.groups["g1"].offsets[T1[0]] = OffsetAndMetadata(45)
+    ran = cli(f"undo {cli.folder}/old.csv --execute")
+    assert (ran.code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
+    assert "is of an earlier kgctl, and does not say what the change wrote: what was committed since is overwritten." in ran.err
+
+
+def test_a_file_elsewhere_is_listed_and_found_and_told_where_it_is_gone(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    path = cli.folder / "mine.csv"
+    ran = cli(f"reset-offsets g1 --topic t1:0 --to-earliest --execute --backup {path}")
+    assert f"to undo: kgctl --bootstrap-server fake:9092 undo {path} --execute\n" in ran.err
+    assert [(row["id"], row["is_gone"], row["file"]) for row in cli("undo -o json").data] == [
+        (f"{ID}-reset-offsets", False, str(path))
+    ]
+    assert (cli("undo last --execute --no-backup").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
+    path.unlink()
+    assert [row["is_gone"] for row in cli("undo -o json").data] == [True]
+    ran = cli("undo last")
+    assert (ran.code, ran.err) == (4, f"kgctl: the undo file of {ID}-reset-offsets is gone: {path}\n")
+
+
+def test_the_log_has_every_change(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("reset-offsets g1 --topic t1:0-1 --to-offset 5 --execute --no-backup")
+    cli("remove-members g2 --all --yes")
+    cli("delete-groups g3 --yes")
+    cli("reset-offsets g1 --topic t1:0-1 --to-offset 7")
+    rows = cli("undo --log -o json").data
+    assert [(row["id"], row["groups"], row["results"], row["file"] is not None) for row in rows] == [
+        (f"{ID}-delete-groups", ["g3"], ["1 deleted"], True),
+        (f"{ID}-remove-members", ["g2"], ["2 removed"], False),
+        (f"{ID}-reset-offsets", ["g1"], ["2 reset"], False),
+    ]
+    assert all(row["user"] and row["host"] for row in rows)
+    assert (cli.folder / "backups" / "changes.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_change_whose_end_nobody_saw_is_in_the_log(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    log = cli.folder / "backups" / "changes.jsonl"
+    log.write_text(log.read_text().splitlines()[0] + "\n{broken\n")
+    (row,) = cli("undo --log -o json").data
+    assert row["results"] == ["not known: it did not end by itself"]
+
+
+def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    (cli.folder / "backups").write_text("")
+    ran = cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute --no-backup")
+    assert (ran.code, cluster.commits("g1")[("t1", 0)]) == (0, 5)
+    assert "This change is not in the log of changes: " in ran.err
+
+
+def test_a_file_that_was_saved_on_windows_is_whole(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    path = cli.folder / "backups" / f"{ID}-reset-offsets.csv"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert (cli("undo last --execute").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
+
+
+def test_the_line_to_type_has_the_login_without_its_secret(cli: Cli) -> None:
+    login = "-X security.protocol=SASL_SSL -X sasl.mechanism=PLAIN -X sasl.username=bob -X sasl.password=hunter2"
+    ran = cli(f"reset-offsets g1 --topic t1:0 --to-offset 5 --execute {login}")
+    assert "kgctl -X security.protocol=SASL_SSL -X sasl.mechanism=PLAIN -X sasl.username=bob " in ran.err
+    assert "hunter2" not in ran.err
+
+
+def test_summary_is_one_row_a_group(cli: Cli) -> None:
+    cli("reset-offsets g1 --topic t1:0-1 --to-offset 5 --execute")
+    assert [(row["group"], row["results"]) for row in cli("undo last --summary -o json").data] == [("g1", ["2 planned"])]
 
 
 def test_foreign_files_in_the_folder_are_passed_over(cli: Cli, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_executed_it_saves_what_was_there_and_is_undone_by_that(cli: Cli, admin:
         {("orders", 0): 70, ("orders", 1): 71, ("orders", 2): 72, ("orders", 3): 8},
     )
 
-    (backup,) = (cli.folder / "backups").iterdir()
+    (backup,) = (cli.folder / "backups").glob("*.csv")
     assert cli(f"reset-offsets --from-file {backup} --execute").code == 0
     assert admin.commits("payments") == before
 

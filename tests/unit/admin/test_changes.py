@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kgctl.admin import ItemError
 from kgctl.admin.changes import MOST_LOST_IN_A_ROW, Account, Answer, NeverStop, Outcome, Step, carry_out
-from kgctl.admin.notation import parse_offset_file, undo_rows
+from kgctl.admin.notation import UndoRow, parse_offset_file, undo_rows
 from kgctl.admin.offset_reset import (
     PastOffset,
     ResetPlan,
@@ -90,7 +90,8 @@ def test_backup_of_an_executed_reset_restores_every_commit_inside_the_log(
     inside = {partition: commit for partition, commit in commits.items() if _is_inside(logs[partition.partition], commit)}
     admin = cluster(logs, inside)
     plan = planned(admin, strategy)
-    backup = undo_rows([(row.group_id, row.partition, row.old) for row in plan.to_change()])
+    changed = plan.to_change()
+    backup = undo_rows([UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in changed])
     execute_reset(admin, plan)
     if plan.to_change():
         restored = parse_offset_file(backup, "backup", ())

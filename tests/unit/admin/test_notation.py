@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kgctl.admin.notation import (
     FromFile,
     PlannedOffset,
+    UndoRow,
     format_instant,
     parse_duration_ms,
     parse_instant_ms,
@@ -265,12 +266,16 @@ COMMIT = st.one_of(
 )
 
 
-@given(st.dictionaries(st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1)), COMMIT, min_size=1, max_size=6))
-def test_backup_is_read_back_exactly(drawn: dict[tuple[str, str, int], OffsetAndMetadata | None]) -> None:
-    rows = [(group, TopicPartition(topic, number), commit) for (group, topic, number), commit in drawn.items()]
+WRITTEN = st.none() | st.integers(0, 2**63 - 1)
+
+
+@given(st.dictionaries(st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1)), st.tuples(COMMIT, WRITTEN), min_size=1, max_size=6))
+def test_backup_is_read_back_exactly(drawn: dict[tuple[str, str, int], tuple[OffsetAndMetadata | None, int | None]]) -> None:
+    rows = [UndoRow(group, TopicPartition(topic, number), *found) for (group, topic, number), found in drawn.items()]
     found = parse_offset_file(undo_rows(rows), "f", [])
     read = {(group, partition): planned for group, rows in found.groups.items() for partition, planned in rows.items()}
-    assert read == {(group, partition): PlannedOffset(commit) for group, partition, commit in rows}
+    wanted = [PlannedOffset(row.before, row.written, verify=True, undoes=True) for row in rows]
+    assert read == dict(zip(((row.group_id, row.partition) for row in rows), wanted, strict=True))
 
 
 @pytest.mark.parametrize(
