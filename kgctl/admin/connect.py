@@ -149,7 +149,7 @@ def parse_timeout_ms(text: str) -> int:
     Raises:
         UsageError: not a span of time, or not more than zero.
     """
-    from kgctl.admin.notation import parse_duration_ms
+    from kgctl.admin.times import parse_duration_ms
 
     if _is_plain_number(text) and float(text) >= LONGEST_BARE_TIMEOUT_S:
         raise UsageError(f"--timeout {text} counts seconds, unlike in Kafka's tools: write {text}ms, or {text}s if that is meant")

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import assert_never
 
 from kgctl.admin import LATEST_TIERED, MAX_TIMESTAMP, ItemError
-from kgctl.admin.notation import FromFile, format_instant
+from kgctl.admin.notation import FromFile
+from kgctl.admin.times import format_instant
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.lag import lag_of

@@ -56,7 +56,7 @@ ROOMS = {
     "charts": Room(47),
 }
 
-MOST_FILES = 366
+MOST_FILES = 367
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -221,7 +221,7 @@ class Question:
 
 def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:
     """Frames that are due after the interval, or as soon as the admin tells of a change."""
-    from kgctl.admin.notation import format_instant
+    from kgctl.admin.times import format_instant
 
     session, environment = question.session, question.session.environment
     label, _ = cluster_reference(session.flags, environment)

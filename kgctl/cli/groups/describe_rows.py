@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
-from kgctl.admin.notation import format_instant
 from kgctl.admin.offset_reset import TopicScope
+from kgctl.admin.times import format_instant
 from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import plural

@@ -94,7 +94,7 @@ def _rows(around: Neighbours, *, is_cut: bool) -> Iterator[Row]:
 
 
 def _row(around: Neighbours, record: Record, place: str, *, is_cut: bool) -> Row:
-    from kgctl.admin.notation import format_instant
+    from kgctl.admin.times import format_instant
     from kgctl.cli.groups.describe_rows import MOST_SHOWN, shown_bytes
 
     most = MOST_SHOWN if is_cut else None

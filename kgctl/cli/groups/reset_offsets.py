@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
-from kgctl.admin.notation import (
-    FromFile,
-    PlannedOffset,
-    format_instant,
-    parse_duration_ms,
-    parse_offset_file,
-    parse_past_instant_ms,
-)
+from kgctl.admin.notation import FromFile, PlannedOffset, parse_offset_file
 from kgctl.admin.offset_reset import (
     Heal,
     ResetPlan,
@@ -37,6 +30,7 @@ from kgctl.admin.offset_reset import (
 )
 from kgctl.admin.resets import from_group as copied
 from kgctl.admin.resets import plan_reset
+from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.changes import (
     Change,

@@ -11,7 +11,7 @@ import typer
 
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
-from kgctl.admin.notation import parse_duration_ms
+from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode

@@ -9,7 +9,7 @@ import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.group_rates import WORST_LAST, GroupRate, Watch, take_sample
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.report import Column, Report, Row

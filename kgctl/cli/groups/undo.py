@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import FileHeader, FromFile, format_instant, named_groups, parse_duration_ms
+from kgctl.admin.notation import FileHeader, FromFile, named_groups
 from kgctl.admin.offset_reset import ResetRequest
 from kgctl.admin.resets import plan_reset
+from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.completion import complete_undo_ids
 from kgctl.cli.groups.changes import Change, DryRun, Execute, OtherCluster, PerPartition, Summary
 from kgctl.cli.groups.reset_offsets import read_file

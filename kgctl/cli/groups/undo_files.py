@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import FileHeader, UndoRow, format_instant, read_header, seal, undo_rows
+from kgctl.admin.notation import FileHeader, UndoRow, read_header, seal, undo_rows
+from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.files import write_again, write_new
 from kgctl.cli.session import NamedCluster, Session

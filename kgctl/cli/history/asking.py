@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import format_instant, parse_duration_ms, parse_past_instant_ms
+from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups

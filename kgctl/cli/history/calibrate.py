@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, ask, limits, not_built
 from kgctl.cli.report import Column, Report, Row

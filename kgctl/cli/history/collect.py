@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path

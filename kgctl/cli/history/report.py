@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, Span, ask, limits
 from kgctl.cli.options import merged_groups

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.notation import format_instant, parse_duration_ms
+from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
 from kgctl.cli.report import Column, Report, Row

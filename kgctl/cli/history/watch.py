@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import format_instant, parse_duration_ms
+from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking

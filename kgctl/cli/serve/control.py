@@ -121,7 +121,7 @@ def status(
 
 
 def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
-    from kgctl.admin.notation import format_instant
+    from kgctl.admin.times import format_instant
 
     for group in found["group_rows"]:
         for row in group["member_rows"]:
@@ -135,7 +135,7 @@ def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _row(row: Mapping[str, Any]) -> Row:
-    from kgctl.admin.notation import format_instant
+    from kgctl.admin.times import format_instant
 
     times = {key: row.get(f"{key}_ms") for key in ("in_state_since", "created", "last_activity")}
     return {
@@ -216,7 +216,7 @@ def commits(
 
 
 def _instant(text: str | None, now_ms: int) -> int | None:
-    from kgctl.admin.notation import parse_duration_ms, parse_instant_ms
+    from kgctl.admin.times import parse_duration_ms, parse_instant_ms
 
     if text is None:
         return None
@@ -227,7 +227,7 @@ def _instant(text: str | None, now_ms: int) -> int | None:
 
 
 def _rows(entries: Iterable[CommitEntry]) -> Iterable[Row]:
-    from kgctl.admin.notation import format_instant
+    from kgctl.admin.times import format_instant
 
     for entry in entries:
         yield {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.report.page import Asked, Content, content
 from tests.support.pipeline.example import END_AT, example_history, minute

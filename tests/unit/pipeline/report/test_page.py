@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.admin.notation import format_instant
+from kgctl.admin.times import format_instant
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.report import figures
 from kgctl.pipeline.report import page as contents

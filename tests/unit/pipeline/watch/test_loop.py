@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kgctl.admin.notation import parse_duration_ms
+from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import KgctlError, StorageError
 from kgctl.pipeline.store.files import Location
 from kgctl.pipeline.watch.loop import Outside, Settings, Watch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.admin.notation import parse_duration_ms
+from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.watch.rules import RULES, Picture, Rule, parse_rule
