@@ -21,7 +21,7 @@ APIS = (
     "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "SaslHandshake", "ApiVersions", "CreateTopics", "DeleteTopics",
     "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
     "TxnOffsetCommit", "DescribeConfigs", "SaslAuthenticate", "CreatePartitions", "DeleteGroups", "IncrementalAlterConfigs",
-    "OffsetDelete", "DescribeCluster", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe",
+    "OffsetDelete", "DescribeCluster", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "AlterConfigs", "ListConfigResources",
 )  # fmt: skip
 OUTPUT = Path(__file__).parents[1] / "kgctl/serde/messages.json"
 

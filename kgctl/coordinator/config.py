@@ -237,7 +237,7 @@ class GroupConfig:
         values: dict[str, Any] = {}
         for name, text in properties.items():
             if name not in _group_settings():
-                raise UsageError(f"unknown group setting {name!r}")
+                raise UsageError(f"Unknown group config name: {name}")
             values[_group_settings()[name].name] = parse_setting(_group_settings()[name], text)
         group = replace(cls.of_broker(config), **values)
         _check_bounds(group, config)
@@ -258,9 +258,12 @@ def _bounds(name: str, config: CoordinatorConfig) -> tuple[int, int]:
 
 def _check_bounds(group: GroupConfig, config: CoordinatorConfig) -> None:
     for name in _BOUNDED:
-        value, (lower, upper) = getattr(group, name), _bounds(name, config)
-        if not lower <= value <= upper:
-            raise UsageError(f"group setting {name.replace('_', '.')!r} must be from {lower} to {upper}, not {value}")
+        value, (lower, upper), shown = getattr(group, name), _bounds(name, config), name.replace("_", ".")
+        kind, what = shown.split(".", 1)
+        if value < lower:
+            raise UsageError(f"{shown} must be greater than or equal to group.{kind}.min.{what}")
+        if value > upper:
+            raise UsageError(f"{shown} must be less than or equal to group.{kind}.max.{what}")
     if group.streams_num_standby_replicas > config.group_streams_max_standby_replicas:
         raise UsageError(
             f"group setting 'streams.num.standby.replicas' must be at most {config.group_streams_max_standby_replicas}"

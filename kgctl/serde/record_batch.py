@@ -145,6 +145,15 @@ def place(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
     return base_offset.to_bytes(8, "big", signed=True) + data[8:12] + leader_epoch.to_bytes(4, "big", signed=True) + data[16:]
 
 
+def stamped(data: bytes, now_ms: int) -> bytes:
+    """The batch with the log's own time instead of its records'. Kafka: DefaultRecordBatch#setMaxTimestamp."""
+    header = parse_header(data)
+    rest = bytearray(data[_ATTRIBUTES_START:])
+    rest[:2] = (header.attributes | _LOG_APPEND_TIME).to_bytes(2, "big", signed=True)
+    rest[14:22] = now_ms.to_bytes(8, "big", signed=True)
+    return data[:_CRC_STARTS] + _checksum(bytes(rest)).to_bytes(4, "big") + bytes(rest)
+
+
 def iterate_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of one batch after the other. Raises `CorruptBatchError` at the first that is not whole."""
     position = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.server.settings import broker_settings
 from kgctl.storage.files import Documents, OnDamage
 
 
@@ -54,7 +55,6 @@ class BrokerConfig:
 
     auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=True)
     num_partitions: int = _setting("num.partitions", 1)
-    message_max_bytes: int = _setting("message.max.bytes", 1_048_588)
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)
     queued_max_request_bytes: int = _setting("queued.max.request.bytes", 268_435_456)
     max_connections: int = _setting("max.connections", 2_147_483_647)
@@ -63,20 +63,29 @@ class BrokerConfig:
     kgctl_offsets_topic_older_values: bool = _setting("kgctl.offsets.topic.older.values", default=False)
 
 
+def effective_names() -> set[str]:
+    """The settings of brokers that do something here, but for those that topics follow."""
+    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names()}
+
+
 def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
     """The broker's own configs, and the rest, which is the coordinator's.
 
     Raises UsageError for a name that neither knows and for a value that is none.
     """
     own = {item.metadata["name"]: item for item in fields(BrokerConfig)}
-    known = [*own, *setting_names()]
+    theirs = set(setting_names())
+    known = [*own, *theirs, *broker_settings()]
     for name in config:
         if name not in known:
             raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
     if _is_above(config.get(OFFSETS_PARTITIONS, ""), MAX_OFFSETS_PARTITIONS):
         raise UsageError(f"setting {OFFSETS_PARTITIONS!r} must be at most {MAX_OFFSETS_PARTITIONS}")
     values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
-    return BrokerConfig(**values), {name: value for name, value in config.items() if name not in own}
+    for name, value in config.items():
+        if name in broker_settings() and name not in own and name not in theirs:
+            broker_settings()[name].parsed(value)
+    return BrokerConfig(**values), {name: value for name, value in config.items() if name in theirs}
 
 
 def _is_above(number: str, limit: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
@@ -14,6 +14,7 @@ from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
 from kgctl.server.security import Conversation, Credentials
+from kgctl.server.settings import Settings
 from kgctl.server.traffic import Pieces, Work
 from kgctl.server.transactions import Producers, Transactions
 
@@ -153,5 +154,6 @@ class Services:
     producers: Producers
     transactions: Transactions
     group_configs: GroupConfigs
-    given_config: Mapping[str, str]
+    settings: Settings
     pieces: Pieces
+    log_levels: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})

@@ -21,7 +21,6 @@ from kgctl.errors import DamagedError, KgctlError, StorageError, UsageError
 from kgctl.model.requests import TopicsChanged
 from kgctl.server.api import (
     api_versions,
-    configs,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -48,9 +47,10 @@ from kgctl.server.api import (
     sync_group,
     transactions,
 )
+from kgctl.server.api.configs import alter, describe, incremental_alter, list_resources
 from kgctl.server.api.transactions import finish_unfinished, recover
 from kgctl.server.cluster import Broker, Catalog, Cluster
-from kgctl.server.config import GroupConfigs, ServeOptions, split_config
+from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, split_config
 from kgctl.server.connection import ClientConnection
 from kgctl.server.dispatch import Dispatcher
 from kgctl.server.operator import MetricsPage, Wanted, group_rows, status
@@ -58,6 +58,7 @@ from kgctl.server.partition_data import PartitionData
 from kgctl.server.request_context import ClientSession, Login, Registry, Services
 from kgctl.server.runtime import CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, split_security, tls_context
+from kgctl.server.settings import Settings
 from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
 from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
@@ -67,7 +68,7 @@ from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, op
 
 _SPECS = (
     *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
-    *(create_partitions.SPEC, configs.DESCRIBE_CONFIGS, configs.INCREMENTAL_ALTER_CONFIGS),
+    *(create_partitions.SPEC, describe.SPEC, incremental_alter.SPEC, alter.SPEC, list_resources.SPEC),
     *(sasl.HANDSHAKE, sasl.AUTHENTICATE),
     *(produce.SPEC, fetch.SPEC, list_offsets.SPEC, offset_for_leader_epoch.SPEC, transactions.INIT_PRODUCER_ID),
     *(find_coordinator.SPEC, join_group.SPEC, sync_group.SPEC, heartbeat.SPEC, leave_group.SPEC),
@@ -243,6 +244,8 @@ class Server:
             for index in range(self.options.brokers)
         ]
         producers = Producers(first_id=clock())
+        settings = Settings(self._config, folder.documents)
+        settings.tell_idle_of_brokers(effective_names())
         return Services(
             registry=default_registry(),
             config=self._broker_config,
@@ -255,7 +258,7 @@ class Server:
             producers=producers,
             transactions=Transactions(producers, folder.documents),
             group_configs=group_configs,
-            given_config=self._config,
+            settings=settings,
             pieces=Pieces(self.host.watch),
         )
 

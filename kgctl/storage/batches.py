@@ -25,6 +25,7 @@ from kgctl.serde.record_batch import (
     HEADER_BYTES,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_TIMESTAMP_MS,
     BatchHeader,
     CorruptBatchError,
     Record,
@@ -63,10 +64,13 @@ def checked_batch(batch: bytes) -> BatchHeader:
     return header
 
 
-def check_records(batch: bytes, header: BatchHeader, latest_ms: int = MAX_LONG) -> list[tuple[int, int]]:
+def check_records(
+    batch: bytes, header: BatchHeader, earliest_ms: int = -MAX_LONG, latest_ms: int = MAX_LONG
+) -> list[tuple[int, int]]:
     """See that the batch holds the records that it says, whole; memory and time are bounded, whatever it unpacks to.
 
-    Returns the places and times of records after ``latest_ms``. Raises `kgctl.serde.record_batch.CorruptBatchError`
+    Returns the places and times of records that are not between these (those without a time are).
+    Raises `kgctl.serde.record_batch.CorruptBatchError`
     (`NotUnpackedError`) and `UnpackedTooLargeError`. Codecs that kgctl does not have are let by.
     """
     try:
@@ -76,10 +80,14 @@ def check_records(batch: bytes, header: BatchHeader, latest_ms: int = MAX_LONG) 
             raise NotUnpackedError(f"records of {header.compression}, which there is none of") from None
         return []
     base_ms = header.base_timestamp_ms
-    late = [(place, time_ms) for place in range(header.record_count) if (time_ms := base_ms + records.next()[0]) > latest_ms]
+    found = [
+        (place, time_ms)
+        for place in range(header.record_count)
+        if not earliest_ms <= (time_ms := base_ms + records.next()[0]) <= latest_ms and time_ms != NO_TIMESTAMP_MS
+    ]
     if not records.is_at_end():
         raise CorruptBatchError(f"bytes after the {header.record_count} records of a batch")
-    return late
+    return found
 
 
 def first_at_or_after(batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient as Admin
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import ConfigResource, NewTopic
 
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
@@ -142,7 +143,8 @@ def test_its_settings_are_kafkas_but_for_one() -> None:
         admin = Admin({"bootstrap.servers": cluster.bootstrap})
         configs = admin.describe_configs([ConfigResource("broker", "1")])
         given = {entry.name: entry.value for each in configs.values() for entry in each.result().values() if not entry.is_default}
-    assert given == {"group.initial.rebalance.delay.ms": "0"}
+    itself = ("node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "min.insync.replicas")
+    assert {name: value for name, value in given.items() if name not in itself} == {"group.initial.rebalance.delay.ms": "0"}
 
 
 def test_topics_come_when_a_client_asks_for_one() -> None:
@@ -152,3 +154,34 @@ def test_topics_come_when_a_client_asks_for_one() -> None:
         assert producer.flush(PATIENCE_S) == 0
         assert cluster.admin.list_topics(["orders"]) == {"orders": 1}
         assert cluster.admin.list_topics(["refunds"]) == {}
+
+
+def config_of(admin: Admin, topic: str, name: str) -> str:
+    (described,) = admin.describe_configs([ConfigResource("topic", topic)]).values()
+    return str(described.result()[name].value)
+
+
+def test_configs_of_topics_are_kept(tmp_path: Path) -> None:
+    """Also by the next server on the folder; a topic that comes again begins anew."""
+    with EmbeddedServer(data=tmp_path) as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap})
+        for future in admin.create_topics([NewTopic("orders", 1, 1, config={"cleanup.policy": "compact"})]).values():
+            future.result()
+    with EmbeddedServer(data=tmp_path) as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap})
+        assert config_of(admin, "orders", "cleanup.policy") == "compact"
+        admin.delete_topics(["orders"])["orders"].result()
+        cluster.create_topic("orders")
+        assert config_of(admin, "orders", "cleanup.policy") == "delete"
+
+
+def test_what_has_no_effect_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with EmbeddedServer(config={"num.io.threads": "3", "log.retention.ms": "5000", "group.max.size": "9"}) as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap})
+        for name in ("orders", "refunds"):
+            config = {"segment.ms": "70000", "cleanup.policy": "compact"}
+            admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result()
+    assert [line.getMessage() for line in caplog.records if "without effect" in line.getMessage()] == [
+        "brokers: kept and shown, and without effect here: num.io.threads",
+        "topic orders: kept and shown, and without effect here: segment.ms",
+    ]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import gzip
 import re
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from crc32c import crc32c
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.serde.record_batch import Record, build_batch
+from kgctl.serde.record_batch import Record, build_batch, check_batch, iterate_batches
 from kgctl.server.background import BackgroundServer
 from kgctl.storage import batches
 from tests.support.kafka import KafkaBroker, create_topic, unique
 from tests.support.members import wait_until
 from tests.support.wire.raw_client import RawClient
 
-PRODUCE, VERSION = 0, 9
+PRODUCE, FETCH, VERSION = 0, 1, 9
 MOST_BYTES = 1_048_588
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 GZIP, LOG_APPEND_TIME, CONTROL = 1, 8, 0x20
@@ -81,6 +82,29 @@ CASES = {
 }
 
 
+YEAR_MS = 365 * 86_400_000
+
+
+def made_ago(ms: int) -> bytes:
+    now_ms = int(time.time() * 1000)
+    return build_batch([Record(number, now_ms - ms, b"k", b"v") for number in range(3)])
+
+
+BY_THE_TOPIC: dict[str, tuple[dict[str, str], Callable[[], bytes]]] = {
+    "the log's own time": ({"message.timestamp.type": "LogAppendTime"}, lambda: made_ago(YEAR_MS)),
+    "the log's own time, of one of a year to come": ({"message.timestamp.type": "LogAppendTime"}, lambda: made_ago(-YEAR_MS)),
+    "the log's own time, compressed": ({"message.timestamp.type": "LogAppendTime"}, lambda: zipped(made_ago(9)[61:])),
+    "an hour ago": ({"message.timestamp.before.max.ms": "60000"}, lambda: made_ago(3_600_000)),
+    "just now": ({"message.timestamp.before.max.ms": "60000"}, lambda: made_ago(1_000)),
+    "without a time": ({"message.timestamp.before.max.ms": "60000"}, lambda: changed(base_ms=-1, newest_ms=-1, body=BODY)),
+    "ten minutes ahead": ({"message.timestamp.after.max.ms": "60000"}, lambda: made_ago(-600_000)),
+    "two hours ahead": ({"message.timestamp.after.max.ms": "9000000"}, lambda: made_ago(-7_200_000)),
+    "too large for its topic": ({"max.message.bytes": "100"}, lambda: PLAIN + b""),
+    "just small enough": ({"max.message.bytes": str(len(PLAIN))}, lambda: PLAIN),
+}
+"""What a topic's own settings decide: the settings, and a batch."""
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[BackgroundServer]:
     with BackgroundServer() as running:
@@ -110,6 +134,27 @@ def answers(bootstrap: str) -> dict[str, str]:
             create_topic(bootstrap, topic, 1)
             said[name] = re.sub(r"within \[-\d+, \d+\]", "within [...]", repr(answer_to(raw, topic, batch)))
     return said
+
+
+def answers_by_the_topic(bootstrap: str) -> dict[str, str]:
+    """What is said to each case, and what is read then; times of now are left out."""
+    said = {}
+    with RawClient(bootstrap) as raw:
+        for name, (config, batch) in BY_THE_TOPIC.items():
+            topic = create_topic(bootstrap, unique("decided"), 1, config=config)
+            found = answer_to(raw, topic, batch())
+            asked = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+            values = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20, "topics": [{"topic": topic, "partitions": asked}]}
+            read = bytes(raw.call(FETCH, 11, {**values, "isolation_level": 0}).responses[0].partitions[0].records or b"")
+            kept = [(check_batch(read[at:]).is_log_append_time, header.record_count) for at, header in iterate_batches(read)]
+            newest = [abs(header.max_timestamp_ms - time.time() * 1000) < 60_000 for _, header in iterate_batches(read)]
+            said[name] = re.sub(r"\d{12,}", "...", repr(found)) + f" {kept} {newest}"
+    return said
+
+
+@pytest.mark.kafka
+def test_a_topic_s_own_settings_decide_as_in_kafka(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
+    assert answers_by_the_topic(server.bootstrap) == answers_by_the_topic(kafka_broker.bootstrap)
 
 
 @pytest.mark.kafka

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -10,6 +11,7 @@ from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.fixtures import java_or_skip
+from tests.support.kafka.settings import PATH, settings_of
 from tests.wire.differential.about_groups import static_joining
 from tests.wire.differential.conversations import BY_DEFAULT, CONVERSATIONS
 from tests.wire.differential.differences import KNOWN, differences
@@ -26,6 +28,8 @@ CONFIG = {
     "auto.create.topics.enable": "false",
 }
 STATIC_MEMBERS_SINCE = 5
+ITSELF = ("broker.id", "listeners")
+"""Settings that say what a broker is; kgctl's has no defaults of those."""
 
 
 def cases(conversations: Mapping[str, tuple[int, Conversation]]) -> Iterator[tuple[str, int]]:
@@ -104,3 +108,12 @@ def test_the_versions_are_kafkas(server: BackgroundServer, kafka_broker: KafkaBr
 
 def test_the_list_of_differences_names_conversations_that_there_are() -> None:
     assert {entry.conversation for entry in KNOWN} <= {*CONVERSATIONS, *BY_DEFAULT, CONVERSATION}
+
+
+def test_brokers_have_kafkas_settings(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
+    """All of them, with types, defaults and marks; ``python -m tests.support.kafka.settings`` writes the file."""
+    assert settings_of(kafka_broker.bootstrap) == PATH.read_text()
+    theirs, ours = (json.loads(text) for text in (PATH.read_text(), settings_of(server.bootstrap)))
+    assert {name: row for name, row in ours.items() if name in theirs and name not in ITSELF} == {
+        name: row for name, row in theirs.items() if name not in ITSELF
+    }

@@ -1,4 +1,4 @@
-"""CreateTopics. Topic configs are accepted and have no effect: records stay until their topic goes.
+"""CreateTopics.
 
 Kafka: ControllerApis#createTopics, ReplicationControlManager#createTopics, whose bounds count before anything is allocated.
 """
@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from kgctl.errors import StorageError
+from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.server.api.fields import assignment_problem, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.settings import check_topic
 
 DEFAULT = -1
 MAX_INT32 = 2**31 - 1
@@ -36,26 +37,50 @@ def handle(context: RequestContext, body: Any) -> Values:
     made = {name: counts[name] for name, problem in problems.items() if problem is NO_PROBLEM}
     if made and not body.validate_only:
         try:
-            context.services.catalog.create(made)
+            _create(context, made, topics)
         except StorageError as error:
             problems |= dict.fromkeys(made, storage_failed(error))
-    results = [_result(context, name, counts[name], problem) for name, problem in problems.items()]
+    asked = {topic.name: topic for topic in topics}
+    results = [_result(context, asked[name], counts[name], problem) for name, problem in problems.items()]
     twice = [name for name, times in names.items() if times > 1]
     return {"topics": [*results, *(_refusal(name, (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")) for name in twice)]}
 
 
-def _result(context: RequestContext, name: str, count: int, problem: Problem) -> dict[str, Any]:
+def _create(context: RequestContext, counts: dict[str, int], topics: Sequence[Any]) -> None:
+    settings = context.services.settings
+    settings.put_topics({topic.name: _config(topic) for topic in topics if topic.name in counts})
+    try:
+        context.services.catalog.create(counts)
+    except StorageError:
+        settings.put_topics({name: {} for name in counts})
+        raise
+
+
+def _config(topic: Any) -> dict[str, str]:
+    return {each.name: each.value for each in topic.configs}
+
+
+def _result(context: RequestContext, topic: Any, count: int, problem: Problem) -> dict[str, Any]:
     if problem is not NO_PROBLEM:
-        return _refusal(name, problem)
-    created = context.services.catalog.get(name)
+        return _refusal(topic.name, problem)
+    created = context.services.catalog.get(topic.name)
     return {
-        "name": name,
+        "name": topic.name,
         "topic_id": new_topic_id() if created is None else created.topic_id,
         "error_code": ErrorCode.NONE,
         "error_message": None,
         "num_partitions": count,
         "replication_factor": 1,
-        "configs": [],
+        "configs": [
+            {
+                "name": found.setting.name,
+                "value": found.value,
+                "read_only": False,
+                "config_source": found.source,
+                "is_sensitive": False,
+            }
+            for found in context.services.settings.topic(_config(topic), context.broker.node_id)
+        ],
     }
 
 
@@ -89,9 +114,13 @@ def _refusal_of_all(counts: dict[str, int]) -> Problem | None:
 
 
 def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
-    error = context.services.catalog.creation_error(topic.name, count)
-    if error is not ErrorCode.NONE:
-        return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name)
+    for least in (1, count):
+        error = context.services.catalog.creation_error(topic.name, least)
+        if error is not ErrorCode.NONE:
+            return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name)
+        problem = _config_problem(topic)
+        if problem is not NO_PROBLEM:
+            return problem
     if topic.assignments:
         return _assignment_problem(context, topic)
     brokers = len(context.services.cluster.brokers)
@@ -104,6 +133,18 @@ def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
             f"{topic.replication_factor} cannot be reached because only {brokers} broker(s) are registered or some brokers have "
             "all their log directories cordoned.",
         )
+    return NO_PROBLEM
+
+
+def _config_problem(topic: Any) -> Problem:
+    """Kafka: ControllerConfigurationValidator#validate."""
+    nulls = [each.name for each in topic.configs if each.value is None]
+    if nulls:
+        return ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
+    try:
+        check_topic(_config(topic))
+    except UsageError as error:
+        return ErrorCode.INVALID_CONFIG, error.message
     return NO_PROBLEM
 
 

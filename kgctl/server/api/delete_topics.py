@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -49,6 +50,8 @@ def _checked(context: RequestContext, name: str | None, topic_id: UUID | None) -
 
 def _delete(context: RequestContext, names: set[str]) -> None:
     context.services.catalog.delete(names)
+    with suppress(StorageError):  # they would be replaced if such a topic came again
+        context.services.settings.put_topics({name: {} for name in names})
     for name in names:
         context.services.producers.forget(name)
         context.services.data.forget(name)

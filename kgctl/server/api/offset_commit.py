@@ -13,6 +13,7 @@ from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
 from kgctl.server.api.fields import TopicErrors
+from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, waited
@@ -94,7 +95,7 @@ def fills_more_than_a_batch(context: RequestContext, group_id: str, partitions: 
     longest = context.services.runtime.core.shard.config.offset_metadata_max_bytes
     partitions = [partition for partition in partitions if len(partition.metadata or "") <= longest]  # others fail alone
     metadata = sum(len(partition.metadata or "") for partition in partitions)
-    limit = context.services.config.message_max_bytes
+    limit: int = context.services.settings.of_topic(OFFSETS_TOPIC, "max.message.bytes", context.broker.node_id)
     if len(partitions) * (_RECORD_BYTES + 3 * names) + 3 * metadata <= limit:
         return False
     size = HEADER_BYTES

@@ -10,7 +10,15 @@ from typing import Any
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, NegativeCountError, check_batch, parse_header
+from kgctl.serde.record_batch import (
+    NO_PRODUCER_ID,
+    BatchHeader,
+    CorruptBatchError,
+    NegativeCountError,
+    check_batch,
+    parse_header,
+    stamped,
+)
 from kgctl.server.api.fields import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -21,9 +29,8 @@ from kgctl.storage.batches import MAX_LONG, NotUnpackedError, UnpackedTooLargeEr
 
 TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12
-LATEST_MS = 3_600_000
-"""Kafka: message.timestamp.after.max.ms."""
-TOO_LATE = "One or more records have been rejected due to invalid timestamp"
+BY_THE_LOG = "LogAppendTime"
+WRONG_TIME = "One or more records have been rejected due to invalid timestamp"
 NOT_ADDED = "Partition was not added to the transaction"
 ACKS = (-1, 0, 1)
 FORMAT = 2
@@ -99,7 +106,9 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     if error is not ErrorCode.NONE:
         return _Outcome(error)
     batch = bytes(records or b"")
-    header, error = _checked(batch, context.services.config.message_max_bytes)
+    header, error = _checked(
+        batch, context.services.settings.of_topic(partition.topic, "max.message.bytes", context.broker.node_id)
+    )
     if header is None:
         return _Outcome(error)
     if not header.is_transactional:
@@ -111,26 +120,25 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     return outcome
 
 
-def _refused(batch: bytes, header: BatchHeader, now_ms: int) -> _Outcome | None:
+def _refused(batch: bytes, header: BatchHeader, bounds_ms: tuple[int, int]) -> _Outcome | None:
     """What to answer where the batch, unpacked piece by piece, does not hold its records (Kafka: LogValidator); else None."""
-    latest_ms = now_ms + LATEST_MS
     error = ErrorCode.INVALID_RECORD
     if header.is_control or header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
         return _Outcome(error, is_in_log=True)
     try:
-        late = check_records(batch, header, latest_ms)
+        wrong = check_records(batch, header, *bounds_ms)
     except CorruptBatchError as problem:
         return _Outcome(ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(problem, NotUnpackedError) else error, is_in_log=True)
     except UnpackedTooLargeError:
         return _Outcome(ErrorCode.MESSAGE_TOO_LARGE, is_in_log=True)
-    if not late:
+    if not wrong:
         return None
-    bounds = f"is out of range. The timestamp should be within [{now_ms - MAX_LONG}, {latest_ms}]"
+    bounds = f"is out of range. The timestamp should be within [{bounds_ms[0]}, {bounds_ms[1]}]"
     errors = [
         {"batch_index": place, "batch_index_error_message": f"Timestamp {time_ms} of message with offset {place} {bounds}"}
-        for place, time_ms in late
+        for place, time_ms in wrong
     ]
-    return _Outcome(ErrorCode.INVALID_TIMESTAMP, is_in_log=True, message=TOO_LATE, record_errors=errors)
+    return _Outcome(ErrorCode.INVALID_TIMESTAMP, is_in_log=True, message=WRONG_TIME, record_errors=errors)
 
 
 def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
@@ -174,11 +182,22 @@ def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCod
 def _append_checked(context: RequestContext, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
     services = context.services
     now_ms = services.runtime.clock()
-    refused = _refused(batch, header, now_ms)
+
+    def setting(name: str) -> Any:
+        return services.settings.of_topic(partition.topic, name, context.broker.node_id)
+
+    is_by_log = setting("message.timestamp.type") == BY_THE_LOG
+    before_ms, after_ms = (setting(f"message.timestamp.{side}.max.ms") for side in ("before", "after"))
+    bounds_ms = (-MAX_LONG, MAX_LONG) if is_by_log else (now_ms - before_ms, min(now_ms + after_ms, MAX_LONG))
+    refused = _refused(batch, header, bounds_ms)
     if refused is not None:
         return refused
+    append_time_ms = -1
+    if is_by_log:
+        batch, append_time_ms = stamped(batch, now_ms), now_ms
     if header.producer_id == NO_PRODUCER_ID:
-        return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, header, now_ms), is_in_log=True)
+        base_offset = services.data.append(partition, batch, header, now_ms)
+        return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True, append_time_ms=append_time_ms)
     write = ProducerWrite(
         partition, header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
     )
@@ -189,7 +208,7 @@ def _append_checked(context: RequestContext, partition: TopicPartition, batch: b
         return _Outcome(check.error, is_in_log=True)
     base_offset = services.data.append(partition, batch, header, now_ms)
     services.producers.appended(write, base_offset)
-    return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True)
+    return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True, append_time_ms=append_time_ms)
 
 
 def _runs_in_thread(_: RequestContext, body: Any) -> bool:

@@ -93,10 +93,14 @@ def wait_for_brokers(bootstrap: str, count: int) -> None:
         time.sleep(0.05)
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, *, replication: int = 1) -> str:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 1, *, replication: int = 1, config: Mapping[str, str] | None = None
+) -> str:
     """Creates ``topic``, waits until each partition has a leader, and returns its name."""
     admin = admin_client(bootstrap)
-    result_of(admin.create_topics([NewTopic(topic, partitions, replication)], request_timeout=TIMEOUT_S))
+    result_of(
+        admin.create_topics([NewTopic(topic, partitions, replication, config=dict(config or {}))], request_timeout=TIMEOUT_S)
+    )
     deadline = time.monotonic() + TIMEOUT_S
     while not _has_leaders(admin, topic, partitions):
         assert time.monotonic() < deadline, f"{topic} has no leaders after {TIMEOUT_S} s"

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from tests.wire.differential.about_configs import (
+    altering_configs,
+    altering_other_configs,
+    creating_with_configs,
+    describing_configs,
+    listing_config_resources,
+    replacing_configs,
+    values_of_topic_configs,
+)
 from tests.wire.differential.about_groups import (
     beating,
     consumer_protocol_describing,
@@ -43,6 +52,7 @@ from tests.wire.differential.about_topics import (
 )
 from tests.wire.differential.about_transactions import END_TXN, fencing, transactional_ids, transactions, wrong_transactions
 from tests.wire.differential.talk import (
+    ALTER_CONFIGS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
     CREATE_PARTITIONS,
@@ -51,13 +61,16 @@ from tests.wire.differential.talk import (
     DELETE_RECORDS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
+    INCREMENTAL_ALTER_CONFIGS,
     INIT_PRODUCER_ID,
     JOIN_GROUP,
     LEAVE_GROUP,
+    LIST_CONFIG_RESOURCES,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
@@ -84,6 +97,13 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "bounds of growth": (CREATE_PARTITIONS, bounds_of_growth),
     "deleting topics": (DELETE_TOPICS, deleting_topics),
     "deleting records": (DELETE_RECORDS, deleting_records),
+    "creating with configs": (CREATE_TOPICS, creating_with_configs),
+    "describing configs": (DESCRIBE_CONFIGS, describing_configs),
+    "altering configs": (INCREMENTAL_ALTER_CONFIGS, altering_configs),
+    "altering other configs": (INCREMENTAL_ALTER_CONFIGS, altering_other_configs),
+    "replacing configs": (ALTER_CONFIGS, replacing_configs),
+    "values of topic configs": (INCREMENTAL_ALTER_CONFIGS, values_of_topic_configs),
+    "listing config resources": (LIST_CONFIG_RESOURCES, listing_config_resources),
     "producer ids": (INIT_PRODUCER_ID, producer_ids),
     "versions": (API_VERSIONS, versions),
     "committing": (OFFSET_COMMIT, committing),

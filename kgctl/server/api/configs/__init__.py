@@ -1,0 +1,1 @@
+"""Settings of topics, brokers, groups, loggers and clients' metrics: one API a file."""
