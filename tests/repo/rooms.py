@@ -44,7 +44,13 @@ ROOMS = {
             (176, "undo that knows what came after; the log of changes"),
         ),
     ),
-    "admin": Room(5_844, raised=((45, "flags of groups, in list and top"), (38, "what a change wrote, per partition"))),
+    "admin": Room(
+        5_844,
+        raised=(
+            (45, "flags of groups, in list and top"),
+            (38, "what a change wrote, per partition"),
+        ),
+    ),
     "coordinator": Room(5_124, raised=((3, "Kafka's own words for settings of groups"),)),
     "server": Room(
         4_594,
@@ -53,12 +59,18 @@ ROOMS = {
             (580, "settings of topics, brokers and clients' metrics are kept, checked, described and altered as Kafka's"),
         ),
     ),
-    "storage": Room(2_911, raised=((8, "settings.json; times that are too early"),)),
+    "storage": Room(
+        2_911,
+        raised=(
+            (8, "settings.json; times that are too early"),
+            (5, "a database that cannot be used is closed"),
+        ),
+    ),
     "member": Room(2_751),
     "assignors": Room(2_013),
     "serde": Room(1_563, raised=((8, "batches that the log stamps"),)),
-    "group": Room(1_315),
-    "wire": Room(1_200),
+    "group": Room(1_315, raised=((4, "two members that ask leaders at the same time share a line"),)),
+    "wire": Room(1_200, raised=((1, "time that is up is noticed before a socket is made"),)),
     "model": Room(1_084, raised=((42, "what a lag is, said once"),)),
     "library": Room(1_031),
     TOP: Room(657),
