@@ -45,6 +45,8 @@ class FrameReader:
     where the next frame begins cannot be known.
     """
 
+    __slots__ = ("_buffer", "_max_frame_bytes")
+
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._buffer = bytearray()

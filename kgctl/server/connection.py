@@ -18,6 +18,7 @@ from typing import cast
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ClientSession
+from kgctl.server.responses import Repeated, Response
 from kgctl.server.traffic import UNDER_WAY, Held, Host, TooMuchWorkError
 
 log = logging.getLogger(__name__)
@@ -42,12 +43,19 @@ class ClientConnection(asyncio.BufferedProtocol):
     makes a new object of 256 KiB for each read, which takes the system longer than a heartbeat takes altogether.
     """
 
+    __slots__ = (
+        *("_closing", "_dispatcher", "_frames", "_has_turn", "_host", "_is_full", "_is_gone", "_is_in_line", "_limit", "_reader"),
+        *("_repeated", "_room", "_session", "_task", "_transport", "_waiting_bytes", "last_active_s", "node_id", "__weakref__"),
+    )
+
     def __init__(self, dispatcher: Dispatcher, host: Host, session: ClientSession, node_id: int) -> None:
         self.node_id = node_id
         self._dispatcher = dispatcher
         self._host = host
         self._reader = FrameReader(host.max_frame_bytes)
         self._session = session
+        self._repeated: Repeated | None = None
+        """What is looked up when it comes next: None while anything else is not answered yet."""
         self._transport: asyncio.Transport | None = None
         self._closing: asyncio.Transport | None = None
         self._frames: deque[bytes] = deque()
@@ -59,7 +67,6 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._is_gone = False
         self._limit: asyncio.TimerHandle | None = None
         self._is_full = False
-        self._peer = "?"
         self.last_active_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,15 +76,15 @@ class ClientConnection(asyncio.BufferedProtocol):
             return
         self._transport = transport
         peer = transport.get_extra_info("peername")
-        self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
-        self._session.client_host = f"/{peer[0]}" if peer else "/?"
+        if peer:
+            self._session.client_host, self._session.peer = f"/{peer[0]}", f"{peer[0]}:{peer[1]}"
         self.last_active_s = monotonic()
-        log.debug("%s connected", self._peer)
+        log.debug("%s connected", self._session.peer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        log.debug("%s disconnected%s", self._peer, f": {exc}" if exc else "")
+        log.debug("%s disconnected%s", self._session.peer, f": {exc}" if exc else "")
         self._transport = self._closing = None
-        self._is_gone, self._is_full = True, False
+        self._is_gone, self._is_full, self._repeated = True, False, None
         if self._is_in_line:
             self._host.budget.forget(self._let_in)
         self._give_room_back()
@@ -89,23 +96,31 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._host.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_s = monotonic()
+        self.last_active_s = now_s = monotonic()
+        data = self._host.receive_buffer[:nbytes]
+        repeated = self._repeated
+        if repeated is not None and nbytes == repeated.size:
+            whole = bytes(data)
+            if repeated.is_in(whole):
+                self._serve(whole, now_s, repeated)
+                return
         try:
-            frames = self._reader.receive(self._host.receive_buffer[:nbytes])
+            frames = self._reader.receive(data)
         except MalformedMessage as error:
             self.close(str(error))
             return
         self._waiting_bytes += sum(map(len, frames))
         if len(frames) == 1 and not self._frames and frames[0].startswith(_HEARTBEATS) and self._is_free():
-            self._serve(frames[0])
-            if self._task is None and self._transport is not None and not self._room and not self._reader.pending_bytes:
+            self._serve(frames[0], now_s)
+            if self._is_at_rest() and not self._room:
+                self._repeated = self._session.repeated
                 return  # what nearly all requests are: answered, and nothing else has come
         else:
             self._frames.extend(frames)
         self._work()
 
     def pause_writing(self) -> None:
-        self._is_full = True
+        self._is_full, self._repeated = True, None
 
     def resume_writing(self) -> None:
         self._is_full = False
@@ -114,7 +129,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """End the connection, and log the reason."""
         if self._transport is not None:
-            log.warning("closing the connection of %s: %s", self._peer, reason)
+            log.warning("closing the connection of %s: %s", self._session.peer, reason)
         self.end()
 
     def end(self) -> None:
@@ -122,7 +137,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._frames.clear()
         if self._transport is not None:
             self._transport.close()
-            self._transport, self._closing = None, self._transport
+            self._transport, self._closing, self._repeated = None, self._transport, None
         elif self._task is not None and self._is_gone:
             self._task.cancel()
 
@@ -139,6 +154,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Whether the client holds room for a large request and does not go on with it."""
         return self._room > 0 and self._task is None and not self._frames and now_s - self.last_active_s > STALLED_S
 
+    def _is_at_rest(self) -> bool:
+        """Whether nothing has come that is not answered yet."""
+        return self._is_free() and not self._frames and self._transport is not None and not self._reader.pending_bytes
+
     def _can_serve(self) -> bool:
         return bool(self._frames) and self._is_free()
 
@@ -153,7 +172,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _work(self) -> None:
         """Answer heartbeats that have come; anything else waits for its turn among the connections."""
         while self._can_serve() and self._frames[0].startswith(_HEARTBEATS):
-            self._serve(self._frames.popleft())
+            self._serve(self._frames.popleft(), monotonic())
         if self._can_serve() and not self._has_turn:
             self._has_turn = True
             self._host.turns.add(self._take_turn)
@@ -161,6 +180,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._see_to_the_end()
         else:
             self._read_on()
+            self._repeated = self._session.repeated if self._is_at_rest() else None
 
     def _see_to_the_end(self) -> None:
         """Leave the server when everything is done that the client had sent."""
@@ -174,7 +194,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _take_turn(self) -> None:
         self._has_turn = False
         if self._can_serve():
-            self._serve(self._frames.popleft())
+            self._serve(self._frames.popleft(), monotonic())
         self._work()
 
     def _read_on(self) -> None:
@@ -203,27 +223,32 @@ class ClientConnection(asyncio.BufferedProtocol):
         if room:
             self._host.budget.give_back(room)
 
-    def _serve(self, payload: bytes) -> None:
-        held = Held(int.from_bytes(payload[:2], "big"), len(payload), self._peer, monotonic())
+    def _serve(self, payload: bytes, now_s: float, repeated: Repeated | None = None) -> None:
+        """Answer a request, or begin to. What is ``repeated`` comes as a whole frame and has not waited."""
+        if repeated is None:
+            held, waited_bytes = Held(int.from_bytes(payload[:2], "big"), len(payload), self._session.peer), len(payload)
+        else:
+            held, waited_bytes = repeated.held, 0
         watch = self._host.watch
-        watch.begin(held)
-        response: bytes | Awaitable[bytes | None] | None = None
+        watch.begin(held, now_s)
+        response: Response = None
         try:
-            response = self._dispatcher.answer(payload, self._session)
+            response = self._dispatcher.answer(payload, self._session) if repeated is None else repeated.look_up(payload)
         except Exception as error:  # noqa: BLE001 - told, and of this connection alone
             self._close_for(error)
         if response is None or isinstance(response, bytes):
-            self._respond(response, len(payload))
+            self._respond(response, waited_bytes)
         else:
             UNDER_WAY.set(held)  # for the task, whose context begins as a copy of this one
-            self._task = asyncio.ensure_future(self._respond_later(response, len(payload)))
+            self._task = asyncio.ensure_future(self._respond_later(response, waited_bytes))
+            self._repeated = None
         watch.end(held)
 
     def _close_for(self, error: Exception) -> None:
         if isinstance(error, (Refused, MalformedMessage, TooMuchWorkError)):
             self.close(str(error))
             return
-        log.error("a request of %s failed", self._peer, exc_info=error)
+        log.error("a request of %s failed", self._session.peer, exc_info=error)
         self.close("an error of the server's own")
 
     def _respond(self, response: bytes | None, request_bytes: int) -> None:
@@ -240,7 +265,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             response = await awaitable
         except asyncio.CancelledError:
-            log.debug("a request of %s waited for something when the connection had ended", self._peer)
+            log.debug("a request of %s waited for something when the connection had ended", self._session.peer)
         except Exception as error:  # noqa: BLE001 - told, and of this connection alone
             self._close_for(error)
         self._task = None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from functools import partial
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.serde.frames import UnsupportedVersion
+from kgctl.serde.frames import UnsupportedVersion, frame
 from kgctl.serde.messages import RequestHeader, ServerCodec, decode_header, encode_response, server_codec
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
+from kgctl.server.responses import REQUEST_LINE, HeartbeatHandler, Repeated, Response, response_of
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.security import AuthenticationFailed
 from kgctl.server.traffic import finish
@@ -28,13 +28,8 @@ MAX_BYTES_BEFORE_LOGIN = 524_288
 """Kafka: sasl.server.max.receive.size."""
 LARGE_BYTES = 16 * 1024
 """A request above this is decoded in a thread: some milliseconds of decoding."""
-LARGE_ITEMS = 400
-"""An answer with more entries than this is encoded in a thread."""
 
 log = logging.getLogger(__name__)
-
-Response = bytes | Awaitable[bytes | None] | None
-Encode = Callable[[Values], bytes]
 
 
 class Refused(Exception):  # noqa: N818 - what happened to the request
@@ -70,7 +65,11 @@ class Dispatcher:
         if known is not None and len(payload) <= LARGE_BYTES and (session.is_authenticated or known[0].before_authentication):
             spec, codec = known
             context = self._context(header, header.api_version, session, spec)
-            return self._handle(spec, context, codec, header.correlation_id, codec.decode(payload, position))
+            body = codec.decode(payload, position)
+            if isinstance(spec.handler, HeartbeatHandler) and session.hears_again(payload):
+                session.repeated = Repeated(payload, context, codec, spec.handler, body)
+                return session.repeated.response(frame(payload))
+            return self._handle(spec, context, codec, header.correlation_id, body)
         return self._answer_rare(header, payload, position, session)
 
     def _answer_rare(self, header: RequestHeader, payload: bytes, position: int, session: ClientSession) -> Response:
@@ -96,18 +95,16 @@ class Dispatcher:
             raise Refused(str(error)) from error
 
     def _handle(self, spec: ApiSpec, context: RequestContext, codec: ServerCodec, correlation_id: int, body: Any) -> Response:
-        encode = partial(codec.encode, correlation_id)
-        if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
-            return self._encoded_later(encode, self._or_failure(spec, context, body, _in_thread(spec, context, body)))
         try:
-            answer = self._answer_of(spec, context, body)
+            if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
+                answer: Answer = _in_thread(spec, context, body)
+            else:
+                answer = self._answer_of(spec, context, body)
         except StorageError as error:
             answer = self._failure(spec, context, body, error)
-        if answer is None:
-            return None
-        if not isinstance(answer, dict):
-            return self._encoded_later(encode, self._or_failure(spec, context, body, answer))
-        return self._encoded_in_thread(encode, answer) if is_large(answer) else encode(answer)
+        if isinstance(answer, Awaitable):
+            answer = self._or_failure(spec, context, body, answer)
+        return response_of(self._thread, codec, correlation_id, answer)
 
     def _answer_of(self, spec: ApiSpec, context: RequestContext, body: Any) -> Answer:
         answer = spec.handler(context, body)
@@ -140,19 +137,10 @@ class Dispatcher:
         response = self._handle(spec, context, codec, header.correlation_id, body)
         return await response if isinstance(response, Awaitable) else response
 
-    async def _encoded_later(self, encode: Encode, answer: Awaitable[Values | None]) -> bytes | None:
-        values = await answer
-        if values is None:
-            return None
-        return await self._encoded_in_thread(encode, values) if is_large(values) else encode(values)
-
-    async def _encoded_in_thread(self, encode: Encode, values: Values) -> bytes:
-        return await self._thread.run(encode, values)
-
     def _context(self, header: RequestHeader, version: int, session: ClientSession, spec: ApiSpec) -> RequestContext:
         context = RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s v%d from %s (%s)", spec.name, version, session.client_host, context.client_id)
+            log.debug(REQUEST_LINE, spec.name, version, session.client_host, context.client_id)
         return context
 
     def _unserved(self, spec: ApiSpec, header: RequestHeader, session: ClientSession) -> bytes:
@@ -193,18 +181,3 @@ def _decoded(header: RequestHeader, payload: bytes, position: int) -> tuple[Serv
     except UnsupportedVersion as error:
         raise Refused(str(error)) from error
     return codec, codec.decode(payload, position)
-
-
-def is_large(values: Values) -> bool:
-    """Whether it takes long to encode: whether all its lists together have more than `LARGE_ITEMS` entries."""
-    left = LARGE_ITEMS
-    open_values = [value for value in values.values() if isinstance(value, (list, tuple))]
-    while open_values:
-        entries = open_values.pop()
-        left -= len(entries)
-        if left < 0:
-            return True
-        for entry in entries:
-            if isinstance(entry, Mapping):
-                open_values += [value for value in entry.values() if isinstance(value, (list, tuple))]
-    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
@@ -17,6 +17,9 @@ from kgctl.server.security import Conversation, Credentials
 from kgctl.server.settings import Settings
 from kgctl.server.traffic import Pieces, Work
 from kgctl.server.transactions import Producers, Transactions
+
+if TYPE_CHECKING:
+    from kgctl.server.responses import Repeated
 
 Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
 """``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""
@@ -93,7 +96,12 @@ class Login:
         answer, user = self._talk.send(token)
         if user:
             session.is_authenticated, session.user, self.is_raw = True, user, False
+            session.forget_beats()
         return answer
+
+
+MAX_REPEATED_BYTES = 1_024
+"""A longer heartbeat is read anew each time: a connection is to cost little."""
 
 
 @dataclass(slots=True)
@@ -101,10 +109,25 @@ class ClientSession:
     """What the server remembers of a connection between requests. ``is_refused``: it is closed after the next answer."""
 
     client_host: str = "/127.0.0.1"
+    peer: str = "?"
+    """Address and port, for the log."""
     is_authenticated: bool = True
     login: Login | None = None
     user: str = ""
     is_refused: bool = False
+    last_beat: int | None = None
+    """The hash of the last heartbeat that came, without its correlation id."""
+    repeated: Repeated | None = None
+    """The last heartbeat that has come twice in a row."""
+
+    def hears_again(self, payload: bytes) -> bool:
+        """Whether this is the heartbeat that came last, but for its correlation id, and short enough to be kept."""
+        before, self.last_beat = self.last_beat, hash((payload[:4], payload[8:]))
+        return before == self.last_beat and len(payload) <= MAX_REPEATED_BYTES
+
+    def forget_beats(self) -> None:
+        """Read anew what comes next, whatever came before."""
+        self.last_beat = self.repeated = None
 
 
 @frozen_in_order

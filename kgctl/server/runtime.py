@@ -262,6 +262,7 @@ that the disk refused."""
 
 
 _HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult)
+_JOINS = (JoinGroup, ConsumerGroupHeartbeat)
 _COMMITS = (OffsetCommit, TxnOffsetCommit, OffsetDelete)
 
 UNWRITTEN = ErrorCode.NOT_COORDINATOR
@@ -357,6 +358,7 @@ class CoordinatorRuntime:
         self._waiting: dict[int, tuple[Request, asyncio.Future[Result]]] = {}
         self._answered: dict[int, Result] = {}
         self._timers = core.shard.timers
+        self._groups = core.shard.groups
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._is_stopped = False
@@ -369,14 +371,14 @@ class CoordinatorRuntime:
 
     def ask(self, request: Request, render: Callable[[Result], Values]) -> Answer:
         """Hand a request to the core: its rendered result, or an awaitable of it."""
-        result = self.result(request)
-        return _rendered(result, render) if isinstance(result, asyncio.Future) else render(result)
+        return rendered(self.result(request), render)
 
     def result(self, request: Request) -> Result | asyncio.Future[Result]:
         """Hand a request to the core: its result, or a future of it."""
-        now_ms, group_id, groups = self.clock(), getattr(request, "group_id", None), self.core.shard.groups
+        now_ms = self.clock()
         if now_ms < self._commits_from_ms and isinstance(request, _COMMITS):
             return refuse(request, UNWRITTEN)
+        group_id, groups = getattr(request, "group_id", None), self._groups
         is_new = group_id not in groups
         try:
             effects = self.core.handle(request, now_ms)
@@ -393,10 +395,11 @@ class CoordinatorRuntime:
             self._run(effects)
             result = self._answered.pop(request.request_id, None)
         if result is not None:
-            self._note_join(request, result, now_ms)
+            if isinstance(request, _JOINS):
+                self._note_join(request, result, now_ms)
             return result
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+        if isinstance(request, _JOINS):
             future.add_done_callback(partial(self._joined_later, request, now_ms))
         self._waiting[request.request_id] = request, future
         return future
@@ -550,5 +553,10 @@ def _log_failure(what: str, error: Exception) -> None:
     log.error("%s%s failed: %s", what, f" of group {group}" if group else "", error, exc_info=error)
 
 
-async def _rendered(future: asyncio.Future[Result], render: Callable[[Result], Values]) -> Values:
+def rendered(result: Result | Awaitable[Result], render: Callable[[Result], Values]) -> Answer:
+    """Return what ``render`` makes of the result, now or when it comes."""
+    return _rendered(result, render) if isinstance(result, Awaitable) else render(result)
+
+
+async def _rendered(future: Awaitable[Result], render: Callable[[Result], Values]) -> Values:
     return render(await future)

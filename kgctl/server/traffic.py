@@ -20,7 +20,6 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from time import monotonic, thread_time
@@ -31,6 +30,7 @@ from kgctl.model.values import frozen_in_order
 HELD_TOO_LONG_S = 0.05
 NOTABLE_S = 0.005
 """A turn of the loop below this is not looked at."""
+_OWN_TIME_HOLDS_S = 0.001
 STALL_S = 1.0
 _BUDGET_OF_A_TURN_S = 0.005
 _DELAY_INTERVAL_S = 0.5
@@ -133,7 +133,6 @@ class Held:
     api_key: int
     size: int
     peer: str
-    since_s: float
 
     def __str__(self) -> str:
         return f"a request of {self.size} bytes of API {self.api_key} from {self.peer}"
@@ -160,6 +159,7 @@ class LoopWatch:
         """How late the loop was with what was due, at the last look."""
         self.longest_delay_s = 0.0
         self._current: Held | None = None
+        self._since_s = 0.0
         self._latest: Held | None = None
         self._turns: LoopTurns | None = None
         self._marks: deque[tuple[float, int]] = deque([(self.started_s, 0)], maxlen=_MARKS)
@@ -182,14 +182,10 @@ class LoopWatch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def begin(self, what: Held) -> None:
+    def begin(self, what: Held, now_s: float) -> None:
         """Note that this request holds the loop from now on."""
+        self._since_s = now_s
         self._current = self._latest = what
-
-    def resume(self, what: Held | None) -> None:
-        """Go on with this request, or with work of the server's own."""
-        if what is not None:
-            self._current = self._latest = replace(what, since_s=monotonic())
 
     def pause(self) -> None:
         """The request under way lets others have the loop."""
@@ -200,7 +196,7 @@ class LoopWatch:
         self._current = None
         self.requests[what.api_key] += 1
         if self._turns is None:
-            self._tell(monotonic() - what.since_s, str(what))
+            self._tell(monotonic() - self._since_s, str(what))
 
     def rate(self) -> float:
         """Return the requests a second of the last while."""
@@ -228,12 +224,12 @@ class LoopWatch:
         self._timer = loop.call_at(self._due_s, self._look)
 
     def _watch(self) -> None:
-        told: Held | None = None
+        told_s = 0.0
         while not self._ended.wait(STALL_S):
-            current = self._current
-            if current is not None and current is not told and monotonic() - current.since_s > STALL_S:
-                told = current
-                time_s = monotonic() - current.since_s
+            current, since_s = self._current, self._since_s  # in this order: `begin` sets the time first
+            time_s = monotonic() - since_s
+            if current is not None and since_s != told_s and time_s > STALL_S:
+                told_s = since_s
                 log.error("%s holds the server since %.1f s: nobody is answered meanwhile", current, time_s)
 
 
@@ -241,20 +237,24 @@ class LoopTurns(selectors.DefaultSelector):
     """The selector of an event loop. It is asked once a turn: what lies between two calls is how long a turn held the loop.
 
     A turn is told when it took longer than `NOTABLE_S`, by the processor's time of the loop's own thread: what another program
-    or another thread took is no fault of a request.
+    or another thread took is no fault of a request. That time is a call of the system's, so that short turns share one reading.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.on_turn: Callable[[float], None] | None = None
-        self._begin_s, self._begin_own_s = monotonic(), thread_time()
+        self._begin_s = self._own_at_s = monotonic()
+        self._own_s = thread_time()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Select as the wrapped selector does, and take the times of a turn."""
-        if self.on_turn is not None and monotonic() - self._begin_s > NOTABLE_S:
-            self.on_turn(thread_time() - self._begin_own_s)
+        time_s = monotonic() - self._begin_s
+        if self.on_turn is not None and time_s > NOTABLE_S:
+            self.on_turn(min(time_s, thread_time() - self._own_s))
         ready = super().select(timeout)
-        self._begin_s, self._begin_own_s = monotonic(), thread_time()
+        self._begin_s = monotonic()
+        if self._begin_s - self._own_at_s > _OWN_TIME_HOLDS_S:
+            self._own_at_s, self._own_s = self._begin_s, thread_time()
         return ready
 
 
@@ -391,7 +391,8 @@ class Pieces:
                 if run.units >= HEAVY_UNITS and not is_alone:
                     is_alone = await self._heavy.acquire()
                 go_on = await run.after_others()
-                self._watch.resume(UNDER_WAY.get())
+                if (held := UNDER_WAY.get()) is not None:
+                    self._watch.begin(held, monotonic())
                 try:
                     run.piece(go_on)
                 finally:

@@ -442,9 +442,8 @@ def _group_rows(watch: Watch) -> list[Row]:
 
 
 def _group_row(group: str, found: Sequence[dict[str, Any]], members: int | None, alerts: int, status: str | None) -> Row:
-    inside = [row for row in found if row["log_end_offset"] is None or row["lag"] is not None]
-    lags = [row["lag"] for row in inside]
-    waits = [row["lag_ms"] for row in inside]
+    lags = [row["lag"] for row in found]
+    waits = [row["lag_ms"] for row in found]
     measured = [row["time_ms"] for row in found]
     return {
         "group": group,

@@ -7,15 +7,13 @@ from typing import Any
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.responses import HeartbeatHandler
+from kgctl.server.runtime import Values
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
-    """Answered at once; None in a field means "unchanged"."""
-    error = context.not_coordinator(body.group_id)
-    if error is not None:
-        return {"error_code": error}
-    request = ConsumerGroupHeartbeat(
+def question(context: RequestContext, body: Any) -> ConsumerGroupHeartbeat:
+    """None in a field means "unchanged"."""
+    return ConsumerGroupHeartbeat(
         **context.core(),
         group_id=body.group_id,
         member_id=body.member_id,
@@ -28,7 +26,6 @@ def handle(context: RequestContext, body: Any) -> Answer:
         server_assignor=body.server_assignor,
         topic_partitions=_owned(body.topic_partitions),
     )
-    return context.ask(request, render)
 
 
 def _tuple(names: Any) -> tuple[str, ...] | None:
@@ -57,4 +54,4 @@ def render(result: ConsumerGroupHeartbeatResult) -> Values:
     }
 
 
-SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, handle)
+SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, HeartbeatHandler(question, render))

@@ -62,8 +62,8 @@ def test_sockets_are_looked_at_between_turns() -> None:
 
 def test_who_held_the_loop_is_named(caplog: pytest.LogCaptureFixture) -> None:
     watch = LoopWatch()
-    held = Held(8, 1_234, "10.0.0.9:5000", time.monotonic() - 0.2)
-    watch.begin(held)
+    held = Held(8, 1_234, "10.0.0.9:5000")
+    watch.begin(held, time.monotonic() - 0.2)
     watch.end(held)
 
     assert "a request of 1234 bytes of API 8 from 10.0.0.9:5000 held the server for 2" in caplog.text

@@ -42,8 +42,7 @@ def test_pandas_by_deltalake(folder: Path, expected: tuple[int, int]) -> None:
 
 
 def test_polars(folder: Path, expected: tuple[int, int]) -> None:
-    import polars
-
+    polars = pytest.importorskip("polars")
     frame = polars.read_delta(f"{folder}/offset_commits")
     assert (frame.height, frame["log_partition"].sum()) == expected
 
