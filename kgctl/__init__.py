@@ -13,7 +13,7 @@ _PUBLIC = {
     "Assigned": "kgctl.library.assignors",
     "Assignor": "kgctl.assignors.spec",
     "AsyncAdmin": "kgctl.library.clusters",
-    "AsyncCoordinator": "kgctl.library.coordinator",
+    "AsyncCoordinator": "kgctl.library.async_coordinator",
     "AsyncPlan": "kgctl.library.clusters",
     "ConsumerGroup": "kgctl.group.consumer_group",
     "Coordinator": "kgctl.library.coordinator",
@@ -37,7 +37,7 @@ _PUBLIC = {
     "aiokafka_assignor": "kgctl.library.assignors",
     "assign": "kgctl.library.assignors",
     "connect": "kgctl.library.clusters",
-    "decode_assignment": "kgctl.library.coordinator",
+    "decode_assignment": "kgctl.library.member_fields",
     "kafka_python_assignor": "kgctl.library.assignors",
 }
 

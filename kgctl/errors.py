@@ -19,6 +19,7 @@
     +-- StorageError           exit 1   a data folder cannot be read or written
     |   +-- DamagedError                what is in it is not what was written
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
+        +-- UserCodeError               what was handed in raised, or answered what it may not; its exception is the cause
 
 Failures of one group or one partition among several are data (`kgctl.admin`), not exceptions. Each class has a stable
 ``slug``: the ``code`` of an error in machine-readable output that has no code of Kafka's own.
@@ -26,7 +27,8 @@ Failures of one group or one partition among several are data (`kgctl.admin`), n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -166,6 +168,47 @@ class InvariantViolation(KgctlError):  # noqa: N818 - says what was broken, not 
     def __str__(self) -> str:
         """The message and the story below it, for tracebacks."""
         return "\n  ".join((self.message, *self.story))
+
+
+class UserCodeError(InvariantViolation):
+    """What a program handed in (an assignor, a maker of ids) raised, or answered what it may not.
+
+    The message names it, and file and line of what it raised; the exception itself is ``__cause__``.
+    """
+
+    slug = "USER_CODE"
+
+
+@contextmanager
+def users_code(
+    what: str, kind: Callable[[str], KgctlError] = UserCodeError, *, lets_by: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Inside the block code of the user's runs: what it raises is told as ``what``'s, with its place, and is the cause.
+
+    ``lets_by``: what it may raise, and is not told otherwise. An exception of kgctl's own, where no line of the user's stood
+    between, is let by as well: that is no fault of the user's.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (UserCodeError, *lets_by)):
+            raise
+        place = _users_place(error)
+        if place is None and kind is UserCodeError:
+            raise
+        raise kind(f"{what} failed{f' ({place})' if place else ''}: {type(error).__name__}: {error}") from error
+
+
+def _users_place(error: BaseException) -> str | None:
+    """File and line of the user's that an exception comes from; None where there is none among its frames."""
+    home, found, file = __file__.removesuffix("errors.py"), None, ""
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith(home) and (not file or name == file):
+            file, found = name, f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
 
 
 def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: bool = False) -> str:

@@ -37,6 +37,8 @@ def assignor_names() -> tuple[str, ...]:
 def get_assignor(name: str) -> Assignor:
     """A new assignor: by name, or ``module:Class`` for one of the user's own.
 
+    Those are behind a border (`kgctl.assignors.own`), which checks what they answer.
+
     Packages offer assignors as entry points of the group ``kgctl.assignors``: a class without arguments.
 
     Raises:
@@ -46,11 +48,17 @@ def get_assignor(name: str) -> Assignor:
         return _make(name, lambda: _load(*_BUILT_IN[name].split(":")))
     installed = _installed()
     if name in installed:
-        return _make(name, installed[name])
+        return _behind_a_border(_make(name, installed[name]), name)
     module, separator, attribute = name.partition(":")
     if separator and module and attribute and not module.startswith("kafka-go"):
-        return _make(name, lambda: _load(module, attribute))
+        return _behind_a_border(_make(name, lambda: _load(module, attribute)), name)
     raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, assignor_names())} (known: {', '.join(assignor_names())})")
+
+
+def _behind_a_border(made: Assignor, name: str) -> Assignor:
+    from kgctl.assignors.own import OwnAssignor
+
+    return OwnAssignor(made, name)
 
 
 def protocol_name(name: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError
+from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError, UserCodeError, users_code
 from kgctl.group.lines import CoordinatorConnection, Errands, Line, denied
 from kgctl.group.requests import subscribed_topics
 from kgctl.member.api import (
@@ -50,6 +50,9 @@ from kgctl.wire.settings import WireSettings
 log = logging.getLogger("kgctl.group")
 
 ANSWERED_AT_ONCE = (Heartbeat, ConsumerGroupHeartbeat, OffsetFetch)
+LEAVE_EPOCH = -1
+"""Kafka: ConsumerGroupHeartbeatRequest.LEAVE_GROUP_MEMBER_EPOCH."""
+LEAVE_MS = 5_000
 AT_ONCE_S = 0.02
 """How long the driver waits for the answer to one of those before it lets the line's thread do so: others may want it."""
 
@@ -100,6 +103,9 @@ class Driver:
         self._parked: Request | None = None
         self._led_topics: frozenset[str] = frozenset()
         self._warned = ""
+        self._told_left_over = 0
+        self._is_classic = config.group_protocol == "classic"
+        self._is_ending = False
         self.is_closing = False
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
@@ -135,13 +141,17 @@ class Driver:
 
     def _run(self) -> None:
         try:
-            while not self.has_ended.is_set():
-                event = self._next_event()
-                self._perform(event() if event is not None else self.member.expire(self.now_us()))
-                self._listener.on_step()
-        except BaseException as error:
+            with users_code("code that the member runs"):
+                while not self.has_ended.is_set():
+                    event = self._next_event()
+                    self._perform(event() if event is not None else self.member.expire(self.now_us()))
+                    self._tell_left_over()
+                    self._listener.on_step()
+        except UserCodeError as error:
+            self._end(error)
+        except Exception as error:
+            log.critical("group '%s': %r", self.member.identity.group_id, error, exc_info=error)
             self._end(_bug_in_kgctl(error))
-            raise
 
     def _bug(self, error: BaseException) -> None:
         """A line failed as it should not."""
@@ -194,12 +204,24 @@ class Driver:
         self.post(lambda: self.member.callback_done(self.now_us()))
 
     def _end(self, error: KgctlError | None) -> None:
-        if not self.has_ended.is_set():
-            self.end_error = error
-            self.has_ended.set()
-            self._drop_coordinator()
-            self._errands.close()
-            self._listener.on_end(error)
+        if self._is_ending:
+            return
+        self._is_ending = True
+        node, member_id = self._coordinator, self.member.member_id
+        self.end_error = error
+        self._drop_coordinator()
+        if error is not None and node is not None and member_id and _is_still_in(error):
+            self._leave_at_once(node, member_id)
+        self.has_ended.set()
+        self._errands.close()
+        self._listener.on_end(error)
+
+    def _tell_left_over(self) -> None:
+        """Warn of partitions that an assignor of the user's own gives to nobody: they are read by nobody, in silence."""
+        left, told = self.member.left_over, self._told_left_over
+        self._told_left_over = left
+        if left and left != told:
+            log.warning("group '%s': the assignor leaves %d partition(s) to nobody", self.member.identity.group_id, left)
 
     # --- the lines
 
@@ -330,16 +352,24 @@ class Driver:
         if node is not None and self._parked is not None and member.state is MemberState.JOINING:
             member_id = member.member_id
             self._drop_coordinator()
-            if member_id and member.identity.group_instance_id is None:
+            if member_id:
                 self._leave_at_once(node, member_id)
         return member.close(self.now_us())
 
     def _leave_at_once(self, node: Node, member_id: str) -> None:
+        """Leave on a connection of its own, beside the member: nobody waits a session for it. A static member stays."""
+        identity = self.member.identity
+        if identity.group_instance_id is not None:
+            return
         leaving = LeavingMember(member_id=member_id, reason="the consumer is being closed")
-        request = LeaveGroup(request_id=0, group_id=self.member.identity.group_id, members=(leaving,))
+        request: Request = LeaveGroup(request_id=0, group_id=identity.group_id, members=(leaving,))
+        if not self._is_classic:
+            request = ConsumerGroupHeartbeat(
+                request_id=0, group_id=identity.group_id, member_id=member_id, member_epoch=LEAVE_EPOCH
+            )
         connection = CoordinatorConnection(node, self._settings)
         try:
-            connection.ask(request, self._timeout_ms)
+            connection.ask(request, min(self._timeout_ms, LEAVE_MS))
         except KgctlError as error:
             self.last_error = error
         finally:
@@ -370,5 +400,16 @@ def _failure(failed: Failed, settings: WireSettings, identity: MemberIdentity) -
     return kind(f"group '{group_id}': {said}{advice}", code=failed.error, group=group_id)
 
 
+_OUT = frozenset({"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"})
+"""Errors with which the coordinator says that it does not know the member, or another in its place."""
+
+
+def _is_still_in(error: KgctlError) -> bool:
+    """Whether the coordinator may still count on a member that ended by this."""
+    return error.code not in _OUT and not isinstance(error, AuthError)
+
+
 def _bug_in_kgctl(error: BaseException) -> KgctlError:
-    return InvariantViolation(f"a bug in kgctl ended the member: {error!r}")
+    found = InvariantViolation(f"a bug in kgctl ended the member: {error!r}")
+    found.__cause__ = error
+    return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,14 +16,16 @@ from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, TimedOutError, UsageError
 from kgctl.library.group_info import Activity, GroupInfo, group_info
+from kgctl.library.handed_in import MemberIds, checked_clock
+from kgctl.library.kept_offsets import KeptOffsets, stored_offsets
+from kgctl.library.member_fields import Assignment, join_fields, sync_fields
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
-    ConsumerSubscription,
     CoordinatorRecord,
     MetadataImage,
     OffsetAndMetadata,
@@ -39,7 +41,6 @@ from kgctl.model.requests import (
     Heartbeat,
     JoinGroup,
     JoinGroupResult,
-    JoinProtocol,
     LeaveGroup,
     ListGroups,
     MemberIdentity,
@@ -53,20 +54,16 @@ from kgctl.model.requests import (
     TopicsChanged,
     offset_to_commit,
 )
-from kgctl.serde.consumer_protocol import (
-    MalformedConsumerProtocol,
-    decode_assignment_by_topic,
-    encode_assignment_by_topic,
-    encode_subscription,
-)
 from kgctl.server.runtime import new_member_id, steady_clock
-from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, StoredOffset
+from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage
+from kgctl.storage.record_log import CommitEntry
 
 R = TypeVar("R", bound=Any)
 EVENT_ID = 0
+LOCAL_HOST = "/127.0.0.1"
+"""As Kafka writes a client's address."""
 
 CommitOffsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
-Assignment = Mapping[str, Mapping[str, Sequence[int]]]
 
 
 class Coordinator:
@@ -75,7 +72,9 @@ class Coordinator:
     The rules are Apache Kafka's (`kgctl.coordinator`). Offsets are kept by ``storage`` (memory where none is given) and are there
     again after a restart; members join anew. ``config`` has Kafka's names (``group.initial.rebalance.delay.ms``). ``topics`` are
     names with numbers of partitions: `set_topics` changes them, and offsets of topics that go are deleted, as in Kafka.
-    ``member_id`` makes ids from a client id, for ids that can be told beforehand; by default ``<client id>-<uuid>``.
+    ``member_id`` makes ids from client id (of a static member: its instance id) and client host, for ids that can be told
+    beforehand; one that is in use is that member's, who joins again. By default ``<client id>-<uuid>``. ``clock_ms``:
+    milliseconds that never go back.
 
     Errors of the protocol are raised as `kgctl.errors.BrokerError` with Kafka's name as ``code``; storage that fails as
     `kgctl.errors.StorageError`, after which `fetch` may be ahead of the storage until the same partition is committed again.
@@ -92,21 +91,23 @@ class Coordinator:
         storage: OffsetStorage | None = None,
         *,
         topics: Mapping[str, int] | None = None,
-        member_id: Callable[[str], str] | None = None,
+        member_id: Callable[[str, str], str] | None = None,
         clock_ms: Callable[[], int] | None = None,
     ) -> None:
         self.storage: OffsetStorage = storage if storage is not None else MemoryOffsetStorage()
-        self._clock_ms = clock_ms or steady_clock()
+        self._clock_ms = checked_clock(clock_ms) if clock_ms is not None else steady_clock()
+        self._member_ids = None if member_id is None else MemberIds(member_id)
         self._ids = count(EVENT_ID + 1)
         self._waiting: dict[int, tuple[Request, Future[Any]]] = {}
         self._activity: dict[str, Activity] = {}
         self._led: dict[str, JoinGroupResult] = {}
+        self._offsets = KeptOffsets(self.storage, self._clock_ms)
         self._failure: StorageError | None = None
         self._changed = threading.Condition(threading.RLock())
         self._is_closed = False
         self._image = MetadataImage()
         self._core = GroupCoordinator(
-            CoordinatorConfig.from_properties(dict(config or {})), member_id or new_member_id, start_ms=self._clock_ms()
+            CoordinatorConfig.from_properties(dict(config or {})), self._member_ids or new_member_id, start_ms=self._clock_ms()
         )
         self._load()
         self.set_topics(topics or {})
@@ -115,7 +116,7 @@ class Coordinator:
 
     # --- the protocol of members
 
-    @checked(not_empty=("topics",))
+    @checked(not_empty=("topics", "client_host"))
     def join(
         self,
         group_id: str,
@@ -126,6 +127,7 @@ class Coordinator:
         protocol_type: str = "consumer",
         group_instance_id: str | None = None,
         client_id: str = "kgctl",
+        client_host: str = LOCAL_HOST,
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 300_000,
         timeout_s: float | None = None,
@@ -139,12 +141,12 @@ class Coordinator:
             BrokerError: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, ...
             TimedOutError: not within ``timeout_s``; the member, whose id the message has, is in the group all the same.
         """
-        given = _join_fields(locals())
+        given = join_fields(locals())
         joined: JoinGroupResult = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
             member_id = joined.member_id
             joined = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
-        return _checked(joined, group_id)
+        return checked_answer(joined, group_id)
 
     @checked()
     def sync(
@@ -164,9 +166,9 @@ class Coordinator:
             BrokerError: REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID: join again.
             TimedOutError: the leader has not handed in within ``timeout_s``.
         """
-        request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
+        request = sync_fields(group_id, joined, assignment or {}, group_instance_id)
         answer = _waited(self._ask(SyncGroup, **request), timeout_s, group_id, joined.member_id)
-        return bytes(_checked(answer, group_id).assignment)
+        return bytes(checked_answer(answer, group_id).assignment)
 
     @checked()
     def assign(self, group_id: str, topics: Mapping[str, int] | None = None) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -193,7 +195,7 @@ class Coordinator:
     def heartbeat(self, group_id: str, generation_id: int, member_id: str, *, group_instance_id: str | None = None) -> None:
         """Keep the session alive. Raises `BrokerError`: REBALANCE_IN_PROGRESS asks to join again."""
         fields = {"generation_id": generation_id, "member_id": member_id, "group_instance_id": group_instance_id}
-        _checked(self._ask(Heartbeat, group_id=group_id, **fields).result(), group_id)
+        checked_answer(self._ask(Heartbeat, group_id=group_id, **fields).result(), group_id)
 
     @checked()
     def leave(
@@ -201,9 +203,9 @@ class Coordinator:
     ) -> None:
         """Leave the group, by member id or, for a static member, by instance id."""
         identity = MemberIdentity(member_id=member_id, group_instance_id=group_instance_id, reason=reason)
-        answer = _checked(self._ask(LeaveGroup, group_id=group_id, members=(identity,)).result(), group_id)
+        answer = checked_answer(self._ask(LeaveGroup, group_id=group_id, members=(identity,)).result(), group_id)
         for member in answer.members:
-            _checked(member, group_id)
+            checked_answer(member, group_id)
 
     # --- offsets
 
@@ -240,7 +242,7 @@ class Coordinator:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return committed offsets of these partitions, of all for None; a partition without one is left out (0 is an offset)."""
         wanted = None if partitions is None else tuple(TopicPartition(*partition) for partition in partitions)
-        answer = _checked(self._ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
+        answer = checked_answer(self._ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
         return {
             each.partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch)
             for each in answer.offsets
@@ -271,15 +273,27 @@ class Coordinator:
         """Delete committed offsets: of these partitions, or of all that the group has."""
         chosen = self.fetch(group_id) if partitions is None else partitions
         wanted = tuple(TopicPartition(*partition) for partition in chosen)
-        answer = _checked(self._ask(OffsetDelete, group_id=group_id, partitions=wanted).result(), group_id)
+        answer = checked_answer(self._ask(OffsetDelete, group_id=group_id, partitions=wanted).result(), group_id)
         for partition, error in answer.partitions:
             _raise(error, group_id, f" ({partition})")
 
     # --- looking after groups
 
+    @property
+    def config(self) -> Mapping[str, object]:
+        """All of the coordinator's settings by Kafka's names, defaults included."""
+        config = self._core.shard.config
+        return {entry.metadata["name"]: getattr(config, entry.name) for entry in fields(config)}
+
+    @checked()
+    def commit_log(self, group_id: str | None = None) -> tuple[CommitEntry, ...]:
+        """Return what was committed and deleted since the start, of one group or of all, oldest first: the last 10,000."""
+        with self._open():
+            return tuple(entry for entry in self._offsets.commits if group_id is None or entry.group == group_id)
+
     def list_groups(self) -> tuple[str, ...]:
         """Return the ids of all groups, in Kafka's order."""
-        return tuple(group.group_id for group in _checked(self._ask(ListGroups).result(), "").groups)
+        return tuple(group.group_id for group in checked_answer(self._ask(ListGroups).result(), "").groups)
 
     @checked()
     def group(self, group_id: str) -> GroupInfo:
@@ -306,7 +320,7 @@ class Coordinator:
     @checked()
     def complete_rebalance(self, group_id: str) -> None:
         """End the rebalance now: members that did not answer are put out, the rest goes on. Raises `BrokerError`."""
-        _checked(self._ask(ForceCompleteRebalance, group_id=group_id).result(), group_id)
+        checked_answer(self._ask(ForceCompleteRebalance, group_id=group_id).result(), group_id)
 
     def statistics(self) -> CoordinatorStatistics:
         """Return how many groups, members and offsets there are."""
@@ -346,12 +360,26 @@ class Coordinator:
     def _ask(self, kind: type[Request], **fields: Any) -> Future[Any]:
         future: Future[Any] = Future()
         with self._open():
+            if self._member_ids is not None and kind is JoinGroup and not fields.get("member_id"):
+                fields["member_id"] = self._made_id(self._member_ids, **fields)
             request = kind(request_id=next(self._ids), **fields)
             self._waiting[request.request_id] = (request, future)
             self._failure = None
             self._note(request)
             self._perform(self._core.handle(request, self._clock_ms()))
         return future
+
+    def _made_id(
+        self,
+        ids: MemberIds,
+        group_id: str,
+        client_id: str = "",
+        client_host: str = "",
+        group_instance_id: str | None = None,
+        **_: Any,
+    ) -> str:
+        who = client_id if group_instance_id is None else group_instance_id
+        return ids.of_join(self._core.shard.groups.get(group_id), who, client_host)
 
     @contextmanager
     def _open(self) -> Iterator[None]:
@@ -363,13 +391,7 @@ class Coordinator:
 
     def _perform(self, effects: list[Effect]) -> None:
         """Records before the replies that stand behind them; called with the lock held."""
-        for group_id, records in _by_group(effects).items():
-            try:
-                self._store(group_id, records)
-            except Exception as error:  # noqa: BLE001 - a storage of one's own may raise anything
-                self._failure = (
-                    error if isinstance(error, StorageError) else StorageError(f"the offset storage failed: {error!r}")
-                )
+        self._failure = self._offsets.store(effects) or self._failure
         for effect in effects:
             if isinstance(effect, Reply):
                 self._deliver(effect.request_id, effect.result)
@@ -377,22 +399,6 @@ class Coordinator:
                 resolved = resolve_regexes(effect, tuple(self._image.topics), EVENT_ID)
                 self._perform(self._core.handle(resolved, self._clock_ms()))
         self._changed.notify_all()
-
-    def _store(self, group_id: str, records: list[CoordinatorRecord]) -> None:
-        saved: dict[TopicPartition, StoredOffset] = {}
-        gone: list[TopicPartition] = []
-        for record in records:
-            key, value = record.key, record.value
-            assert isinstance(key, OffsetCommitKey)
-            partition = TopicPartition(key.topic, key.partition)
-            if isinstance(value, OffsetCommitValue):
-                saved[partition] = _stored(value)
-            else:
-                gone.append(partition)
-        if saved:
-            self.storage.save(group_id, saved)
-        if gone:
-            self.storage.delete(group_id, gone)
 
     def _deliver(self, request_id: int, result: Result) -> None:
         if request_id not in self._waiting:
@@ -428,10 +434,9 @@ class Coordinator:
             self._led[request.group_id] = result
 
     def _load(self) -> None:
-        for group_id in self.storage.list():
-            for (topic, partition), stored in self.storage.load(group_id).items():
-                key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-                self._core.replay(CoordinatorRecord(key=key, value=OffsetCommitValue(**stored.as_dict())))
+        for group_id, (topic, partition), stored in stored_offsets(self.storage):
+            key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+            self._core.replay(CoordinatorRecord(key=key, value=OffsetCommitValue(**stored.as_dict())))
         self._core.loaded(self._clock_ms())
 
     def _watch_time(self) -> None:
@@ -452,114 +457,12 @@ class Coordinator:
             self._led.pop(group_id, None)
 
 
-@checked()
-def decode_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
-    """Return what an assignment of the consumer protocol's bytes says: topic -> partitions, ascending.
-
-    Raises:
-        UsageError: the bytes are none.
-    """
-    try:
-        found = decode_assignment_by_topic(data)
-    except MalformedConsumerProtocol as error:
-        raise UsageError(f"{len(data)} bytes are no assignment: {error}") from None
-    return {topic: tuple(sorted(partitions)) for topic, partitions in found.items()}
-
-
-class AsyncCoordinator:
-    """`Coordinator.join` and `Coordinator.sync` for coroutines: any number may wait. Other calls of ``coordinator`` never do."""
-
-    @checked()
-    def __init__(self, coordinator: Coordinator) -> None:
-        self.coordinator = coordinator
-
-    @checked(not_empty=("topics",))
-    async def join(
-        self,
-        group_id: str,
-        topics: Sequence[str] = (),
-        *,
-        member_id: str = "",
-        protocols: Sequence[str] | Mapping[str, bytes] = ("range",),
-        protocol_type: str = "consumer",
-        group_instance_id: str | None = None,
-        client_id: str = "kgctl",
-        session_timeout_ms: int = 45_000,
-        rebalance_timeout_ms: int = 300_000,
-    ) -> JoinGroupResult:
-        """As `Coordinator.join`, with the same arguments but for ``timeout_s`` (use ``asyncio.timeout``)."""
-        given = _join_fields(locals())
-        joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator._ask(JoinGroup, member_id=member_id, **given))
-        if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
-            joined = await asyncio.wrap_future(self.coordinator._ask(JoinGroup, member_id=joined.member_id, **given))
-        return _checked(joined, group_id)
-
-    @checked()
-    async def sync(
-        self,
-        group_id: str,
-        joined: JoinGroupResult,
-        assignment: Assignment | Mapping[str, bytes] | None = None,
-        *,
-        group_instance_id: str | None = None,
-    ) -> bytes:
-        """As `Coordinator.sync`."""
-        request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
-        answer = await asyncio.wrap_future(self.coordinator._ask(SyncGroup, **request))
-        return bytes(_checked(answer, group_id).assignment)
-
-
-def _join_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a JoinGroup, but the member id, from the arguments of `Coordinator.join`."""
-    protocols = arguments["protocols"]
-    metadata = protocols if isinstance(protocols, Mapping) else dict.fromkeys(protocols, _subscription(arguments["topics"]))
-    names = ("group_id", "group_instance_id", "client_id", "protocol_type", "session_timeout_ms", "rebalance_timeout_ms")
-    given = {name: arguments[name] for name in names}
-    return {**given, "protocols": tuple(JoinProtocol(name=name, metadata=data) for name, data in metadata.items())}
-
-
-def _sync_fields(
-    group_id: str, joined: JoinGroupResult, assignment: Assignment | Mapping[str, bytes], group_instance_id: str | None
-) -> dict[str, Any]:
-    return {
-        "group_id": group_id,
-        "generation_id": joined.generation_id,
-        "member_id": joined.member_id,
-        "group_instance_id": group_instance_id,
-        "protocol_type": joined.protocol_type,
-        "protocol_name": joined.protocol_name,
-        "assignments": tuple((member, _encoded(part)) for member, part in assignment.items()),
-    }
-
-
 def _image(topics: Mapping[str, int], version: int) -> MetadataImage:
     for name, partitions in topics.items():
         if not name or partitions < 1:
             raise UsageError(f"topics are names with numbers of partitions from 1 on, not {name!r}: {partitions}")
     found = {name: TopicMetadata(name, uuid5(NAMESPACE_URL, f"topic:{name}"), count) for name, count in topics.items()}
     return MetadataImage(found, version)
-
-
-def _subscription(topics: Sequence[str]) -> bytes:
-    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(topics))))
-
-
-def _encoded(part: Mapping[str, Sequence[int]] | bytes) -> bytes:
-    return part if isinstance(part, bytes) else encode_assignment_by_topic([(topic, list(each)) for topic, each in part.items()])
-
-
-def _by_group(effects: list[Effect]) -> dict[str, list[CoordinatorRecord]]:
-    """The offsets among the records, by group; what members do is not kept."""
-    found: dict[str, list[CoordinatorRecord]] = {}
-    for effect in effects:
-        record = effect.record if isinstance(effect, AppendRecord) else None
-        if isinstance(record, CoordinatorRecord) and isinstance(record.key, OffsetCommitKey):
-            found.setdefault(record.key.group, []).append(record)
-    return found
-
-
-def _stored(value: OffsetCommitValue) -> StoredOffset:
-    return StoredOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp_ms, value.expire_timestamp_ms)
 
 
 def _waited(future: Future[Any], timeout_s: float | None, group_id: str, member_id: str) -> Any:
@@ -571,7 +474,7 @@ def _waited(future: Future[Any], timeout_s: float | None, group_id: str, member_
         raise TimedOutError(message, group=group_id) from None
 
 
-def _checked(answer: R, group_id: str) -> R:
+def checked_answer(answer: R, group_id: str) -> R:
     _raise(answer.error, group_id)
     return answer
 

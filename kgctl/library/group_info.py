@@ -57,7 +57,11 @@ class MemberInfo:
 
 @dataclass(frozen=True, slots=True)
 class GroupInfo:
-    """One group. ``generation_id`` is the group epoch in the consumer protocol, which has no leader."""
+    """One group. ``generation_id`` is the group epoch in the consumer protocol, which has no leader.
+
+    ``session_timeout_ms`` and ``rebalance_timeout_ms`` are the longest of its members', which is how long a rebalance waits; None
+    for a group without members, and for sessions of the consumer protocol, which are the coordinator's.
+    """
 
     group_id: str
     type: GroupType
@@ -70,6 +74,16 @@ class GroupInfo:
     members: tuple[MemberInfo, ...]
     created_ms: int | None
     last_activity_ms: int | None
+
+    @property
+    def session_timeout_ms(self) -> int | None:
+        """The longest session of a member."""
+        return max((each.session_timeout_ms for each in self.members if each.session_timeout_ms is not None), default=None)
+
+    @property
+    def rebalance_timeout_ms(self) -> int | None:
+        """The longest time that a member may take to join again."""
+        return max((each.rebalance_timeout_ms for each in self.members), default=None)
 
     @property
     def subscribed_topics(self) -> tuple[str, ...]:

@@ -280,6 +280,11 @@ class Member(Protocol):
         ...
 
     @property
+    def left_over(self) -> int:
+        """How many partitions an assignor of the user's own gave to nobody when this member last led its group."""
+        ...
+
+    @property
     def state(self) -> MemberState:
         """Return the state of the member's membership."""
         ...

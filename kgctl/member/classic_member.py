@@ -274,6 +274,11 @@ class Rebalance:
         self._sync(assignments)
         self._member.session.unlock()
 
+    @property
+    def left_over(self) -> int:
+        """How many partitions the last assignment left to nobody."""
+        return self._assignor.left_over
+
     def _assignor_failed(self, error: AssignorError) -> None:
         self._is_joining = False
         self._member.session.disable()
@@ -424,6 +429,11 @@ class ClassicMember(BaseMember):
         self.rebalance = Rebalance(self)
         self._limit_is_over = False
         self._has_left_late = False
+
+    @property
+    def left_over(self) -> int:
+        """Return what the last assignment that it made as the leader left to nobody."""
+        return self.rebalance.left_over
 
     @property
     def member_id(self) -> str:

@@ -217,6 +217,11 @@ class ConsumerMember(BaseMember):
         self._names: tuple[MetadataImage | None, dict[UUID, str]] = (None, {})
 
     @property
+    def left_over(self) -> int:
+        """Return 0: the coordinator assigns."""
+        return 0
+
+    @property
     def member_id(self) -> str:
         """Return the id that the member made itself (KIP-1082)."""
         return self.membership.member_id

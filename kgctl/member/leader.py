@@ -31,7 +31,7 @@ class LeaderAssignor:
     ``prefix``: what the client's own assignors begin with in kgctl's list. ``strategy``: what it offers, by kgctl's names.
     """
 
-    __slots__ = ("_by_protocol", "_made", "_max_generation", "_prefix", "_protocols", "_strategy")
+    __slots__ = ("_by_protocol", "_made", "_max_generation", "_prefix", "_protocols", "_strategy", "left_over")
 
     def __init__(self, prefix: str, strategy: Sequence[str] = ()) -> None:
         self._prefix = prefix
@@ -40,11 +40,15 @@ class LeaderAssignor:
         self._by_protocol = {protocol: name for name, protocol in self._protocols.items()}
         self._made: dict[str, Assignor] = {}
         self._max_generation: dict[str, int] = {}
+        self.left_over = 0
+        """Partitions that the last assignment of an assignor of the user's own gives to nobody."""
 
     def assign(self, protocol_name: str, group: GroupSpec) -> Assignments:
         """The assignment of each member as bytes, in the order of the members."""
         max_generation = self._max_generation.get(protocol_name, NO_GENERATION)
-        result = self._get(protocol_name).assign(GroupSpec(group.topics, group.members, max_generation))
+        assignor = self._get(protocol_name)
+        result = assignor.assign(GroupSpec(group.topics, group.members, max_generation))
+        self.left_over = int(getattr(assignor, "left_over", 0))
         self._max_generation[protocol_name] = max(max_generation, int(getattr(result, "max_generation", NO_GENERATION)))
         members = (member.member_id for member in group.members)
         return tuple((member_id, encode_assignment_by_topic(list(result[member_id].items()))) for member_id in members)

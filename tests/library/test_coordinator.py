@@ -12,16 +12,32 @@ from typing import Any, cast
 import pytest
 
 import kgctl
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, TimedOutError, UsageError
-from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
+from kgctl import AsyncCoordinator, Coordinator, decode_assignment
+from kgctl.errors import (
+    BrokerError,
+    ClosedError,
+    CommitError,
+    NotFoundError,
+    StorageError,
+    TimedOutError,
+    UsageError,
+    UserCodeError,
+)
 from kgctl.library.group_info import MemberPhase
-from kgctl.model.groups import ConsumerAssignment, GroupState, OffsetAndMetadata, TopicPartition
-from kgctl.serde.consumer_protocol import encode_assignment
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.model.requests import EndTransaction, JoinGroup, JoinProtocol, OffsetCommitPartition, TxnOffsetCommit
+from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 
 QUICK = {"group.initial.rebalance.delay.ms": "0"}
+JOINS: dict[str, Any] = {
+    "protocol_type": "consumer",
+    "session_timeout_ms": 45_000,
+    "rebalance_timeout_ms": 45_000,
+    "protocols": (JoinProtocol(name="range", metadata=encode_subscription(ConsumerSubscription(topics=("orders",)))),),
+}
 
 
 @pytest.fixture
@@ -275,3 +291,116 @@ def test_what_a_type_checker_would_have_found() -> None:
             coordinator.commit("payments", cast("Any", {("orders", 0): "x"}))
     with pytest.raises(UsageError, match=r"members is a list of names: \['a'\]"):
         kgctl.assign("range", topics={"orders": 1}, members="a")
+
+
+def test_settings_can_be_read() -> None:
+    with Coordinator({"group.max.size": "7"}) as coordinator:
+        assert coordinator.config["group.max.size"] == 7
+        assert coordinator.config["group.min.session.timeout.ms"] == 6_000
+
+
+def test_the_commit_log_says_who_committed_what() -> None:
+    with Coordinator(QUICK, clock_ms=lambda: 5) as coordinator:
+        joined = coordinator.join("g", ["orders"])
+        coordinator.sync("g", joined, {joined.member_id: {"orders": [0]}})
+        coordinator.commit("g", {("orders", 0): 7}, generation_id=1, member_id=joined.member_id)
+        coordinator.commit("other", {("orders", 0): OffsetAndMetadata(9, "note")})
+        coordinator.forget_offsets("other")
+        assert [(each.offset, each.timestamp_ms, each.member_id) for each in coordinator.commit_log("g")] == [
+            (7, 5, joined.member_id)
+        ]
+        assert [(each.group, each.offset, each.metadata) for each in coordinator.commit_log()] == [
+            ("g", 7, ""),
+            ("other", 9, "note"),
+            ("other", None, ""),
+        ]
+        assert (coordinator.group("g").session_timeout_ms, coordinator.group("g").rebalance_timeout_ms) == (45_000, 300_000)
+        assert coordinator.group("other").session_timeout_ms is None
+
+
+@pytest.mark.parametrize(("committed", "stored"), [(True, {("orders", 0): 7}), (False, {})])
+def test_a_storage_gets_a_transaction_s_offsets_when_it_is_committed(committed: bool, stored: dict[Any, int]) -> None:
+    storage = MemoryOffsetStorage()
+    with Coordinator(QUICK, storage) as coordinator:
+        of = {"producer_id": 1, "producer_epoch": 0}
+        partition = OffsetCommitPartition(topic="orders", partition=0, offset=7)
+        coordinator.ask(TxnOffsetCommit, group_id="g", partitions=(partition,), **of).result()
+        assert storage.load("g") == {}
+        coordinator.ask(EndTransaction, committed=committed, **of).result()
+        assert {each: found.offset for each, found in storage.load("g").items()} == stored
+
+
+class Unreadable(MemoryOffsetStorage):
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def list(self) -> list[str]:
+        return ["g"]
+
+    def load(self, group_id: str) -> Any:
+        return json.loads(self.answer) if isinstance(self.answer, str) else self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("{no json", r"the offset storage failed \(.*tests/library/test_coordinator\.py:\d+\): JSONDecodeError: "),
+        ({"orders": 5}, r"the offset storage has 'orders': 5 for group 'g', which is no commit"),
+        ({("orders", 0): 5}, r"the offset storage has \('orders', 0\): 5 for group 'g', which is no commit"),
+    ],
+)
+def test_a_storage_that_cannot_be_read(answer: Any, words: str) -> None:
+    with pytest.raises(StorageError, match=words) as caught:
+        Coordinator(QUICK, Unreadable(answer))
+    assert isinstance(caught.value.__cause__, json.JSONDecodeError) == isinstance(answer, str)
+
+
+def hashed(client_id: str, client_host: str) -> str:
+    return f"{client_id}-{client_host.strip('/')}"
+
+
+def test_an_id_that_is_in_use_is_that_member_s_who_joins_again() -> None:
+    with Coordinator(QUICK, member_id=hashed, topics={"orders": 1}) as coordinator:
+        first = coordinator.join("g", ["orders"], client_id="app")
+        coordinator.sync("g", first, coordinator.assign("g"))
+        again = coordinator.join("g", ["orders"], client_id="app")
+        assert (first.member_id, again.member_id, again.generation_id) == ("app-127.0.0.1", "app-127.0.0.1", 2)
+        coordinator.sync("g", again, coordinator.assign("g"))
+        elsewhere = coordinator.ask(JoinGroup, group_id="g", client_id="app", client_host="/10.0.0.1", **JOINS).result()
+        assert (elsewhere.error.name, elsewhere.member_id) == ("MEMBER_ID_REQUIRED", "app-10.0.0.1")
+        assert [member.member_id for member in coordinator.group("g").members] == ["app-127.0.0.1"]
+        coordinator.heartbeat("g", 2, "app-127.0.0.1")
+
+
+def test_static_members_have_ids_of_their_instances() -> None:
+    with Coordinator(QUICK, member_id=hashed, topics={"orders": 1}) as coordinator:
+        for _ in range(2):
+            joined = coordinator.join("g", ["orders"], client_id="app", group_instance_id="pod-0")
+            assert joined.member_id == "pod-0-127.0.0.1"
+
+
+def boom(client_id: str, client_host: str) -> str:
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (boom, r"member_id failed \(.*tests/library/test_coordinator\.py:\d+\): ValueError: boom"),
+        (lambda client_id, client_host: 7, r"member_id answers 7 for 'app', not a text of 1 to 32767 bytes"),
+        (lambda client_id, client_host: "", r"member_id answers '' for 'app', not a text of 1 to 32767 bytes"),
+    ],
+)
+def test_a_maker_of_ids_that_fails(make: Any, words: str) -> None:
+    with Coordinator(QUICK, member_id=make) as coordinator:
+        with pytest.raises(UserCodeError, match=words):
+            coordinator.join("g", ["orders"], client_id="app")
+        assert coordinator.list_groups() == ()
+
+
+def test_a_maker_of_the_client_id_alone_still_does() -> None:
+    with pytest.warns(DeprecationWarning, match="takes a function of client id and client host"):
+        coordinator = Coordinator(QUICK, member_id=cast("Any", lambda client_id: f"m-{client_id}"))
+    with coordinator:
+        assert coordinator.join("g", ["orders"], client_id="app").member_id == "m-app"

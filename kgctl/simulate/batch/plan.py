@@ -232,7 +232,7 @@ def run_task(task: Task) -> RunValues | None:
             raise InvariantViolation(f"two runs differ: digests {values.digest[:12]} and {again.digest[:12]}")
     except InvariantViolation as error:
         where = f"seed {task.seed}" if task.is_lone else f"variant {task.variant}, seed {task.seed}"
-        raise InvariantViolation(f"{where}: {error.message}", group=error.group, story=error.story) from None
+        raise type(error)(f"{where}: {error.message}", group=error.group, story=error.story) from error.__cause__
     _Litter.add(values.events)
     return replace(values, took_s=time.perf_counter() - begin_s)
 

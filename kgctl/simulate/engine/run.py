@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, UserCodeError
 from kgctl.simulate.engine import deploys, events
 from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import Countdown, EventRun
@@ -236,6 +236,7 @@ def run(
 
     Raises:
         UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
+        UserCodeError: an assignor of the user's own raised, or answered what it may not.
     """
     loop, groups = Loop(), []
     for part in _parts(scenario):
@@ -252,7 +253,10 @@ def run(
                 loop=loop,
             )
         )
-    measured = complete(groups, limits, measured=scenario.group_id)
+    try:
+        measured = complete(groups, limits, measured=scenario.group_id)
+    except UserCodeError as error:
+        raise UserCodeError(f"at {loop.now_us / 1_000_000:.6f} s: {error.message}", group=error.group) from error.__cause__
     if others is not None:
         others |= {group.scenario.group_id: group.recording for group in groups if group.recording is not measured}
     return measured
