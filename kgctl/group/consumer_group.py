@@ -9,6 +9,7 @@ import asyncio
 import queue
 import re
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -209,6 +210,14 @@ class ConsumerGroup:
         self._check_is_outside("close()")
         await asyncio.to_thread(self.close)
 
+    def __del__(self) -> None:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and not self._is_closed:
+            warnings.warn(
+                f"unclosed {self!r}: it leaves its group now; use `with`, or close()", ResourceWarning, stacklevel=1, source=self
+            )
+            driver.close()
+
     # --- inside
 
     def _check_is_outside(self, call: str) -> None:
@@ -290,6 +299,7 @@ class _Generations:
                 member.member_id,
                 self._positions,
                 commit=self._commit,
+                give_up=self._commits.give_up,
                 on_function_end=self._function_ended,
             )
             self.ready.put(self.current)

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import threading
 import time
+import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -63,6 +64,7 @@ class Generation:
         assignments: Mapping[TopicPartition, int],
         *,
         commit: Callable[[Generation, Offsets], None],
+        give_up: Callable[[], None],
         on_function_end: Callable[[Generation], None],
     ) -> None:
         self.group_id = group_id
@@ -73,6 +75,7 @@ class Generation:
         self.reason = ""
         self.error: BaseException | None = None
         self._commit = commit
+        self._give_up = give_up
         self._on_function_end = on_function_end
         self._lock = threading.Lock()
         self._running = 0
@@ -149,6 +152,21 @@ class Generation:
             CommitError: the coordinator refused; ``errors`` says which partitions and why.
             UnreachableError: it could not be told whether the offsets were stored.
         """
+        if _loop_runs():
+            words = "commit() waits for the coordinator, and the event loop with it: await generation.commit_async(...)"
+            warnings.warn(words, RuntimeWarning, stacklevel=3)
+        self._commit_now(offsets)
+
+    @checked()
+    async def commit_async(self, offsets: Offsets) -> None:
+        """As `commit`, for coroutines: the event loop goes on meanwhile. Cancelled, it is not known whether it was stored."""
+        try:
+            await asyncio.to_thread(self._commit_now, offsets)
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
+
+    def _commit_now(self, offsets: Offsets) -> None:
         if not offsets:
             return
         if self._is_over:
@@ -272,26 +290,32 @@ class Commits:
         self._timeout_ms = timeout_ms
         self._lock = threading.Lock()
         self._open: tuple[Node, CoordinatorConnection] | None = None
+        self._given_up = 0
 
     def commit(self, generation: Generation, offsets: Offsets) -> None:
         """See `Generation.commit`."""
         partitions = tuple(
             sorted((offset_to_commit(*each) for each in offsets.items()), key=lambda each: (each.topic, each.partition))
         )
-        until_s = time.monotonic() + self._timeout_ms / 1000
+        until_s, given_up = time.monotonic() + self._timeout_ms / 1000, self._given_up
         while True:
             result = self._try_commit(generation, partitions)
-            if result is None or time.monotonic() > until_s:
+            if result is None or time.monotonic() > until_s or self._given_up > given_up:
                 break
             time.sleep(PAUSE_S)
         if result is not None:
             raise result
 
-    def close(self) -> None:
-        """Break off what is under way, and give the connection back."""
+    def give_up(self) -> None:
+        """Break off what is under way: whoever waits for it hears that it is not known whether it was stored."""
+        self._given_up += 1
         under_way = self._open
         if under_way is not None:
             under_way[1].abort()
+
+    def close(self) -> None:
+        """Break off what is under way, and give the connection back."""
+        self.give_up()
         with self._lock:
             self._drop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import warnings
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -56,7 +57,7 @@ class Admin(GroupAdmin):
     @checked()
     def __init__(self, groups: GroupAdmin) -> None:
         self.groups = groups
-        self._is_closed = False
+        self._is_closed = self._was_used = False
         self._call = threading.Lock()
 
     cluster_id = _alone(GroupAdmin.cluster_id)
@@ -81,10 +82,16 @@ class Admin(GroupAdmin):
             raise MisuseError(
                 "an admin is for one thread at a time, and another is in the middle of a call: connect once a thread"
             )
+        self._was_used = True
         try:
             return method(*arguments, **options)
         finally:
             self._call.release()
+
+    def __del__(self) -> None:
+        if getattr(self, "_was_used", False) and not self._is_closed:
+            warnings.warn(f"unclosed {self!r}: use `with`, or close()", ResourceWarning, stacklevel=1, source=self)
+            self.groups.close()
 
     @checked(not_empty=("group_id",))
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,7 +20,16 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, TimedOutError, UsageError
+from kgctl.errors import (
+    BrokerError,
+    ClosedError,
+    CommitError,
+    NotFoundError,
+    StorageError,
+    TimedOutError,
+    UsageError,
+    UserCodeError,
+)
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.library.handed_in import MemberIds, checked_clock
 from kgctl.library.kept_offsets import KeptOffsets, stored_offsets
@@ -111,7 +122,8 @@ class Coordinator:
         )
         self._load()
         self.set_topics(topics or {})
-        self._timer = threading.Thread(target=self._watch_time, name="kgctl-coordinator", daemon=True)
+        watched = (weakref.ref(self), self._changed)
+        self._timer = threading.Thread(target=_watch_time, args=watched, name="kgctl-coordinator", daemon=True)
         self._timer.start()
 
     # --- the protocol of members
@@ -344,6 +356,13 @@ class Coordinator:
             self._changed.notify_all()
         self._timer.join()
 
+    def __del__(self) -> None:
+        if getattr(self, "_timer", None) is not None and not self._is_closed:
+            warnings.warn(f"unclosed {self!r}: use `with`, or close()", ResourceWarning, stacklevel=1, source=self)
+            self._is_closed = True
+            with self._changed:
+                self._changed.notify_all()
+
     def __enter__(self) -> Self:
         return self
 
@@ -439,22 +458,34 @@ class Coordinator:
             self._core.replay(CoordinatorRecord(key=key, value=OffsetCommitValue(**stored.as_dict())))
         self._core.loaded(self._clock_ms())
 
-    def _watch_time(self) -> None:
-        with self._changed:
-            while not self._is_closed:
-                deadline_ms = self._core.next_deadline_ms()
-                left_ms = None if deadline_ms is None else deadline_ms - self._clock_ms()
-                if left_ms is not None and left_ms <= 0:
-                    self._perform(self._core.expire(self._clock_ms()))
-                    self._forget_gone()
-                else:
-                    self._changed.wait(None if left_ms is None else left_ms / 1000)
+    def _fire_due(self) -> float | None:
+        """Fire the timers that are due, with the lock held. Returns the seconds until the next one; None: there is none."""
+        while True:
+            deadline_ms = self._core.next_deadline_ms()
+            left_ms = None if deadline_ms is None else deadline_ms - self._clock_ms()
+            if left_ms is None or left_ms > 0:
+                return None if left_ms is None else left_ms / 1000
+            self._perform(self._core.expire(self._clock_ms()))
+            self._forget_gone()
 
     def _forget_gone(self) -> None:
         groups = self._core.shard.groups
         for group_id in [group_id for group_id in self._activity if group_id not in groups]:
             self._activity.pop(group_id, None)
             self._led.pop(group_id, None)
+
+
+def _watch_time(watched: weakref.ref[Coordinator], changed: threading.Condition) -> None:
+    """Fire a coordinator's timers, until it is closed or nobody has it any more. A clock of the user's that fails closes it."""
+    with changed:
+        while (coordinator := watched()) is not None and not coordinator._is_closed:
+            try:
+                left_s = coordinator._fire_due()
+            except UserCodeError:
+                coordinator._is_closed = True
+                raise
+            del coordinator
+            changed.wait(left_s)
 
 
 def _image(topics: Mapping[str, int], version: int) -> MetadataImage:

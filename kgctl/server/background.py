@@ -65,11 +65,15 @@ class BackgroundServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the server ended by itself
-            self._loop.call_soon_threadsafe(self.server.ended.set)
+        self.end()
         self._thread.join()
         if self._error is not None and error is None:
             raise self._error
+
+    def end(self) -> None:
+        """Let it stop, without waiting for it."""
+        with suppress(RuntimeError):  # the loop is closed: the server ended by itself
+            self._loop.call_soon_threadsafe(self.server.ended.set)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run something in the server's loop and wait for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,11 @@ class EmbeddedServer:
         if self._admin is not None:
             self._admin.close()
         self._server.__exit__(kind, error, traceback)
+
+    def __del__(self) -> None:
+        if getattr(self, "_is_running", False):
+            warnings.warn(f"unclosed {self!r}: use `with`", ResourceWarning, stacklevel=1, source=self)
+            self._server.end()
 
     # --- what there is
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, cast
 
 import pytest
 
+import kgctl
 from kgctl.assignors.spec import GroupSpec, MemberSpec
 from kgctl.errors import ClosedError, CommitError, GenerationEnded, MisuseError, TimedOutError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
@@ -18,6 +22,7 @@ from kgctl.group.lines import Errands
 from kgctl.model.groups import MetadataImage, OffsetAndMetadata
 from kgctl.server.background import BackgroundServer
 from kgctl.testing import EmbeddedServer
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.raw_client import RawClient
 
@@ -435,3 +440,72 @@ def together(*groups: ConsumerGroup) -> list[Generation]:
         oldest = min(range(len(found)), key=lambda at: found[at].generation_id)
         found[oldest] = groups[oldest].next(PATIENCE_S)
     return found
+
+
+def test_a_commit_leaves_the_event_loop_free() -> None:
+    """With the broker away for a second, a coroutine beside it goes on."""
+
+    async def run(cluster: EmbeddedServer, generation: Generation) -> float:
+        longest_s, ended = 0.0, asyncio.Event()
+
+        async def beat() -> None:
+            nonlocal longest_s
+            last_s = time.monotonic()
+            while not ended.is_set():
+                await asyncio.sleep(0.01)
+                last_s, now_s = time.monotonic(), last_s
+                longest_s = max(longest_s, last_s - now_s)
+
+        beside = asyncio.create_task(beat())
+        with cluster.lose_broker():
+            commit = asyncio.create_task(generation.commit_async({(TOPIC, 0): 7}))
+            await asyncio.sleep(1.0)
+            assert not commit.done()
+        await commit
+        ended.set()
+        await beside
+        return longest_s
+
+    with EmbeddedServer({TOPIC: 1}) as cluster, cluster.consumer_group("g", TOPIC) as group:
+        assert asyncio.run(run(cluster, group.next(PATIENCE_S))) < 0.8
+        assert cluster.committed("g") == {(TOPIC, 0): 7}
+
+
+def test_a_commit_that_is_cancelled_leaves_nothing_behind() -> None:
+    async def run(cluster: EmbeddedServer, generation: Generation) -> float:
+        with cluster.lose_broker():
+            begun_s = time.monotonic()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(generation.commit_async({(TOPIC, 0): 7}), 0.3)
+            await asyncio.get_running_loop().shutdown_default_executor()
+            return time.monotonic() - begun_s
+
+    with EmbeddedServer({TOPIC: 1}) as cluster, cluster.consumer_group("g", TOPIC) as group:
+        assert asyncio.run(run(cluster, group.next(PATIENCE_S))) < 10
+
+
+def test_a_commit_on_the_event_loop_says_so(server: BackgroundServer, group_id: str) -> None:
+    async def run(generation: Generation) -> None:
+        with pytest.warns(RuntimeWarning, match="await generation.commit_async") as caught:
+            generation.commit({(TOPIC, 0): 1})
+        assert [entry.filename for entry in caught] == [__file__]
+
+    with member(server, group_id) as group:
+        asyncio.run(run(group.next(PATIENCE_S)))
+
+
+def drop(held: list[Any]) -> None:
+    held.clear()
+    gc.collect()
+
+
+@KINDS
+def test_a_group_that_is_dropped_says_so_and_leaves(server: BackgroundServer, group_id: str, kind: dict[str, Any]) -> None:
+    held = [member(server, group_id, **kind)]
+    held[0].next(PATIENCE_S)
+    threads = {thread for thread in threading.enumerate() if thread.name == f"kgctl-group-{group_id}"}
+    with pytest.warns(ResourceWarning, match=re.escape(f"unclosed <ConsumerGroup '{group_id}'")):
+        drop(held)
+    wait_until(lambda: not any(thread.is_alive() for thread in threads), "its thread has ended")
+    with kgctl.connect(server.bootstrap) as admin:
+        assert admin.describe_groups([group_id]).values[group_id].members == ()

@@ -22,7 +22,7 @@ from kgctl.admin.zookeeper import (
     RunningInstancesError,
 )
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
-from kgctl.errors import AuthError, NotFoundError, UnreachableError, UsageError
+from kgctl.errors import AuthError, ClosedError, NotFoundError, UnreachableError, UsageError
 from kgctl.model.groups import Node, TopicPartition
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
@@ -366,3 +366,14 @@ def test_no_server_is_an_error_within_the_time_limit() -> None:
     with Registry.connect("127.0.0.1:9", timeout_ms=300) as registry, pytest.raises(UnreachableError) as error:
         registry.groups()
     assert error.value.message == "ZooKeeper at 127.0.0.1:9 cannot be reached within 0.3 s: Connection refused"
+
+
+def test_a_closed_registry_stays_closed(zookeeper: str) -> None:
+    """It opened a new session in silence."""
+    registry = Registry.connect(zookeeper, timeout_ms=PATIENCE_MS)
+    assert not registry.group("payments").exists()
+    registry.close()
+    registry.close()
+    for call in (registry.groups, registry.topics, registry.group("payments").create, registry.group("payments").exists):
+        with pytest.raises(ClosedError, match="connect again"):
+            call()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from kgctl.admin.zookeeper import SessionLostError, ZooKeeperSettings
-from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
+from kgctl.errors import AuthError, ClosedError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
 from kgctl.wire import Deadline
 
 try:
@@ -162,6 +162,7 @@ class Connection:
         self._log = _Remembering()
         self._client = _client(settings, session_ms, self._log)
         self._started = False
+        self._is_closed = False
         self._failed = False
         self._answered = False
         self._has_multi_read = True
@@ -312,7 +313,11 @@ class Connection:
         self._client.add_listener(told)
 
     def close(self) -> None:
-        """End the session: what is ephemeral goes with it. Safe to call twice; a server that hangs is not waited for long."""
+        """End the session for good: what is ephemeral goes with it. Safe to call twice; a server that hangs is not waited for."""
+        self._is_closed = True
+        self._stop()
+
+    def _stop(self) -> None:
         with self._lock:
             if not self._started:
                 return
@@ -439,6 +444,8 @@ class Connection:
 
     def _ensure_started(self) -> None:
         with self._lock:
+            if self._is_closed:
+                raise ClosedError("this connection to ZooKeeper is closed: connect again")
             if self._started:
                 return
             self._start()
@@ -453,7 +460,7 @@ class Connection:
             refused = self._client.client_state == KeeperState.AUTH_FAILED
             if refused or limit.is_over:
                 self._failed = self._started = True
-                self.close()
+                self._stop()
                 raise self._not_started(limit, refused=refused)
 
     def _not_started(self, limit: Deadline, *, refused: bool) -> KgctlError:
