@@ -12,13 +12,16 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
+from functools import partial
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
+from kgctl.model.requests import Result
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ClientSession
 from kgctl.server.responses import Repeated, Response
+from kgctl.server.runtime import Later
 from kgctl.server.traffic import UNDER_WAY, Held, Host, TooMuchWorkError
 
 log = logging.getLogger(__name__)
@@ -32,6 +35,7 @@ LINGER_S = 5.0
 """How long a request waits for something (others that join, new records) when its client is gone and another one is behind it."""
 AFTER_A_WRONG_LOGIN_S = 0.1
 """Kafka: connection.failed.authentication.delay.ms. A client that finds the end behind the answer may miss the answer."""
+WAITED_IN_VAIN = "a request of %s waited for something when the connection had ended"
 _HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
 """How the frames of Heartbeat and ConsumerGroupHeartbeat begin."""
 
@@ -63,7 +67,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._room = 0
         self._is_in_line = False
         self._has_turn = False
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Future[Any] | None = None
         self._is_gone = False
         self._limit: asyncio.TimerHandle | None = None
         self._is_full = False
@@ -238,6 +242,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._close_for(error)
         if response is None or isinstance(response, bytes):
             self._respond(response, waited_bytes)
+        elif isinstance(response, Later):
+            self._task, self._repeated = response.result, None
+            response.result.add_done_callback(partial(self._result_came, response, waited_bytes))
         else:
             UNDER_WAY.set(held)  # for the task, whose context begins as a copy of this one
             self._task = asyncio.ensure_future(self._respond_later(response, waited_bytes))
@@ -260,14 +267,30 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._session.is_refused:
             asyncio.get_running_loop().call_later(AFTER_A_WRONG_LOGIN_S, self.end)
 
+    def _result_came(self, later: Later[bytes | None], request_bytes: int, result: asyncio.Future[Result]) -> None:
+        response: Response = None
+        try:
+            response = later.make(result.result())
+        except asyncio.CancelledError:
+            log.debug(WAITED_IN_VAIN, self._session.peer)
+        except Exception as error:  # noqa: BLE001 - told, and of this connection alone
+            self._close_for(error)
+        if isinstance(response, Awaitable):
+            self._task = asyncio.ensure_future(self._respond_later(response, request_bytes))
+        else:
+            self._ended(response, request_bytes)
+
     async def _respond_later(self, awaitable: Awaitable[bytes | None], request_bytes: int) -> None:
         response = None
         try:
             response = await awaitable
         except asyncio.CancelledError:
-            log.debug("a request of %s waited for something when the connection had ended", self._session.peer)
+            log.debug(WAITED_IN_VAIN, self._session.peer)
         except Exception as error:  # noqa: BLE001 - told, and of this connection alone
             self._close_for(error)
+        self._ended(response, request_bytes)
+
+    def _ended(self, response: bytes | None, request_bytes: int) -> None:
         self._task = None
         if self._limit is not None:
             self._limit.cancel()

@@ -13,7 +13,7 @@ from kgctl.serde.messages import RequestHeader, ServerCodec, decode_header, enco
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.responses import REQUEST_LINE, HeartbeatHandler, Repeated, Response, response_of
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Answer, Later, Values
 from kgctl.server.security import AuthenticationFailed
 from kgctl.server.traffic import finish
 
@@ -102,7 +102,7 @@ class Dispatcher:
                 answer = self._answer_of(spec, context, body)
         except StorageError as error:
             answer = self._failure(spec, context, body, error)
-        if isinstance(answer, Awaitable):
+        if isinstance(answer, Awaitable) and not isinstance(answer, Later):  # a lost record is among its results
             answer = self._or_failure(spec, context, body, answer)
         return response_of(self._thread, codec, correlation_id, answer)
 
@@ -111,7 +111,7 @@ class Dispatcher:
         if isinstance(answer, dict) or not isinstance(answer, Generator):
             return answer
         driven = self._services.pieces.begin(answer)
-        return _unfolded(driven) if isinstance(driven, Awaitable) else driven
+        return driven if isinstance(driven, Later) or not isinstance(driven, Awaitable) else _unfolded(driven)
 
     async def _or_failure(
         self, spec: ApiSpec, context: RequestContext, body: Any, answer: Awaitable[Values | None]

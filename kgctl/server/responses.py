@@ -7,9 +7,10 @@ coordinator is asked each time, and only what it says decides whether the kept a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
@@ -18,7 +19,7 @@ from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
 from kgctl.server.partition_data import Worker
 from kgctl.server.request_context import RequestContext
-from kgctl.server.runtime import Answer, Values, rendered
+from kgctl.server.runtime import Answer, Later, Values, rendered
 from kgctl.server.traffic import Held
 
 LARGE_ITEMS = 400
@@ -30,6 +31,7 @@ _ID_AT, _ID_END = 8, 12
 
 log = logging.getLogger(__name__)
 
+
 Response = bytes | Awaitable[bytes | None] | None
 """A response without the length before it; None where none is to be sent."""
 
@@ -38,9 +40,15 @@ def response_of(thread: Worker, codec: ServerCodec, correlation_id: int, answer:
     """Return the response, or an awaitable of it where the answer is not there yet or has many entries."""
     if answer is None:
         return None
+    if isinstance(answer, Later):
+        return Later(answer.result, partial(_made, thread, codec, correlation_id, answer.make))
     if not isinstance(answer, dict):
         return _later(thread, codec, correlation_id, answer)
     return thread.run(codec.encode, correlation_id, answer) if is_large(answer) else codec.encode(correlation_id, answer)
+
+
+def _made(thread: Worker, codec: ServerCodec, correlation_id: int, make: Callable[[Result], Answer], result: Result) -> Response:
+    return response_of(thread, codec, correlation_id, make(result))
 
 
 async def _later(thread: Worker, codec: ServerCodec, correlation_id: int, answer: Awaitable[Values | None]) -> bytes | None:
@@ -119,11 +127,11 @@ class Repeated:
             return self._anew(whole, result)
         return whole[_ID_AT:_ID_END] + self._answer
 
-    def _anew(self, whole: bytes, result: Result | Awaitable[Result] | ErrorCode) -> Response:
+    def _anew(self, whole: bytes, result: Result | asyncio.Future[Result] | ErrorCode) -> Response:
         answer = {"error_code": result} if isinstance(result, ErrorCode) else rendered(result, self._render)
         correlation_id = int.from_bytes(whole[_ID_AT:_ID_END], "big", signed=True)
         response = response_of(self._services.data.codec, self._codec, correlation_id, answer)
-        if isinstance(response, bytes) and not isinstance(result, Awaitable):
+        if isinstance(response, bytes) and not isinstance(result, asyncio.Future):
             self._result, self._answer = result, response[4:]
         return response
 

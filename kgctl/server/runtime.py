@@ -6,11 +6,11 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -36,9 +36,12 @@ from kgctl.model.requests import (
     Result,
     TxnOffsetCommit,
 )
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_schema import uuid_text
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class CoordinatorLog(Protocol):
@@ -553,10 +556,18 @@ def _log_failure(what: str, error: Exception) -> None:
     log.error("%s%s failed: %s", what, f" of group {group}" if group else "", error, exc_info=error)
 
 
-def rendered(result: Result | Awaitable[Result], render: Callable[[Result], Values]) -> Answer:
+@frozen_in_order
+class Later(Awaitable[T]):
+    """What is made of the coordinator's result when it comes. Whoever waits may be called back by ``result``, without a task."""
+
+    result: asyncio.Future[Result]
+    make: Callable[[Result], T | Awaitable[T]]
+
+    def __await__(self) -> Generator[Any, None, T]:
+        made = self.make((yield from self.result))
+        return (yield from made.__await__()) if isinstance(made, Awaitable) else made
+
+
+def rendered(result: Result | asyncio.Future[Result], render: Callable[[Result], Values]) -> Values | Later[Values]:
     """Return what ``render`` makes of the result, now or when it comes."""
-    return _rendered(result, render) if isinstance(result, Awaitable) else render(result)
-
-
-async def _rendered(future: Awaitable[Result], render: Callable[[Result], Values]) -> Values:
-    return render(await future)
+    return Later(result, render) if isinstance(result, asyncio.Future) else render(result)

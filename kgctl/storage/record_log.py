@@ -44,6 +44,7 @@ from kgctl.model.groups import (
     TopicPartition,
     TransactionMarker,
 )
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_record, encode_record
 
 MAX_PARTITIONS = 1_000_000
@@ -53,7 +54,7 @@ DEFAULT_OFFSETS_PARTITIONS = 50
 """Kafka's ``offsets.topic.num.partitions``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StoredRecord:
     """One entry of the record log, as Kafka's log would hold it.
 
@@ -83,7 +84,7 @@ class StoredRecord:
         return decode_record(self.key or b"", self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommitEntry:
     """One row of the commit log. ``offset`` None: the committed offset was deleted (by request, expiry, or with its group).
 

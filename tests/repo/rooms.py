@@ -56,11 +56,12 @@ ROOMS = {
         4_594,
         raised=(
             (104, "heartbeats that a connection repeats are looked up"),
+            (37, "commits are answered by a callback of their flush"),
             (22, "replicas that a client names are looked at"),
             (600, "settings of topics, brokers and clients' metrics are kept, checked, described and altered as Kafka's"),
         ),
     ),
-    "storage": Room(2_911, raised=((8, "settings.json; times that are too early"),)),
+    "storage": Room(2_912, raised=((8, "settings.json; times that are too early"),)),
     "member": Room(2_751, raised=((18, "what an assignor leaves to nobody"),)),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
     "serde": Room(1_563, raised=((8, "batches that the log stamps"),)),

@@ -8,22 +8,22 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, TopicMetadata, TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, Request
+from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, TopicMetadata
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Values
-from kgctl.server.traffic import UNITS_A_PIECE, Work, waited
+from kgctl.server.runtime import Answer, Values
+from kgctl.server.traffic import UNITS_A_PIECE, Work, finish, waited
 
 TOPIC_IDS_SINCE = 10
 _RECORD_BYTES = 120
 """More than a commit's record has besides names and metadata."""
 
 
-def handle(context: RequestContext, body: Any) -> Work[Values]:
+def handle(context: RequestContext, body: Any) -> Work[Answer]:
     """Unknown topics and partitions are answered here; the others reach the coordinator in pieces, in the request's order.
 
     All of it is refused when its records fill more than a batch may have, as in Kafka (CoordinatorRuntime).
@@ -47,9 +47,8 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
             yield None
         yield None
     too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
-    results = yield from in_pieces(context, partitions, partial(_request, context, body, is_too_large=too_large))
-    yield from errors.merge(results, ids)
-    return {"topics": errors.topics()}
+    request = partial(_request, context, body, is_too_large=too_large)
+    return (yield from commit_in_pieces(context, partitions, request, errors, ids))
 
 
 def topic_error(topic: TopicMetadata | None, partition: int, *, with_ids: bool) -> ErrorCode:
@@ -72,32 +71,44 @@ def _to_core(name: str, topic: TopicMetadata | None, partition: Any) -> OffsetCo
     )
 
 
-def in_pieces(
-    context: RequestContext, partitions: list[OffsetCommitPartition], request: Callable[[list[OffsetCommitPartition]], Request]
-) -> Work[list[tuple[TopicPartition, ErrorCode]]]:
-    """Ask the coordinator for some partitions after the other; all of them are under way before the first is waited for."""
+def commit_in_pieces(
+    context: RequestContext,
+    partitions: list[OffsetCommitPartition],
+    request: Callable[[list[OffsetCommitPartition]], Request],
+    errors: TopicErrors,
+    ids: dict[str, UUID | None],
+) -> Work[Answer]:
+    """Ask the coordinator for some partitions after the other, all of them before the first is waited for, and answer.
+
+    A commit of an everyday size is one piece, and whatever writes its records answers it.
+    """
+    if 0 < len(partitions) <= UNITS_A_PIECE:
+        return context.ask(request(partitions), partial(_answer, errors, ids))
     answers = []
     for start in range(0, len(partitions), UNITS_A_PIECE):
         piece = partitions[start : start + UNITS_A_PIECE]
         answers.append(context.result(request(piece)))
         for _ in piece:
             yield None
-    results: list[tuple[TopicPartition, ErrorCode]] = []
     for answer in answers:
         result = yield from waited(answer)
-        results += result.partitions
-    return results
+        yield from errors.merge(result.partitions, ids)
+    return {"topics": errors.topics()}
+
+
+def _answer(errors: TopicErrors, ids: dict[str, UUID | None], result: PartitionErrors) -> Values:
+    finish(errors.merge(result.partitions, ids))
+    return {"topics": errors.topics()}
 
 
 def fills_more_than_a_batch(context: RequestContext, group_id: str, partitions: list[OffsetCommitPartition]) -> Work[bool]:
     """Whether the records of a commit need more than ``message.max.bytes``. Commits of an everyday size are not measured."""
-    names = len(group_id) + max((len(partition.topic) for partition in partitions), default=0)
+    limit: int = context.services.settings.of_topic(OFFSETS_TOPIC, "max.message.bytes", context.broker.node_id)
+    texts = sum(len(partition.topic) + len(partition.metadata or "") for partition in partitions)
+    if len(partitions) * (_RECORD_BYTES + 3 * len(group_id)) + 3 * texts <= limit:
+        return False
     longest = context.services.runtime.core.shard.config.offset_metadata_max_bytes
     partitions = [partition for partition in partitions if len(partition.metadata or "") <= longest]  # others fail alone
-    metadata = sum(len(partition.metadata or "") for partition in partitions)
-    limit: int = context.services.settings.of_topic(OFFSETS_TOPIC, "max.message.bytes", context.broker.node_id)
-    if len(partitions) * (_RECORD_BYTES + 3 * names) + 3 * metadata <= limit:
-        return False
     size = HEADER_BYTES
     for offset_delta, partition in enumerate(partitions):
         key = OffsetCommitKey(group_id, partition.topic, partition.partition)

@@ -11,7 +11,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
 from kgctl.server.api.fields import TopicErrors, known_to, transaction_of
-from kgctl.server.api.offset_commit import fills_more_than_a_batch, in_pieces
+from kgctl.server.api.offset_commit import commit_in_pieces, fills_more_than_a_batch
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
@@ -270,7 +270,7 @@ IMPLICIT_SINCE = 5
 """From this version on (KIP-890) the group need not have been added to the transaction before."""
 
 
-def txn_offset_commit(context: RequestContext, body: Any) -> Work[Values]:
+def txn_offset_commit(context: RequestContext, body: Any) -> Work[Answer]:
     """Unknown topics and partitions are answered here, as for OffsetCommit."""
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
@@ -286,14 +286,12 @@ def txn_offset_commit(context: RequestContext, body: Any) -> Work[Values]:
     if not partitions:
         return {"topics": errors.topics()}
     error = context.not_coordinator(body.group_id) or _transaction_error(context, body)
-    results: list[tuple[TopicPartition, ErrorCode]]
     if error is not ErrorCode.NONE:
-        results = [(TopicPartition(partition.topic, partition.partition), error) for partition in partitions]
-    else:
-        too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
-        results = yield from in_pieces(context, partitions, partial(_request, context, body, is_too_large=too_large))
-    yield from errors.merge(results, {})
-    return {"topics": errors.topics()}
+        yield from errors.merge([(TopicPartition(partition.topic, partition.partition), error) for partition in partitions], {})
+        return {"topics": errors.topics()}
+    too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
+    request = partial(_request, context, body, is_too_large=too_large)
+    return (yield from commit_in_pieces(context, partitions, request, errors, {}))
 
 
 def _transaction_error(context: RequestContext, body: Any) -> ErrorCode:

@@ -12,7 +12,7 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, JoinGroup, JoinGroupResult, JoinProtocol, OffsetCommit, OffsetCommitPartition
-from kgctl.server.runtime import CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
+from kgctl.server.runtime import CoordinatorRuntime, Later, LogWriter, base64_uuid, new_member_id, steady_clock
 from tests.support.patience import PATIENCE_S
 
 
@@ -63,7 +63,7 @@ def test_an_answer_that_depends_on_records_comes_after_them() -> None:
         request = OffsetCommit(request_id=made.next_request_id(), group_id="g", partitions=partitions)
         answer = made.ask(request, lambda _: {"records": len(log.records)})
 
-        assert asyncio.iscoroutine(answer)
+        assert isinstance(answer, Later)
         assert log.records == []
 
         values = await answer
@@ -90,7 +90,7 @@ def test_timers_of_the_core_fire_by_themselves() -> None:
 def test_stopping_answers_what_is_parked() -> None:
     async def scenario() -> JoinGroupResult:
         made = runtime(Log(), group_initial_rebalance_delay_ms="60000")
-        parked = asyncio.create_task(join(made))
+        parked = asyncio.ensure_future(join(made))
         await asyncio.sleep(0)
         await made.stop()
         values = await asyncio.wait_for(parked, PATIENCE_S)
