@@ -18,8 +18,10 @@ os.environ.setdefault("KGCTL_SPARK_ARCHIVE", "off")
 
 pytest_plugins = [
     "tests.support.profiles",
+    "tests.support.storage",
     "tests.support.distribution",
     "tests.support.dearest",
+    "tests.support.gates",
     "tests.support.kafka.fixtures",
     "tests.support.serve",
     "tests.support.admin_targets",

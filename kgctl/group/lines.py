@@ -222,11 +222,15 @@ class Desk:
         self._settings = settings
         self._process = os.getpid()
         self._members = 0
+        self._leaders: ClusterLine | None = None
 
-    @cached_property
+    @property
     def leaders(self) -> ClusterLine:
-        """The line to leaders; most members never need it."""
-        return ClusterLine("kgctl-group-offsets", self._settings)
+        """The line to leaders, made for the first member that needs it; most never do."""
+        with self._lock:
+            if self._leaders is None:
+                self._leaders = ClusterLine("kgctl-group-offsets", self._settings)
+            return self._leaders
 
     @classmethod
     def enter(cls, settings: WireSettings) -> Desk:
@@ -248,8 +252,8 @@ class Desk:
                 return
             self._all.remove(self)
         self.any_broker.close()
-        if "leaders" in vars(self):
-            self.leaders.close()
+        if self._leaders is not None:
+            self._leaders.close()
 
 
 class _Metadata:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -83,10 +83,14 @@ class BulkReader:
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
         self.path = path
-        self._coordinator = _ReadOnly(path / COORDINATOR_FILE, COORDINATOR)
-        self._topics = _ReadOnly(path / TOPICS_FILE, TOPICS) if (path / TOPICS_FILE).exists() else None
-        for damaged in () if self._topics is None else damaged_topics(self._topics, has_checksums=self._topics.version > 2):
-            raise DamagedError(damaged.message)
+        with ExitStack() as opened:
+            self._coordinator = opened.enter_context(closing(_ReadOnly(path / COORDINATOR_FILE, COORDINATOR)))
+            self._topics = None
+            if (path / TOPICS_FILE).exists():
+                self._topics = opened.enter_context(closing(_ReadOnly(path / TOPICS_FILE, TOPICS)))
+                for damaged in damaged_topics(self._topics, has_checksums=self._topics.version > 2):
+                    raise DamagedError(damaged.message)
+            opened.pop_all()
 
     def partitions(self) -> Sequence[int]:
         """The partitions of ``__consumer_offsets`` that have records, ascending."""
@@ -216,9 +220,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(name, uri=True, timeout=30, isolation_level=None)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
+    except sqlite3.Error as error:
         connection.close()
-        if path.with_name(f"{path.name}-wal").exists():
+        if not isinstance(error, sqlite3.OperationalError) or path.with_name(f"{path.name}-wal").exists():
             raise
         connection = sqlite3.connect(f"{name}&immutable=1", uri=True, isolation_level=None)
     return connection

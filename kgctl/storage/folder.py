@@ -468,10 +468,11 @@ class SqliteOffsetStorage:
             make_private(Path(path))
         try:
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute(_TABLE)
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _TABLE):
+                self._database.execute(statement)
         except sqlite3.Error as error:
+            if hasattr(self, "_database"):
+                self._database.close()
             raise StorageError(f"{path}: {error}") from error
 
     @checked()

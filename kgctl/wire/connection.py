@@ -335,8 +335,9 @@ def open_socket(address: Address, settings: WireSettings, deadline: Deadline) ->
     found = _look_up(address, _FAMILIES.get(settings.address_family, socket.AF_UNSPEC), deadline)
     failure: OSError | None = None
     for position, (kind, _, protocol, _, target) in enumerate(found):
+        timeout_s = deadline.seconds_left(str(address)) / (len(found) - position)
         sock = socket.socket(kind, socket.SOCK_STREAM, protocol)
-        sock.settimeout(deadline.seconds_left(str(address)) / (len(found) - position))
+        sock.settimeout(timeout_s)
         try:
             sock.connect(target)
         except OSError as error:

@@ -38,7 +38,7 @@ from tests.support.kafka.data import result_of
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.patience import PATIENCE_S
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("javac")]
 
 HOUR_MS = 3_600_000
 RECORDS = 100

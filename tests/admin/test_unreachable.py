@@ -22,7 +22,6 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
 from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.patience import PATIENCE_MS, SOON_S
 from tests.support.serve import ServeProcess
 
@@ -95,9 +94,8 @@ def freezing_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaB
     """Not the one that other tests use: it is frozen now and then."""
     broker = KafkaBroker(tmp_path_factory.mktemp("kafka-freezing"))
     try:
-        with java_or_skip():
-            broker.start()
-            wait_until_coordinating(broker.bootstrap)
+        broker.start()
+        wait_until_coordinating(broker.bootstrap)
         create_topic(broker.bootstrap, "t")
         yield broker
     finally:

@@ -26,7 +26,7 @@ from tests.benchmarks.rates import codec, commits, heartbeats, in_process, membe
 from tests.benchmarks.rates.rate import Scale
 from tests.benchmarks.simulate import beside, commands, runs
 from tests.benchmarks.subject import Size, Subject
-from tests.support.maven import MavenUnavailable
+from tests.support.machine import Unavailable
 
 SUBJECTS = {
     subject.name: subject
@@ -89,7 +89,7 @@ def attempt(job: Callable[[], None]) -> bool:
     """Whether it could be measured; the reason why not is printed."""
     try:
         job()
-    except (BenchmarkError, MavenUnavailable) as error:
+    except (BenchmarkError, Unavailable) as error:
         print(f"not measured: {error}\n", file=sys.stderr)
         return False
     return True

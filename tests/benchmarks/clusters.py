@@ -35,7 +35,7 @@ def apache_kafka(folder: Path) -> Iterator[Cluster]:
     """One node of Apache Kafka.
 
     Raises:
-        MavenUnavailable: it cannot be had on this machine.
+        Unavailable: it cannot be had on this machine.
     """
     broker = KafkaBroker(folder / "kafka", jvm=LARGE_JVM)
     try:

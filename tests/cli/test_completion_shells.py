@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -18,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kgctl.cli.completion import script
-from tests.support.members import missing_part, wait_until
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeProcess
 
@@ -27,6 +26,7 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -D; source <(kgctl completion zsh)"),
     "fish": (["fish", "--no-config", "-i"], "kgctl completion fish | source"),
 }
+EVERY_SHELL = ["bash", *(pytest.param(name, marks=pytest.mark.needs(name)) for name in ("zsh", "fish"))]
 TABS = {
     "kgctl list groups -o ya": "yaml",
     "kgctl delete-g": "delete-groups",
@@ -103,10 +103,8 @@ def started(argv: list[str], home: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", EVERY_SHELL)
 def test_tab_completes_commands_and_values(name: str, tmp_path: Path) -> None:
-    if shutil.which(name) is None:
-        missing_part(f"{name} is not installed (Debian has it)")
     argv, set_up = SHELLS[name]
     with started(argv, tmp_path) as shell:
         shell.type(f"{set_up}\n")
@@ -133,10 +131,8 @@ def busy_cluster() -> Iterator[str]:
 @pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.interop
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", EVERY_SHELL)
 def test_tab_completes_what_the_cluster_has(name: str, busy_cluster: str, tmp_path: Path) -> None:
-    if shutil.which(name) is None:
-        missing_part(f"{name} is not installed (Debian has it)")
     argv, set_up = SHELLS[name]
     config = f"current-context: desk\ncontexts:\n  desk:\n    bootstrap-server: {busy_cluster}\n"
     (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
@@ -148,10 +144,9 @@ def test_tab_completes_what_the_cluster_has(name: str, busy_cluster: str, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.deep
+@pytest.mark.needs("zsh")
 def test_zsh_takes_the_script_from_its_own_folder(tmp_path: Path) -> None:
     """As distributions install it: a file ``_kgctl`` that zsh reads at the first Tab."""
-    if shutil.which("zsh") is None:
-        missing_part("zsh is not installed (Debian has it)")
     (tmp_path / "_kgctl").write_text(script("zsh"), encoding="utf-8")
     with started(["zsh", "-f", "-i"], tmp_path) as shell:
         shell.type("fpath=(~ $fpath); autoload -U compinit; compinit -D -u\n")

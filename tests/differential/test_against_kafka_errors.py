@@ -8,15 +8,13 @@ import pytest
 
 from kgctl.model.error_codes import ErrorCode
 from tests.support.java_assignors import SOURCES
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.maven import compile_java, java_command
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("javac")]
 
 
 def test_numbers_names_and_what_may_be_tried_again_are_kafkas() -> None:
-    with java_or_skip():
-        classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
+    classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
     told = subprocess.run(java_command(classes, "ErrorCodes"), check=True, capture_output=True, text=True).stdout
     ours = [f"{code.value} {code.name} {code.is_retriable} {code.is_timeout}" for code in ErrorCode]
 

@@ -80,14 +80,23 @@ def _attributes(value: type) -> str:
 def _members(value: type) -> Iterator[tuple[str, str]]:
     for name, member in vars(value).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        # With the class that it is handed on from, which the text of this one names.
-        is_described_elsewhere = inspect.isfunction(plain) and not plain.__qualname__.startswith(f"{value.__name__}.")
-        if name.startswith("_") or is_described_elsewhere or not inspect.getdoc(plain):
+        if name.startswith("_") or not _is_own(plain, value) or not inspect.getdoc(plain):
             continue
         if isinstance(plain, property):
             yield name, _text(plain)
         elif inspect.isfunction(plain):
             yield name, f"{_signature(name, plain)}\n{_text(plain)}"
+
+
+def _is_own(member: Any, value: type) -> bool:
+    """Whether it is kgctl's, and this class's: what Python gives to every enum has Python's own text, another in each version.
+
+    What a class hands on from another is described with that one, which the text of this one names.
+    """
+    function = member.fget if isinstance(member, property) else member
+    if not inspect.isfunction(function) or not function.__module__.startswith("kgctl."):
+        return False
+    return isinstance(member, property) or function.__qualname__.startswith(f"{value.__name__}.")
 
 
 def _signature(name: str, value: Any) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
 
 from kgctl.errors import AuthError, UnreachableError
+from kgctl.group import lines
 from kgctl.group.lines import ClusterLine, CoordinatorConnection, Desk, Errands
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
@@ -133,6 +134,27 @@ def test_members_with_the_same_settings_share_a_desk_until_the_last_has_left(set
     fresh = Desk.enter(settings)
     assert fresh is not first
     fresh.leave()
+
+
+def test_members_that_ask_leaders_at_the_same_time_share_a_line(settings: WireSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lines, of which one is forgotten, would leave its connections open."""
+    both, made = threading.Barrier(2), list[str]()
+    desk = Desk.enter(settings)
+
+    def slowly(name: str, _: WireSettings) -> ClusterLine:
+        made.append(name)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        return desk.any_broker
+
+    monkeypatch.setattr(lines, "ClusterLine", slowly)
+    asking = [threading.Thread(target=lambda: desk.leaders) for _ in range(2)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(PATIENCE_S)
+    assert made == ["kgctl-group-offsets"]
+    desk.leave()
 
 
 def test_leaders_are_asked_where_the_members_metadata_says(

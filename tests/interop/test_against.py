@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kgctl.admin.connect import ConnectionSettings, connect
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
@@ -84,9 +83,9 @@ def test_a_play_with_librdkafka(tmp_path: Path, kgctl_serve: ServeFactory) -> No
 
 @pytest.mark.deep
 @pytest.mark.kafka
+@pytest.mark.needs("javac")
 def test_a_play_with_java(tmp_path: Path, kgctl_serve: ServeFactory) -> None:
-    with java_or_skip():
-        jars = kafka_class_path()
+    jars = kafka_class_path()
     check(played(tmp_path, kgctl_serve().bootstrap, "--client", "java", "--kafka-libs", jars), "java")
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.burrow import burrow, wait_for
+from tests.support.gates import ZOOKEEPER
 from tests.support.kafka import commit, produce
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.serve import ServeFactory
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.needs("burrow", *ZOOKEEPER)]
 
 RECORDS, GROUP = 10, "payments"
 COMMITTED = {0: 4, 1: 10, 2: 0}

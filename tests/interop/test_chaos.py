@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chaos import Chaos, KafkaGround, ServeGround, check
+from tests.support.gates import OWN_JAVA
 from tests.support.kafka.broker import KafkaBroker
 
 pytestmark = pytest.mark.interop
@@ -28,6 +29,7 @@ def test_a_group_outlives_what_happens_to_it(serve_ground: ServeGround) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.needs("go", *OWN_JAVA)
 @pytest.mark.parametrize("seed", range(5))
 def test_serve_for_longer(serve_ground: ServeGround, seed: int) -> None:
     chaos = Chaos(serve_ground, seed)
@@ -37,6 +39,7 @@ def test_serve_for_longer(serve_ground: ServeGround, seed: int) -> None:
 
 @pytest.mark.deep
 @pytest.mark.kafka
+@pytest.mark.needs("go", "javac")
 @pytest.mark.parametrize("seed", range(3))
 def test_apache_kafka_for_longer(own_kafka_broker: KafkaBroker, seed: int) -> None:
     chaos = Chaos(KafkaGround(own_kafka_broker), seed)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.support.members import CLIENTS, Client, Member, Members, wait_until
 from tests.support.serve import ServeFactory
@@ -29,9 +30,14 @@ def members(request: pytest.FixtureRequest, kgctl_serve: ServeFactory) -> Iterat
         yield Members(stack, client, server.bootstrap, "group", TOPIC)
 
 
+def client_param(client: Client, *marks: pytest.MarkDecorator) -> ParameterSet:
+    """A client as a parameter, with what it needs of the machine."""
+    return pytest.param(client, id=client.name, marks=[pytest.mark.needs(*client.needs), *marks])
+
+
 every_client = pytest.mark.parametrize(
     "members",
-    [pytest.param(client, id=name, marks=pytest.mark.deep if name == "java" else ()) for name, client in CLIENTS.items()],
+    [client_param(client, *([pytest.mark.deep] if name == "java" else [])) for name, client in CLIENTS.items()],
     indirect=True,
 )
 
@@ -39,8 +45,7 @@ every_client = pytest.mark.parametrize(
 def two_clients(clients: Iterable[Client]) -> pytest.MarkDecorator:
     """librdkafka and kgctl's own; the others are the same story again, which the first test has told of each."""
     params = [
-        pytest.param(client, id=client.name, marks=() if client.name in ("confluent-kafka", "kgctl") else pytest.mark.deep)
-        for client in clients
+        client_param(client, *([] if client.name in ("confluent-kafka", "kgctl") else [pytest.mark.deep])) for client in clients
     ]
     return pytest.mark.parametrize("members", params, indirect=True)
 

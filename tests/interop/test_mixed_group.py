@@ -16,7 +16,6 @@ from kgctl.model.groups import GroupState
 from tests.support.java_consumers import JavaConsumers
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import committed, create_topic, unique
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.members import CLIENTS, Member, Partition, wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
@@ -37,7 +36,7 @@ LIBRDKAFKA = {"eager": ("classic", "range"), "cooperative": ("classic", "coopera
 
 @pytest.fixture
 def java(kafka_broker: KafkaBroker) -> Iterator[JavaConsumers]:
-    with java_or_skip(), JavaConsumers(kafka_broker.bootstrap) as running:
+    with JavaConsumers(kafka_broker.bootstrap) as running:
         yield running
 
 
@@ -50,6 +49,7 @@ def owners(bootstrap: str, group_id: str) -> Counter[int]:
     return Counter(sum(len(each) for each in (member.assignment or {}).values()) for member in description.members)
 
 
+@pytest.mark.needs("javac")
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.deep if kind == "eager" else ()) for kind in SETTINGS])
 def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, java: JavaConsumers, kind: str) -> None:
     bootstrap, topic, group_id = kafka_broker.bootstrap, unique("mixed"), unique("mixed")
@@ -84,7 +84,7 @@ def latest(group: ConsumerGroup, partitions: int) -> Generation:
 TRIO = ("kgctl", "kafka-go", "aiokafka")
 
 
-@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.deep), "serve"])
+@pytest.fixture(params=[pytest.param("kafka", marks=[pytest.mark.deep, pytest.mark.kafka]), "serve"])
 def any_server(request: pytest.FixtureRequest) -> str:
     """Apache Kafka, and kgctl's own."""
     if request.param == "kafka":
@@ -94,6 +94,7 @@ def any_server(request: pytest.FixtureRequest) -> str:
     return serve(topics={}).bootstrap
 
 
+@pytest.mark.needs("go")
 def test_kafka_go_and_aiokafka_share_a_group_whoever_leads_it(any_server: str) -> None:
     """Each in turn leaves and comes back, so that each leads once; who commits before a change reads no record again."""
     topic, group_id = unique("trio"), unique("trio")

@@ -12,7 +12,6 @@ from tests.calibration.cases import Case, all_cases, simulated, spread
 from tests.calibration.figures import played
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.deep]  # one case of tests/calibration/measured.json anew
 
@@ -21,8 +20,7 @@ def test_a_scale_out_of_a_cooperative_group(tmp_path: Path) -> None:
     scenario = next(case.scenario for case in all_cases() if case.name == "scale:cooperative")
     scenario = changed(scenario, warmup_us=15 * SECOND_US, duration_us=13 * SECOND_US)
     broker = KafkaBroker(tmp_path, overrides={"group.initial.rebalance.delay.ms": "3000"})
-    with java_or_skip():
-        broker.start()
+    broker.start()
     try:
         wait_until_coordinating(broker.bootstrap)
         real = played(scenario, broker.bootstrap)

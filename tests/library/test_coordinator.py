@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.storage import is_open
 
 QUICK = {"group.initial.rebalance.delay.ms": "0"}
 JOINS: dict[str, Any] = {
@@ -196,17 +198,16 @@ class JsonFileStorage:
         return json.loads(self._path.read_text()) if self._path.exists() else {}
 
 
-def storages(folder: Path) -> dict[str, OffsetStorage]:
-    return {
-        "memory": MemoryOffsetStorage(),
-        "sqlite": SqliteOffsetStorage(folder / "offsets.db"),
-        "own": JsonFileStorage(folder / "offsets.json"),
-    }
+STORAGES: dict[str, Callable[[Path], OffsetStorage]] = {
+    "memory": lambda _: MemoryOffsetStorage(),
+    "sqlite": lambda folder: SqliteOffsetStorage(folder / "offsets.db"),
+    "own": lambda folder: JsonFileStorage(folder / "offsets.json"),
+}
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "own"])
+@pytest.mark.parametrize("kind", STORAGES)
 def test_offsets_survive_the_coordinator(tmp_path: Path, kind: str) -> None:
-    storage = storages(tmp_path)[kind]
+    storage = STORAGES[kind](tmp_path)
     with Coordinator(QUICK, storage) as first:
         first.commit("g", {("orders", 0): 0, ("orders", 1): OffsetAndMetadata(9, "é", 4), ("clicks", 0): 3})
         first.commit("other", {("orders", 0): 1})
@@ -233,12 +234,13 @@ def test_a_commit_is_acknowledged_only_when_it_is_stored() -> None:
         assert coordinator.list_groups() == ("g",)  # and it goes on
 
 
-def test_sqlite_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_sqlite_that_cannot_be_used_is_named(tmp_path: Path, connections: list[sqlite3.Connection]) -> None:
     with pytest.raises(StorageError, match="no-such-folder"):
         SqliteOffsetStorage(tmp_path / "no-such-folder" / "offsets.db")
     (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at by SQLite" * 40)
     with pytest.raises(StorageError, match="not a database"):
         SqliteOffsetStorage(tmp_path / "text.db")
+    assert [is_open(each) for each in connections] == [False]
 
 
 def test_what_cannot_work_says_what_to_do(coordinator: Coordinator) -> None:
@@ -270,9 +272,12 @@ def test_who_waits_no_longer_stops_nobody(coordinator: Coordinator) -> None:
     """A task that is cancelled takes its future along; the answer that comes later is for nobody."""
 
     async def wait_in_vain() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await AsyncCoordinator(coordinator).join("g", ["orders"], client_id="late")
+        joining = asyncio.create_task(AsyncCoordinator(coordinator).join("g", ["orders"], client_id="late"))
+        while "late" not in {member.client_id for member in coordinator.group("g").members}:
+            await asyncio.sleep(0)
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
 
     coordinator.join("g", ["orders"])
     asyncio.run(wait_in_vain())

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_HOME = Path(pyspark.__file__).parent
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("java"), pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture

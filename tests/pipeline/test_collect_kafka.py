@@ -21,7 +21,6 @@ from tests.support.kafka import KafkaBroker, KafkaCluster, SecureKafkaBroker, co
 from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import TIMEOUT_S, wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
 from tests.support.profiles import is_deep
 
@@ -45,9 +44,8 @@ class Node:
     def restart(self, codec: str) -> None:
         self.broker.stop()
         self.codec["offsets.topic.compression.codec"] = CODECS[codec]
-        with java_or_skip():
-            self.broker.start()
-            wait_until_coordinating(self.broker.bootstrap, PARTITIONS)
+        self.broker.start()
+        wait_until_coordinating(self.broker.bootstrap, PARTITIONS)
 
 
 @pytest.fixture(scope="module")

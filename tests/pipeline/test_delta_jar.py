@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from kgctl.pipeline.store.tables import GOLD
 from tests.repo.project import ROOT
-from tests.support.kafka.fixtures import java_or_skip
-from tests.support.maven import MavenUnavailable, cache_folder, cache_lock, class_path
+from tests.support.machine import Unavailable
+from tests.support.maven import cache_folder, cache_lock, class_path
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow]
@@ -42,21 +42,20 @@ def python() -> Path:
     """A Python with the pyspark that there is a Delta jar for; made once."""
     folder = cache_folder() / f"pyspark-{PYSPARK}"
     found = folder / "bin/python"
-    with java_or_skip(), cache_lock(folder.name):
+    with cache_lock(folder.name):
         if not (folder / "whole").exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
             done = subprocess.run(
                 [found, "-m", "pip", "install", "-q", f"pyspark=={PYSPARK}"], capture_output=True, text=True, check=False
             )
             if done.returncode:
-                raise MavenUnavailable(f"pyspark {PYSPARK} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+                raise Unavailable(f"pyspark {PYSPARK} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
             (folder / "whole").touch()
     return found
 
 
 def test_the_delta_jar_reads_every_version(tmp_path: Path, python: Path) -> None:
-    with java_or_skip():
-        jars = class_path(ROOT / "tests/java/delta/pom.xml").replace(os.pathsep, ",")
+    jars = class_path(ROOT / "tests/java/delta/pom.xml").replace(os.pathsep, ",")
     warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LOG], SAMPLES.slice(0, 40))
     built(warehouse)
     for part in LOG:

@@ -102,6 +102,7 @@ def commit(raw: RawClient, offset: int) -> None:
 
 
 @pytest.mark.interop
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("seed", [1])
 def test_a_watch_on_spark_that_is_killed_comes_to_the_same(kgctl_serve: ServeFactory, tmp_path: Path, seed: int) -> None:
     choice, server = random.Random(seed), kgctl_serve(topics={"orders": 2})

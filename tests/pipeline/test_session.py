@@ -86,6 +86,7 @@ def _holding(tmp_path: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.deep
 @pytest.mark.slow
+@pytest.mark.needs("java")
 def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:
         assert process.stdin is not None
@@ -102,6 +103,7 @@ def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 @pytest.mark.slow
+@pytest.mark.needs("java")
 def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:
         assert process.stdout is not None
@@ -113,6 +115,7 @@ def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
     os.close(java)
 
 
+@pytest.mark.needs("java")
 def test_an_interrupted_start_leaves_no_java_behind() -> None:
     ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (ran.stdout, ran.stderr) == ("True\n", "")
@@ -120,6 +123,7 @@ def test_an_interrupted_start_leaves_no_java_behind() -> None:
 
 @pytest.mark.deep
 @pytest.mark.slow
+@pytest.mark.needs("java")
 def test_a_master_that_is_none_is_one_line() -> None:
     program = (
         "from kgctl.cli.app import run_process\n"

@@ -20,7 +20,6 @@ from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.consumers import joined
 from tests.support.kafka.data import unique, wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.commands import run_history
@@ -59,9 +58,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         tmp_path_factory.mktemp("kafka-truth"), overrides={"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS), **UNFENCED}
     )
     try:
-        with java_or_skip():
-            broker.start()
-            wait_until_coordinating(broker.bootstrap, OFFSETS_PARTITIONS)
+        broker.start()
+        wait_until_coordinating(broker.bootstrap, OFFSETS_PARTITIONS)
         yield broker
     finally:
         broker.stop()

@@ -34,7 +34,12 @@ TOP = "top"
 ROOMS = {
     "simulate": Room(15_933, raised=((10, "an event has its kind beside its name; partitions of deleted topics"),)),
     "pipeline": Room(
-        10_925, raised=((75, "resets of an empty group as a chain, from build to build; static members that close"),)
+        10_925,
+        raised=(
+            (75, "resets of an empty group as a chain, from build to build; static members that close"),
+            (75, "resets of an empty group as a chain; static members that close"),
+            (60, "commits out of their log's range"),
+        ),
     ),
     "cli": Room(
         9_150,
@@ -61,7 +66,13 @@ ROOMS = {
             (600, "settings of topics, brokers and clients' metrics are kept, checked, described and altered as Kafka's"),
         ),
     ),
-    "storage": Room(2_912, raised=((8, "settings.json; times that are too early"),)),
+    "storage": Room(
+        2_912,
+        raised=(
+            (8, "settings.json; times that are too early"),
+            (5, "a database that cannot be used is closed"),
+        ),
+    ),
     "member": Room(2_751, raised=((18, "what an assignor leaves to nobody"),)),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
     "serde": Room(1_563, raised=((8, "batches that the log stamps"),)),
@@ -70,9 +81,10 @@ ROOMS = {
         raised=(
             (33, "a member that fails leaves, and says whose code failed"),
             (60, "commit_async; what is dropped says so; a member that fails leaves, and says whose code failed"),
+            (4, "two members that ask leaders at the same time share a line"),
         ),
     ),
-    "wire": Room(1_200),
+    "wire": Room(1_200, raised=((1, "time that is up is noticed before a socket is made"),)),
     "model": Room(1_084, raised=((42, "what a lag is, said once"),)),
     "library": Room(
         1_031, raised=((190, "borders to storages, makers of ids and clocks; settings and commit log of a coordinator"),)

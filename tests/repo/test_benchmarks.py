@@ -9,8 +9,6 @@ from _pytest.mark import ParameterSet
 
 from tests.benchmarks.__main__ import RATES, SUBJECTS, main
 from tests.repo.project import ROOT
-from tests.support.kafka.fixtures import java_or_skip
-from tests.support.kafka.install import kafka_class_path
 
 SMALLEST = ["--small", "--runs", "1"]
 QUICK = ("codec", "heartbeats", "tables", "simulate", "coordinator", "describe-group")
@@ -55,7 +53,5 @@ def test_subject_runs_against_kgctl_serve(subject: str, capsys: pytest.CaptureFi
 @pytest.mark.deep
 @pytest.mark.kafka
 def test_subject_runs_against_apache_kafka(capsys: pytest.CaptureFixture[str]) -> None:
-    with java_or_skip():
-        kafka_class_path()
     assert main(["describe-group", *SMALLEST, "--cluster", "kafka"]) == 0, capsys.readouterr().err
     assert "kafka-consumer-groups.sh" in capsys.readouterr().out

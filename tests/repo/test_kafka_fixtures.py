@@ -24,6 +24,7 @@ from tests.support.patience import PATIENCE_S
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.needs("javac")
 def test_commit_on_broker_is_seen_by_kafkas_own_tool(kafka_broker: KafkaBroker) -> None:
     topic, group = create_topic(kafka_broker.bootstrap, unique("orders"), 2), unique("payments")
     produce(kafka_broker.bootstrap, topic, {0: 5, 1: 3})

@@ -1,4 +1,4 @@
-"""Without Maven Central the Java parts are skipped with a reason, and fail where nothing may be missing."""
+"""A class path of Maven Central: asked for once, kept, and missed in one line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import maven
-from tests.support.kafka.fixtures import java_or_skip
+from tests.support.machine import Unavailable
+from tests.support.maven import asked_once, kept_class_path
 
 POM = "<project><!-- {} --></project>"
 
@@ -20,8 +20,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(maven, "find_java", lambda program="java": Path("/bin/true"))
-    monkeypatch.setattr(maven, "_failures", {})
     return programs
 
 
@@ -40,10 +38,8 @@ def pom(folder: Path) -> Path:
 def test_unreachable_central_is_told_in_one_line_and_asked_once(machine: Path, tmp_path: Path) -> None:
     program(machine, "mvn", f"echo asked >> '{tmp_path}/asked'; echo '[ERROR] Could not transfer artifact a:b:1'; exit 1")
     for _ in range(2):
-        with pytest.raises(
-            maven.MavenUnavailable, match=r"Maven Central cannot be reached .*: Could not transfer artifact a:b:1$"
-        ):
-            maven.class_path(pom(tmp_path))
+        with pytest.raises(Unavailable, match=r"Maven Central cannot be reached .*: Could not transfer artifact a:b:1$"):
+            asked_once(pom(tmp_path), "any")
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
@@ -55,22 +51,8 @@ for argument in "$@"; do case "$argument" in -Dmdep.outputFile=*) output="${{arg
 printf '%s' '{tmp_path}/b.jar:{tmp_path}/a.jar' > "$output" """
     program(machine, "mvn", script)
     for _ in range(2):
-        maven._class_path.cache_clear()
-        assert maven.class_path(pom(tmp_path)) == f"{tmp_path}/a.jar:{tmp_path}/b.jar"
+        assert kept_class_path(pom(tmp_path), "any") == f"{tmp_path}/a.jar:{tmp_path}/b.jar"
     assert (tmp_path / "asked").read_text() == "asked\n"
     (tmp_path / "a.jar").unlink()
-    maven._class_path.cache_clear()
-    maven.class_path(pom(tmp_path))
+    kept_class_path(pom(tmp_path), "any")
     assert (tmp_path / "asked").read_text() == "asked\nasked\n"
-
-
-def test_want_of_java_skips_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no Maven"), java_or_skip():
-        raise maven.MavenUnavailable("no Maven (mvn) on this machine")
-
-
-def test_want_of_java_fails_where_nothing_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="no Maven"), java_or_skip():
-        raise maven.MavenUnavailable("no Maven (mvn) on this machine")

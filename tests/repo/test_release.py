@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ import yaml
 
 from kgctl import __version__
 from tests.repo.project import ROOT
-from tests.support.kafka.fixtures import unavailable
 from tests.support.patience import PATIENCE_S
 
 ACTION = ROOT / ".github" / "actions" / "simulate" / "action.yml"
@@ -59,14 +57,12 @@ def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, che
     assert "crash-detection" in (tmp_path / "summary").read_text()
 
 
+@pytest.mark.needs("shellcheck")
 def test_scripts_of_the_action_pass_shellcheck(tmp_path: Path) -> None:
-    shellcheck = shutil.which("shellcheck")
-    if shellcheck is None:
-        unavailable("no shellcheck: apt-get install shellcheck")
     for step in action()["runs"]["steps"]:
         names = "".join(f"export {name}\n" for name in step["env"])
         (tmp_path / step["id"]).write_text(f"#!/usr/bin/env bash\n{names}{step['run']}")
-    ran = subprocess.run([shellcheck, *sorted(tmp_path.iterdir())], capture_output=True, text=True, check=False)
+    ran = subprocess.run(["shellcheck", *sorted(tmp_path.iterdir())], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "")
 
 

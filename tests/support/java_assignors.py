@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.maven import FAST_JVM, compile_java, java_command
 
 SOURCES = Path(__file__).parents[1] / "java" / "assignors"
@@ -43,9 +42,8 @@ class JavaAssignors:
 
 @pytest.fixture(scope="session")
 def java_assignors() -> Iterator[JavaAssignors]:
-    """Apache Kafka's assignors, one process for the session; skips where there is no Java or no Maven Central."""
-    with java_or_skip():
-        classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
+    """Apache Kafka's assignors, one process for the session."""
+    classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
     partner = JavaAssignors(classes)
     try:
         yield partner

@@ -15,7 +15,7 @@ def java_client() -> JavaClient:
     """The Java client of the jars that tests have.
 
     Raises:
-        MavenUnavailable: they cannot be had on this machine.
+        Unavailable: they cannot be had on this machine.
     """
     return JavaClient(kafka_class_path())
 

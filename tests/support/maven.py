@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -20,17 +18,15 @@ from pathlib import Path
 
 import platformdirs
 
-MINIMUM_JAVA = 17
+from tests.support.gates import uses
+from tests.support.machine import Unavailable, find_java, java_version, once
+
 RESOLVE_TIMEOUT_S = 900
 COMPILE_TIMEOUT_S = 300
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 # Small programs are over before a second compiler tier or a parallel collector pays for itself.
 FAST_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-
-
-class MavenUnavailable(Exception):  # noqa: N818 - a condition of the machine, not an error of the caller
-    """Java parts of the test suite cannot be had on this machine; the message says why in one line."""
 
 
 def cache_folder() -> Path:
@@ -57,42 +53,18 @@ def digest(*parts: str | bytes) -> str:
     return hashed.hexdigest()[:20]
 
 
-@functools.cache
-def find_java(program: str = "java") -> Path:
-    """``java`` or ``javac`` of version 17 or later, from JAVA_HOME or the PATH.
-
-    Raises:
-        MavenUnavailable: there is none, or it is older.
-    """
-    home = os.environ.get("JAVA_HOME")
-    candidates = [str(Path(home) / "bin" / program)] if home else []
-    for candidate in [*candidates, program]:
-        found = shutil.which(candidate)
-        if found and java_version(Path(found)) >= MINIMUM_JAVA:
-            return Path(found)
-    raise MavenUnavailable(f"no {program} of version {MINIMUM_JAVA} or later on this machine")
-
-
-@functools.cache
-def java_version(program: Path) -> int:
-    """The major version that ``program -version`` prints; 0 where it prints none."""
-    answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r"(?:version \"|javac )(\d+)", answer.stdout + answer.stderr)
-    return int(found.group(1)) if found else 0
-
-
 def class_path(pom: Path) -> str:
     """The jars that ``pom`` names and theirs, as one class path sorted by path (a class data archive needs one fixed order).
 
     Raises:
-        MavenUnavailable: no Maven or Java here, or Maven Central cannot be reached.
+        Unavailable: no Maven here, or Maven Central cannot be reached.
     """
-    return _class_path(pom.resolve(), pom.read_text())
+    uses("maven")
+    return asked_once(pom.resolve(), pom.read_text())
 
 
-@functools.cache
-def _class_path(pom: Path, content: str) -> str:
-    find_java()
+def kept_class_path(pom: Path, content: str) -> str:
+    """Return it from the cache folder, where an earlier run left it, else from Maven."""
     key = f"classpath-{digest(content)}"
     kept = cache_folder() / f"{key}.txt"
     with cache_lock(key):
@@ -101,26 +73,23 @@ def _class_path(pom: Path, content: str) -> str:
     return kept.read_text()
 
 
+asked_once = once(kept_class_path)
+
+
 def _complete(kept: Path) -> bool:
     return kept.exists() and all(Path(jar).exists() for jar in kept.read_text().split(os.pathsep))
 
 
-_failures: dict[Path, str] = {}
-
-
 def _resolve(pom: Path, kept: Path) -> None:
-    if pom in _failures:
-        raise MavenUnavailable(_failures[pom])
     maven = shutil.which("mvn")
     if maven is None:
-        raise MavenUnavailable("no Maven (mvn) on this machine")
+        raise Unavailable("no Maven (mvn) on this machine")
     with tempfile.TemporaryDirectory() as work:
         output = Path(work) / "classpath"
         command = [maven, "-B", "-q", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath", f"-Dmdep.outputFile={output}"]
         problem = _run_maven(command, work)
         if problem:
-            _failures[pom] = f"Maven Central cannot be reached for {pom.name} of {pom.parent.name}: {problem}"
-            raise MavenUnavailable(_failures[pom])
+            raise Unavailable(f"Maven Central cannot be reached for {pom.name} of {pom.parent.name}: {problem}")
         jars = sorted(output.read_text().strip().split(os.pathsep))
     write_atomically(kept, os.pathsep.join(jars))
 
@@ -140,9 +109,10 @@ def compile_java(pom: Path, sources: Sequence[Path]) -> str:
     """A class path with ``sources`` compiled in front of the jars of ``pom``.
 
     Raises:
-        MavenUnavailable: as `class_path`, or there is no javac.
+        Unavailable: as `class_path`, or there is no javac.
         AssertionError: the sources do not compile; the compiler's words are in the message.
     """
+    uses("javac")
     jars = class_path(pom)
     javac = find_java("javac")
     key = "classes-" + digest(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -15,12 +14,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-import pytest
-
+from tests.support.gates import OWN_JAVA
 from tests.support.kafka.install import POM
-from tests.support.maven import FAST_JVM, MavenUnavailable, cache_folder, cache_lock, compile_java, digest, java_command
+from tests.support.machine import Unavailable, once
+from tests.support.maven import FAST_JVM, cache_folder, cache_lock, compile_java, digest, java_command
 from tests.support.patience import PATIENCE_S
 
 PROJECT = Path(__file__).parents[2]
@@ -32,12 +31,13 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client library. ``command`` starts a member; it may skip the test where a part of the machine is missing."""
+    """A client library. ``command`` starts a member; ``needs``: what that asks of the machine, by the names of `NEEDS`."""
 
     name: str
     command: Callable[[], list[str]]
     assignors: tuple[str, ...]
     has_static_members: bool = True
+    needs: tuple[str, ...] = ()
 
 
 def python_member(module: str) -> Callable[[], list[str]]:
@@ -46,37 +46,21 @@ def python_member(module: str) -> Callable[[], list[str]]:
 
 def kafkajs_member() -> list[str]:
     """Node with the package that the lock file names, installed once into the user's cache."""
-    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
-    if missing:
-        missing_part(f"kafkajs needs {' and '.join(missing)}, which this machine does not have")
     return ["node", str(installed_kafkajs() / "member.js")]
 
 
 def kafka_go_member() -> list[str]:
     """kafka-go's ConsumerGroup, compiled once into the user's cache."""
-    if shutil.which("go") is None:
-        missing_part("kafka-go needs go, which this machine does not have")
     return [str(built_kafka_go())]
 
 
-@functools.cache
 def java_member() -> list[str]:
     """Apache Kafka's own consumer, compiled once into the user's cache."""
-    try:
-        classes = compile_java(POM, sorted(JAVA.glob("*.java")))
-    except MavenUnavailable as missing:
-        missing_part(str(missing))
+    classes = compile_java(POM, sorted(JAVA.glob("*.java")))
     return java_command(classes, "Member", jvm=("-Xmx128m", *FAST_JVM))
 
 
-def missing_part(reason: str) -> NoReturn:
-    """Skip the test, saying why; where everything has to be there, fail it."""
-    if os.environ.get("CI", "").lower() == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@functools.cache
+@once
 def installed_kafkajs() -> Path:
     sources = sorted(path for path in KAFKAJS.iterdir() if path.is_file())
     folder = cache_folder() / f"kafkajs-{digest(*(path.read_bytes() for path in sources))}"
@@ -94,12 +78,12 @@ def installed_kafkajs() -> Path:
                 timeout=300,
             )
             if done.returncode != 0:
-                missing_part(f"npm cannot install kafkajs: {done.stderr.strip().splitlines()[-1:]}")
+                raise Unavailable(f"npm cannot install kafkajs: {done.stderr.strip().splitlines()[-1:]}")
             (folder / "installed").touch()
     return folder
 
 
-@functools.cache
+@once
 def built_kafka_go(program: str = ".") -> Path:
     """Return a program of tests/interop/kafkago, compiled once into the user's cache."""
     sources = sorted(path for path in KAFKA_GO.rglob("*") if path.is_file())
@@ -110,7 +94,7 @@ def built_kafka_go(program: str = ".") -> Path:
             command = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(new), program]
             done = subprocess.run(command, cwd=KAFKA_GO, check=False, capture_output=True, text=True, timeout=600)
             if done.returncode != 0:
-                missing_part(f"go cannot build the program on kafka-go: {done.stderr.strip().splitlines()[-1:]}")
+                raise Unavailable(f"go cannot build the program on kafka-go: {done.stderr.strip().splitlines()[-1:]}")
             new.replace(built)
     return built
 
@@ -121,10 +105,10 @@ CLIENTS = {
         Client("confluent-kafka", python_member("confluent"), ("range", "roundrobin", "cooperative-sticky")),
         Client("kafka-python", python_member("kafka_python"), ("range", "sticky", "cooperative-sticky")),
         Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
-        Client("java", java_member, ("range", "cooperative-sticky", "sticky", "roundrobin")),
+        Client("java", java_member, ("range", "cooperative-sticky", "sticky", "roundrobin"), needs=OWN_JAVA),
         Client("kgctl", python_member("kgctl_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
-        Client("kafka-go", kafka_go_member, ("range", "roundrobin"), has_static_members=False),
-        Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False),
+        Client("kafka-go", kafka_go_member, ("range", "roundrobin"), has_static_members=False, needs=("go",)),
+        Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False, needs=("node",)),
     )
 }
 

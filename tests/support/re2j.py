@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.maven import compile_java, java_command
 
 SOURCES = Path(__file__).parents[1] / "java" / "regex"
@@ -41,9 +40,8 @@ class Re2j:
 
 @pytest.fixture(scope="session")
 def re2j() -> Iterator[Re2j]:
-    """RE2/J 1.8, one process for the session; skips where there is no Java or no Maven Central."""
-    with java_or_skip():
-        classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
+    """RE2/J 1.8, one process for the session."""
+    classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
     partner = Re2j(classes)
     try:
         yield partner

@@ -1,9 +1,14 @@
-"""Stores to test with, and short ways to say what is appended to them."""
+"""Stores to test with, short ways to say what is appended to them, and databases under a test's eyes."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
+
+import pytest
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import (
@@ -71,3 +76,28 @@ def entry(
 def contents(folder: DataFolder) -> list[StoredRecord]:
     """The whole record log."""
     return list(folder.record_log.read())
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connection]]:
+    """All connections of SQLite that are made from now on."""
+    made: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noted(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        made.append(connect(*args, **kwargs))
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    yield made
+    for connection in made:
+        connection.close()
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Whether nobody has closed it."""
+    try:
+        connection.total_changes  # noqa: B018 - it raises
+    except sqlite3.ProgrammingError:
+        return False
+    return True

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kafka.fixtures import java_or_skip
 from tests.wire.generated.compare import Server, compare
 from tests.wire.generated.search import GOLDEN, run
 from tests.wire.generated.servers import both_servers
@@ -19,7 +18,7 @@ FEWEST = 20
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    with java_or_skip(), both_servers(tmp_path_factory.mktemp("generated")) as both:
+    with both_servers(tmp_path_factory.mktemp("generated")) as both:
         yield both
 
 

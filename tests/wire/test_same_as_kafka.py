@@ -10,7 +10,6 @@ import pytest
 from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.settings import PATH, settings_of
 from tests.wire.differential.about_groups import static_joining
 from tests.wire.differential.conversations import BY_DEFAULT, CONVERSATIONS
@@ -53,8 +52,7 @@ def automatic_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     overrides = {"auto.create.topics.enable": "true"}
     kafka = KafkaBroker(tmp_path_factory.mktemp("kafka-automatic"), overrides=overrides)
     try:
-        with java_or_skip():
-            kafka.start()
+        kafka.start()
         with BackgroundServer() as ours:
             yield kafka.bootstrap, ours.bootstrap
     finally:

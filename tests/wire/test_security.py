@@ -19,8 +19,6 @@ from kgctl.errors import UsageError
 from kgctl.serde.messages import encode_request
 from kgctl.server.background import BackgroundServer
 from kgctl.server.security import MECHANISMS, split_security
-from tests.support.kafka.fixtures import java_or_skip
-from tests.support.kafka.install import kafka_class_path
 from tests.support.kafka.security import Certificates, make_certificates
 from tests.support.kafka.tools import run_kcg
 from tests.support.patience import PATIENCE_S
@@ -115,11 +113,10 @@ def test_kafka_python_logs_in(server: BackgroundServer, certificates: Certificat
     consumer.close()
 
 
+@pytest.mark.needs("javac")
 @pytest.mark.kafka
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_java_client_logs_in(server: BackgroundServer, certificates: Certificates, mechanism: str, tmp_path: Path) -> None:
-    with java_or_skip():
-        kafka_class_path()
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     login = f'org.apache.kafka.common.security.{module} required username="bob" password="bob-secret";'
     properties = tmp_path / "client.properties"

@@ -127,6 +127,7 @@ def test_kafkas_consumer_and_kgctls_share_a_group(cli: ZooKeeperCli, old_kafka: 
     wait_until("Kafka's has all", lambda: rows(cli("describe group sharing --members -o json"), "partitions") == [(4,)])
 
 
+@pytest.mark.needs("javac")
 def test_ten_groups_are_migrated_to_apache_kafka_and_back_again(
     tmp_path: Path, zookeeper: str, kazoo: KazooClient, kafka_broker: KafkaBroker
 ) -> None:

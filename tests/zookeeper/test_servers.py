@@ -12,9 +12,9 @@ from kazoo.security import make_digest_acl
 from kgctl.admin.zookeeper import ZooKeeperSettings
 from kgctl.admin.zookeeper.connection import Connection
 from kgctl.zookeeper import Registry
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.security import make_certificates
+from tests.support.machine import DEBIANS_JARS
 from tests.support.maven import class_path
 from tests.support.zookeeper import ZooKeeperServer, zookeeper_class_path
 from tests.support.zookeeper.fixtures import started
@@ -23,7 +23,7 @@ from tests.zookeeper.conftest import ZooKeeperCli, commits, rows, topic
 
 pytestmark = pytest.mark.zookeeper
 
-NETTY = sorted(Path("/usr/share/java").glob("netty-*.jar"))
+NETTY = sorted(DEBIANS_JARS.glob("netty-*.jar"))
 JAAS = """\
 Server {
   org.apache.zookeeper.server.auth.DigestLoginModule required user_kgctl="secret";
@@ -46,8 +46,6 @@ def login_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
 @pytest.fixture
 def tls_server(tmp_path: Path) -> Iterator[tuple[ZooKeeperServer, int]]:
     """A server with a second port for TLS, and that port; certificates are in ``certificates``."""
-    if not NETTY:
-        pytest.fail("Debian's package libnetty-java, which zookeeper depends on, is not there")
     certificates = make_certificates(tmp_path / "certificates")
     secure = free_ports(1)[0]
     settings = {
@@ -103,8 +101,7 @@ def test_tls_with_certificates_of_both_sides(tmp_path: Path, tls_server: tuple[Z
 
 def test_a_server_without_many_reads_in_one_request_is_read_one_by_one(tmp_path: Path) -> None:
     """ZooKeeper 3.4.10, which Kafka 1.1.1 brings: it answers such a request as unimplemented and closes the connection."""
-    with java_or_skip():
-        jars = class_path(POM)
+    jars = class_path(POM)
     for server in started(ZooKeeperServer(tmp_path / "zookeeper", class_path=jars)):
         connection = Connection(ZooKeeperSettings.of(server.hosts), timeout_ms=60_000)
         with Registry(connection) as registry:

@@ -334,6 +334,8 @@ HEALTH_COLUMNS = (
     Column("max_lag_ms"),
     Column("resets"),
     Column("stalled_partitions", "STALLED"),
+    Column("past_end"),
+    Column("below_start", wide=True),
 )
 
 

@@ -442,8 +442,9 @@ def _group_rows(watch: Watch) -> list[Row]:
 
 
 def _group_row(group: str, found: Sequence[dict[str, Any]], members: int | None, alerts: int, status: str | None) -> Row:
-    lags = [row["lag"] for row in found]
-    waits = [row["lag_ms"] for row in found]
+    inside = [row for row in found if row["log_end_offset"] is None or row["lag"] is not None]
+    lags = [row["lag"] for row in inside]
+    waits = [row["lag_ms"] for row in inside]
     measured = [row["time_ms"] for row in found]
     return {
         "group": group,

@@ -59,7 +59,7 @@ def judge(history: History, rows: Sequence[Row], groups: Sequence[str] | None, a
     told = {_key(row): row["status"] for row in rows_at(history, STATUS, groups, at_ms)} if rows else {}
     evidence = _Evidence(history, groups, {row["topic"] for row in rows}, at_ms)
     for row in rows:
-        row["status"], row["why"] = _judged(row, told.get(_key(row), "OK"), evidence, at_ms)
+        row["status"], row["why"] = _judged(row, _in_range(row, told.get(_key(row), "OK")), evidence, at_ms)
 
 
 def judge_each(history: History, rows: Sequence[Row], groups: Sequence[str] | None) -> None:
@@ -72,7 +72,7 @@ def judge_each(history: History, rows: Sequence[Row], groups: Sequence[str] | No
     for row in rows:
         times, statuses = changes.get(_key(row), ([], []))
         at = bisect_right(times, row["time_ms"])
-        row["status"] = None if row["lag"] is None else statuses[at - 1] if at else "OK"
+        row["status"] = _in_range(row, statuses[at - 1] if at else "OK")
         row["why"] = ""
 
 
@@ -84,7 +84,19 @@ def _status_changes(history: History, groups: Sequence[str] | None, times: Seque
     return rows_at(history, STATUS, groups, first) + rows_between(history, STATUS, groups, first + 1, last + 1)
 
 
-_BADNESS: Mapping[str | None, int] = {"OK": 0, "WARN": 1, UNMEASURED: 2, None: 3, "STOP": 4, "STALL": 5, "REWIND": 6}
+def _in_range(row: Row, status: str) -> str | None:
+    """The status of a row; null where the log's end is not known. If it has no lag then, its commit is out of the log's range."""
+    if row["log_end_offset"] is None or row["lag"] is not None or status in OUT_OF_RANGE:
+        return None if row["log_end_offset"] is None else status
+    return PAST_END if row["committed_offset"] > row["log_end_offset"] else BELOW_START
+
+
+PAST_END, BELOW_START = "PAST_END", "BELOW_START"
+OUT_OF_RANGE = {PAST_END: "committed past the log's end", BELOW_START: "committed before the log's start"}
+"""The statuses of a commit that is out of its log's range, whose lag is null."""
+_BADNESS: Mapping[str | None, int] = {
+    status: place for place, status in enumerate(("OK", "WARN", UNMEASURED, None, "STOP", "STALL", "REWIND", *OUT_OF_RANGE))
+}
 
 
 def worst_status(rows: Sequence[Row]) -> str | None:
@@ -98,16 +110,16 @@ def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int
     return {row["group"]: f"{row['topic']}-{row['partition']}: {row['why']}" for row in reversed(found)}
 
 
-def _judged(row: Row, status: str, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:
-    if row["lag"] is None:
+def _judged(row: Row, status: str | None, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:
+    if status is None:
         return None, "the end of the log was not sampled"
     # Where nothing is unread, a sample at which nothing was new has no row of its own: the row before it stands.
-    measured_ms = row["time_ms"] if row["lag"] > 0 else max(row["time_ms"], evidence.last_sample_ms(row))
+    measured_ms = row["time_ms"] if row["lag"] else max(row["time_ms"], evidence.last_sample_ms(row))
     age_ms = at_ms - measured_ms
     if age_ms > FRESH_MS and age_ms > 2 * evidence.sampling_ms(row):
         return UNMEASURED, f"last measured {_span(age_ms)} before"
-    if status != "OK" or row["lag"] <= 0:
-        return status, ""
+    if status != "OK" or not row["lag"]:
+        return status, OUT_OF_RANGE.get(status, "")
     silent_ms, longest_ms = evidence.silence(row)
     if silent_ms <= max(longest_ms, SAMPLES_TO_TELL * USUAL_SAMPLING_MS):
         return status, ""

@@ -43,7 +43,7 @@ LAG = Series(
     ("group", "topic", "partition"),
     ("time_ms",),
     is_of_commits=True,
-    known="lag",
+    known="log_end_offset",
 )
 STATUS = Series(
     "status_changes",
@@ -65,7 +65,7 @@ HEALTH = Series(
     "group_health",
     (
         *("group", "window_start_ms", "window_ms", "status", "members", "rebalances", "rebalance_ms", "commits"),
-        *("total_lag", "max_lag", "max_lag_ms", "resets", "stalled_partitions"),
+        *("total_lag", "max_lag", "max_lag_ms", "resets", "stalled_partitions", "past_end", "below_start"),
     ),
     ("group",),
     ("window_start_ms",),

@@ -88,13 +88,22 @@ class Line:
 def lag_lines(history: History, group: str, from_ms: int, to_ms: int) -> list[Line]:
     """By topic; from ``from_ms`` on and before ``to_ms``, with what held at ``from_ms``."""
     topics: dict[str, list[pa.Table]] = {}
-    for table, columns in (("lag", ("lag",)), ("offset_commits", ("committed_offset", "effect_offset", "log_offset"))):
+    for table, columns in (
+        ("lag", ("lag", "log_end_offset")),
+        ("offset_commits", ("committed_offset", "effect_offset", "log_offset")),
+    ):
         found = history.rows(table, ("group", "topic", "partition", "time_ms", *columns), [group])
         rows = found.filter(pc.less(found.column("time_ms"), to_ms))
-        changes = rows if table == "lag" else _removals(rows)
+        changes = _unread(rows) if table == "lag" else _removals(rows)
         for topic in changes.column("topic").unique().to_pylist():
             topics.setdefault(topic, []).append(changes.filter(pc.equal(changes.column("topic"), topic)))
     return [_line(topic, tables, from_ms) for topic, tables in sorted(topics.items())]
+
+
+def _unread(rows: pa.Table) -> pa.Table:
+    """The lag where the log's end is known: nothing is unread of a commit out of its range."""
+    lag = pc.if_else(pc.is_valid(rows.column("log_end_offset")), pc.fill_null(rows.column("lag"), 0), None)
+    return rows.select(["group", "topic", "partition", "time_ms"]).append_column("lag", lag)
 
 
 def _removals(rows: pa.Table) -> pa.Table:

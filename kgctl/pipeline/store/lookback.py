@@ -96,10 +96,10 @@ def _assignments(rows: pa.Table) -> Bools:
 
 
 def _lags(rows: pa.Table) -> Bools:
-    """Of each partition the last commits, the last row and the last one whose lag is known."""
+    """Of each partition the last commits, the last row and the last one whose log end is known."""
     is_commit = pc.equal(rows.column("kind"), "commit").to_numpy()
     last = partial(is_last, rows, _SERIES, ["time"])
-    return last(count=_LOOKED_BACK, among=is_commit) | last() | last(among=~nulls(rows.column("lag")))
+    return last(count=_LOOKED_BACK, among=is_commit) | last() | last(among=~nulls(rows.column("log_end_offset")))
 
 
 _SERIES = ["group", "topic", "partition"]
@@ -111,7 +111,7 @@ KEPT: Mapping[str, tuple[Sequence[str], Callable[[pa.Table], Bools]]] = {
     "generations": (["group", "log_offset"], partial(is_last, key=["group"], order=["log_offset"])),
     "member_changes": (["group", "member_id", "change", "log_offset"], _members),
     "assignment_changes": ([*_SERIES, "member_id", "change", "log_offset"], _assignments),
-    "lag": ([*_SERIES, "time", "kind", "lag"], _lags),
+    "lag": ([*_SERIES, "time", "kind", "log_end_offset"], _lags),
     "status_changes": ([*_SERIES, "time"], partial(is_last, key=_SERIES, order=["time"])),
     "group_health": (["group", "window_start"], partial(is_last, key=["group"], order=["window_start"])),
 }
@@ -139,7 +139,7 @@ def _noted(name: str, rows: pa.Table) -> Bools:
     if name == "lag":
         is_commit = pc.equal(rows.column("kind"), "commit").to_numpy()
         found |= _last_places(series, np.flatnonzero(is_commit), _LOOKED_BACK)
-        found |= _last_places(series, np.flatnonzero(~nulls(rows.column("lag"))), 1)
+        found |= _last_places(series, np.flatnonzero(~nulls(rows.column("log_end_offset"))), 1)
     return found
 
 

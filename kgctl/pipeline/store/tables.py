@@ -193,7 +193,7 @@ _ALL = (
         + """time timestamp! the moment
         committed_offset long! the offset that was committed then
         log_end_offset long the log's end then; null: unknown
-        lag long log_end_offset - committed_offset
+        lag long log_end_offset - committed_offset; null too where the commit is past the log's end, or before its start
         lag_ms long how long ago the log's end left the committed offset behind
         kind string! commit or sample""",
         {"time_ms": "time"},
@@ -229,7 +229,7 @@ _ALL = (
         "time",
         _SERIES
         + """time timestamp! from when on
-        status string! OK, WARN, STALL, STOP or REWIND""",
+        status string! OK, WARN, STALL, STOP, REWIND; PAST_END, BELOW_START: the commit is out of the log""",
         {"time_ms": "time"},
     ),
     _table(
@@ -244,11 +244,13 @@ _ALL = (
         rebalances int! rebalances in it
         rebalance_ms long how long they took together
         commits long! commits in it
-        total_lag long over all partitions at the window's end; null: one is not known
+        total_lag long what is unread of all partitions at the window's end; null: the end of one is not known
         max_lag long of one partition at the window's end
         max_lag_ms long of one partition at the window's end
         resets int! resets in it
-        stalled_partitions int! partitions in STALL or STOP at the window's end""",
+        stalled_partitions int! partitions in STALL or STOP at the window's end
+        past_end int! partitions with a commit past the log's end, at the window's end; they have no part in the lags
+        below_start int! partitions with a commit before the log's start, likewise""",
         {"window_start_ms": "window_start"},
     ),
     _table(

@@ -34,13 +34,13 @@ def lag_rows(inputs: PartitionInputs) -> pa.Table:
     commits, found = series(inputs), points(inputs)
     at = np.flatnonzero(_told(commits, found))
     row, end, lag_ms = found.row[at], found.end[at], found.lag_ms[at]
-    is_unknown, no_time = end == UNKNOWN, np.isnan(lag_ms)
+    no_time = np.isnan(lag_ms)
     columns = {
         **commits.names(row),
         "time_ms": pa.array(found.time_ms[at]),
         "committed_offset": pa.array(commits.committed[row]),
-        "log_end_offset": pa.array(end, mask=is_unknown),
-        "lag": pa.array(end - commits.committed[row], mask=is_unknown),
+        "log_end_offset": pa.array(end, mask=end == UNKNOWN),
+        "lag": pa.array(end - commits.committed[row], mask=~found.is_known[at]),
         "lag_ms": pa.array(np.rint(np.where(no_time, 0, lag_ms)).astype(np.int64), mask=no_time),
         "kind": text_column(found.is_sample[at].astype(np.int64), _KINDS),
     }
@@ -57,9 +57,10 @@ def _told(commits: Series, found: Points) -> Bools:
 
 
 LAG = Table("lag", LAG_COLUMNS, lag_rows)
-"""``log_end_offset`` of a commit is interpolated between the samples around it, that of a sample is exact; outside of the samples
-it is null, and so is ``lag``: unknown is never 0. ``lag`` is ``log_end_offset - committed_offset``, negative where somebody
-committed past the end. ``lag_ms`` is how long ago the log's end left the committed offset behind, by kafka-lag-exporter's rule:
+"""``log_end_offset`` of a commit is interpolated between the samples around it, that of a sample is exact; both are no less than
+what was committed, unless that is past even the next sample. Outside of the samples it is null, and so is ``lag``: unknown is
+never 0. ``lag`` is ``log_end_offset - committed_offset``, and null where the commit is past the log's end or below its start
+(`kgctl.model.lag`). ``lag_ms`` is how long ago the log's end left the committed offset behind, by kafka-lag-exporter's rule:
 interpolated between samples; 0 if nothing is unread; from before the first sample by the average rate up to the sample behind
 the moment; null with fewer than two samples.
 
@@ -76,8 +77,10 @@ MINIMUM_COMMITS = 2
 MINIMUM_LAGS = 5
 """Known lags without which no growth is told: they are interpolated, so a few of them grow by chance. Burrow takes any number."""
 MIN_DISTANCE_MS = 1000
-STATUSES = ("OK", "WARN", "STALL", "STOP", "REWIND")
-OK, WARN, STALL, STOP, REWIND = range(5)
+STATUSES = ("OK", "WARN", "STALL", "STOP", "REWIND", "PAST_END", "BELOW_START")
+OK, WARN, STALL, STOP, REWIND, PAST_END, BELOW_START = range(7)
+_OF_RANGE = np.array([OK, PAST_END, BELOW_START])
+"""The status of a commit that is out of its log's range, as `RANGE` numbers it: Burrow's rules have nothing to go by."""
 
 Statuses = npt.NDArray[np.int8]
 
@@ -100,17 +103,18 @@ class Entries:
 class Moments:
     """What is asked: the state as of ``now_ms``, with this lag, after ``entry``.
 
-    ``log_was_reached``: a recent sample of the log's end is not past the last commit.
+    ``log_was_reached``: a recent sample of the log's end is not past the last commit; ``out``: see `Points`.
     """
 
     entry: Int64s
     now_ms: Int64s
     lag: Int64s
     log_was_reached: Bools
+    out: Int64s
 
 
 def statuses(entries: Entries, asked: Moments) -> Statuses:
-    """The state at each moment. The lag must be known."""
+    """The state at each moment. The lag must be known, or the commit out of range."""
     windows = _Windows(entries)
     entry, first = asked.entry, windows.first[asked.entry]
     last_ms = entries.time_ms[entry]
@@ -118,6 +122,7 @@ def statuses(entries: Entries, asked: Moments) -> Statuses:
     says_nothing = (asked.lag <= ALLOWED_LAG) | (entry - first + 1 < MINIMUM_COMMITS)
     return np.select(
         [
+            asked.out != 0,
             says_nothing,
             has_stopped,
             windows.rewound[entry],
@@ -125,7 +130,7 @@ def statuses(entries: Entries, asked: Moments) -> Statuses:
             windows.still[entry],
             windows.growing[entry],
         ],
-        [OK, STOP, REWIND, OK, STALL, WARN],
+        [_OF_RANGE[asked.out], OK, STOP, REWIND, OK, STALL, WARN],
         OK,
     ).astype(np.int8)
 
@@ -186,7 +191,8 @@ def stalls_rows(inputs: PartitionInputs) -> pa.Table:
     judged = _judged(commits, found, closes)
     row, time_ms = found.row[judged], found.time_ms[judged]
     reached = _log_was_reached(commits, known, found.sample[judged], row)
-    status = statuses(entries, Moments(entry_of_row[row], time_ms, found.lag(commits)[judged], reached))
+    asked = Moments(entry_of_row[row], time_ms, found.lag(commits)[judged], reached, found.out[judged])
+    status = statuses(entries, asked)
     key = commits.key[row]
     changes = np.flatnonzero(begins(key, status))
     until = np.append(time_ms[changes[1:]], 0)
@@ -208,15 +214,15 @@ def _entries(commits: Series, found: Points) -> tuple[Entries, Int64s, Bools]:
     run = np.cumsum(begins(commits.key) | (commits.previous < 0)) - 1
     first = begins(run, commits.clock_ms // MIN_DISTANCE_MS)
     last = np.append(first[1:], True)[: len(first)]
-    lag, has_lag = found.lag(commits)[own], found.end[own] != UNKNOWN
+    lag, has_lag = found.lag(commits)[own], found.is_known[own]
     entries = Entries(run[last], commits.clock_ms[first], commits.committed[last], lag[last], has_lag[last])
     return entries, np.cumsum(first) - 1, last
 
 
 def _judged(commits: Series, found: Points, closes: Bools) -> Int64s:
-    """Moments with a known lag, and removals; commits before the last one of their second are not looked at."""
+    """Moments with a known end, and removals; commits before the last one of their second are not looked at."""
     is_removal = ~commits.is_commit[found.row]
-    looked_at = (found.is_sample | closes[found.row]) & (found.end != UNKNOWN)
+    looked_at = (found.is_sample | closes[found.row]) & ((found.end != UNKNOWN) | (found.out != 0))
     return np.flatnonzero(looked_at | is_removal)
 
 
@@ -231,14 +237,17 @@ def _log_was_reached(commits: Series, known: Samples, sample: Int64s, row: Int64
 
 
 STALLS = Table("stalls", STALLS_COLUMNS, stalls_rows)
-"""When a group was in trouble with a partition, by Burrow's rules, as they would have judged at each commit and sample.
+"""When a group was in trouble with a partition, by Burrow's rules, as they would have judged at each commit and sample; and when
+its commit was out of the log's range, of which Burrow knows nothing.
 
-====== =========================================================================================================
-WARN   it reads, but its lag never shrank over the last ten commits (five at least)
-STALL  it commits, but always the same offset, with records unread
-STOP   it commits no more: longer since the last commit than the last ten took, with records unread ever since
-REWIND its offset went back and has not come back to where it was
-====== =========================================================================================================
+=========== ====================================================================================================
+WARN        it reads, but its lag never shrank over the last ten commits (five at least)
+STALL       it commits, but always the same offset, with records unread
+STOP        it commits no more: longer since the last commit than the last ten took, with records unread ever since
+REWIND      its offset went back and has not come back to where it was
+PAST_END    the commit lies past the log's end
+BELOW_START the commit lies before the first record that is left
+=========== ====================================================================================================
 
 Judged are the moments at which the lag is known: where samples of the log are missing there is no row, and that does not mean
 OK. Commits within the same second count as one. ``to_ms`` is the first moment with another state; null: so it was at the end.

@@ -8,6 +8,7 @@ known in between. An incremental build has some samples only, those that its row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.model.lag import Flag
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, packed, ranked, text_column
 
 if TYPE_CHECKING:
@@ -272,7 +274,8 @@ class Points:
     """Sorted by series and time; a commit comes before a sample of the same time.
 
     ``row``: the row of ``offset_commits`` that stands then; ``is_sample``: this moment is a sample's, not the row's own;
-    ``sample``: the last sample up to then, -1 for none; ``end``: the log's end, `UNKNOWN` where it is; ``lag_ms``: NaN likewise.
+    ``sample``: the last sample up to then, -1 for none; ``end``: the log's end, `UNKNOWN` where it is; ``lag_ms``: NaN likewise,
+    and where the commit is out of the log's range; ``out``: which `RANGE` it is in.
     """
 
     row: Int64s
@@ -281,11 +284,23 @@ class Points:
     sample: Int64s
     end: Int64s
     lag_ms: Floats
+    out: Int64s
 
     def lag(self, commits: Series) -> Int64s:
-        """End minus commit; means nothing where ``end`` is unknown."""
+        """What is unread; means nothing where `is_known` does not hold."""
         found: Int64s = self.end - commits.committed[self.row]
         return found
+
+    @property
+    def is_known(self) -> Bools:
+        """Return where the lag is known: that of `kgctl.model.lag.lag_of`."""
+        found: Bools = (self.end != UNKNOWN) & (self.out == 0)
+        return found
+
+
+RANGE: Sequence[Flag | None] = (None, Flag.PAST_LOG_END, Flag.BELOW_LOG_START)
+"""What `kgctl.model.lag.out_of_range` says of a commit, by number."""
+PAST_END, BELOW_START = 1, 2
 
 
 def points(inputs: PartitionInputs) -> Points:
@@ -322,7 +337,8 @@ def _block(commits: Series, known: Samples, window_ms: int, first: int, last: in
     times[~is_sample], times[is_sample] = clock_ms, known.time_ms[sample]
     committed = commits.committed[rows]
     end = _ends(committed, known, at, times)
-    return Points(rows, times, is_sample, at, end, _lag_ms(committed, known, at, times, end))
+    out = np.where(commits.is_commit[rows], ranges(committed, _starts(known, at), end), 0)
+    return Points(rows, times, is_sample, at, end, np.where(out, np.nan, _lag_ms(committed, known, at, times, end)), out)
 
 
 def _at_samples(key: Int64s, clock_ms: Int64s, known: Samples, window_ms: int) -> tuple[Int64s, Int64s]:
@@ -342,13 +358,24 @@ def _at_samples(key: Int64s, clock_ms: Int64s, known: Samples, window_ms: int) -
 
 
 def _ends(committed: Int64s, known: Samples, sample: Int64s, time_ms: Int64s) -> Int64s:
-    """Between two samples the log is at least as long as what is committed, unless that is past even the next end."""
+    """The log is at least as long as what is committed, unless that is past even the next end: clocks may differ a little."""
     end = known.end_at(sample, time_ms)
     if not len(known.end):
         return end
     after = known.next_of(sample)
-    between = (after >= 0) & (end >= 0) & (known.time_ms[sample] < time_ms) & (committed <= known.end[after])
+    between = (after >= 0) & (end >= 0) & (committed <= known.end[after])
     return np.where(between, np.maximum(end, committed), end)
+
+
+def _starts(known: Samples, sample: Int64s) -> Int64s:
+    """The log's start by the last sample; `UNKNOWN` without one."""
+    return np.where(sample >= 0, known.start[sample], UNKNOWN) if len(known.start) else np.full(len(sample), UNKNOWN)
+
+
+def ranges(committed: Int64s, start: Int64s, end: Int64s) -> Int64s:
+    """Of each commit its place in `RANGE`; start and end may be `UNKNOWN`."""
+    is_past = (end != UNKNOWN) & (committed > end)
+    return np.where((start != UNKNOWN) & (committed < start), BELOW_START, np.where(is_past, PAST_END, 0))
 
 
 def _lag_ms(committed: Int64s, known: Samples, sample: Int64s, time_ms: Int64s, end: Int64s) -> Floats:

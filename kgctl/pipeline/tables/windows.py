@@ -15,7 +15,7 @@ from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.group_history import Cause
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.resets import jumps
-from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
+from kgctl.pipeline.tables.series import BELOW_START, PAST_END, begins, points, series
 
 COMMIT_RATE_COLUMNS = pa.schema(
     [
@@ -152,7 +152,8 @@ class Cells:
     """The last known state of a partition in each window in which it was looked at, by partition and time.
 
     ``group`` numbers the groups of the series; ``is_there``: the offset was not removed; ``lag`` and ``lag_ms`` are `NONE` where
-    they are not known; ``commits``: how many there were in this window; ``is_last``: the partition has no later cell.
+    they are not known; ``out``: how it is out of its log's range (`RANGE`); ``commits``: how many there were in this window;
+    ``is_last``: the partition has no later cell.
     """
 
     group: Int64s
@@ -160,6 +161,7 @@ class Cells:
     is_there: Bools
     lag: Int64s
     lag_ms: Int64s
+    out: Int64s
     commits: Int64s
     is_last: Bools
 
@@ -174,7 +176,7 @@ def cells(inputs: PartitionInputs) -> Cells:
     counted = np.diff(np.append(0, np.cumsum(is_commit)[last]))
     row, end, lag_ms = found.row[last], found.end[last], found.lag_ms[last]
     is_there = commits.is_commit[row]
-    is_known = (end != UNKNOWN) & is_there
+    is_known = found.is_known[last] & is_there
     key_after = np.append(key[last][1:], -1)
     return Cells(
         group=commits.group[row],
@@ -182,6 +184,7 @@ def cells(inputs: PartitionInputs) -> Cells:
         is_there=is_there,
         lag=np.where(is_known, end - commits.committed[row], NONE),
         lag_ms=np.where(is_there & ~np.isnan(lag_ms), np.rint(np.nan_to_num(lag_ms)).astype(np.int64), NONE),
+        out=found.out[last],
         commits=counted,
         is_last=key[last] != key_after[: len(last)],
     )
@@ -191,7 +194,8 @@ def cells(inputs: PartitionInputs) -> Cells:
 class Lags:
     """By row: sums and maxima over the partitions that have a commit.
 
-    ``known`` and ``unknown`` count those partitions; ``unknown_ms``: those whose lag in time is not known.
+    ``known`` and ``unknown`` count those partitions; ``unknown_ms``: those whose lag in time is not known. Those whose commit is
+    out of its log's range are neither: ``past_end`` and ``below_start`` count them.
     """
 
     total: Int64s
@@ -200,6 +204,8 @@ class Lags:
     known: Int64s
     unknown: Int64s
     unknown_ms: Int64s
+    past_end: Int64s
+    below_start: Int64s
     commits: Int64s
 
 
@@ -210,8 +216,9 @@ def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
     end[found.is_last] = windows.ends(group[found.is_last])
     is_known = found.lag != NONE
     has_time = found.lag_ms != NONE
-    is_unknown = found.is_there & ~is_known
-    is_timeless = found.is_there & ~has_time
+    is_unknown = found.is_there & ~is_known & (found.out == 0)
+    is_timeless = found.is_there & ~has_time & (found.out == 0)
+    is_past, is_below = found.out == PAST_END, found.out == BELOW_START
     return Lags(
         total=windows.summed(first[is_known], end[is_known], found.lag[is_known]),
         highest=windows.highest(first[is_known], end[is_known], found.lag[is_known]),
@@ -219,6 +226,8 @@ def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
         known=windows.summed(first[is_known], end[is_known]),
         unknown=windows.summed(first[is_unknown], end[is_unknown]),
         unknown_ms=windows.summed(first[is_timeless], end[is_timeless]),
+        past_end=windows.summed(first[is_past], end[is_past]),
+        below_start=windows.summed(first[is_below], end[is_below]),
         commits=windows.counted(first, found.commits),
     )
 
@@ -238,10 +247,12 @@ GROUP_HEALTH_COLUMNS = pa.schema(
         ("max_lag_ms", pa.int64()),
         pa.field("resets", pa.int32(), nullable=False),
         pa.field("stalled_partitions", pa.int32(), nullable=False),
+        pa.field("past_end", pa.int32(), nullable=False),
+        pa.field("below_start", pa.int32(), nullable=False),
     ]
 )
-STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND")
-"""From good to bad, as Burrow numbers them."""
+STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND", "BELOW_START", "PAST_END")
+"""From good to bad, Burrow's as it numbers them."""
 _STALLED = ("STOP", "STALL")
 
 
@@ -266,6 +277,8 @@ def group_health_rows(inputs: PartitionInputs) -> pa.Table:
         "max_lag_ms": pa.array(behind.highest_ms, mask=(behind.unknown_ms > 0) | (behind.highest_ms == NONE)),
         "resets": pa.array(windows.counted(windows.at(*facts.resets)).astype(np.int32)),
         "stalled_partitions": pa.array(facts.stalled_at(windows).astype(np.int32)),
+        "past_end": pa.array(behind.past_end.astype(np.int32)),
+        "below_start": pa.array(behind.below_start.astype(np.int32)),
     }
     return pa.Table.from_arrays([columns[name] for name in GROUP_HEALTH_COLUMNS.names], schema=GROUP_HEALTH_COLUMNS)
 
@@ -380,8 +393,10 @@ GROUP_HEALTH = Table("group_health", GROUP_HEALTH_COLUMNS, group_health_rows)
 """How a group was: a row for each window in which something happened; one without a row is as the last.
 
 ``status`` is the worst that Burrow's rules say of a partition in the window (``OK``, ``WARN``, ``STOP``, ``STALL``, ``REWIND``,
-in this order; Burrow itself shows the last three as ``ERR``); null where no lag is known. ``members``, the lags and
-``stalled_partitions`` (in state STALL or STOP) are as of the window's end, over the partitions that have a commit: sum and maxima
-are null where one of them is not known. ``members`` is null where no record of the group says. ``rebalances`` became stable in
-the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took together, null if none of them tells.
+in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`` or ``PAST_END``; null where no lag is known.
+``members``, the lags, ``stalled_partitions`` (in state STALL or STOP), ``past_end`` and ``below_start`` are as of the window's
+end, over the partitions that have a commit: sum and maxima are of what is unread, and null where the end of one of their logs is
+not known; a commit out of its log's range has no part in them. ``members`` is null where no record of the group says.
+``rebalances`` became stable in the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took
+together, null if none of them tells.
 """

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.errors import KgctlError, StorageError, UsageError
-from kgctl.pipeline.answers.inferred import UNMEASURED
+from kgctl.pipeline.answers.inferred import OUT_OF_RANGE, UNMEASURED
 from kgctl.pipeline.answers.series import Row
-from kgctl.pipeline.watch.rules import Alert
+from kgctl.pipeline.watch.rules import Alert, unread
 
 TIMEOUT_S = 5.0
 TRIES = 3
@@ -243,28 +243,31 @@ def _of_partitions(now: Measured) -> Iterator[Any]:
     is_well = _gauge("kgctl_partition_status", "1 for the status that a partition has now", *_PLACE, "status")
     for row in now.standings:
         place = [now.cluster, row["group"], row["topic"], str(row["partition"])]
-        if row["status"] not in (None, UNMEASURED):
+        if row["lag"] is not None and row["status"] != UNMEASURED:
             lag.add_metric(place, row["lag"])
             if row["lag_ms"] is not None:
                 seconds.add_metric(place, row["lag_ms"] / 1000)
-        if row["lag"] is not None:
+        if row["log_end_offset"] is not None:
             measured.add_metric(place, row["time_ms"] / 1000)
         is_well.add_metric([*place, row["status"] or "UNKNOWN"], 1)
     yield from (lag, seconds, measured, is_well)
 
 
 def _of_groups(now: Measured) -> Iterator[Any]:
-    total = _gauge("kgctl_group_lag", "Records that a group has not read, if all partitions are known", *_PLACE[:2])
+    total = _gauge("kgctl_group_lag", "Records that a group has not read, if all ends of logs are known", *_PLACE[:2])
+    out = _gauge("kgctl_group_out_of_range", "Partitions whose commit is out of the log's range", *_PLACE[:2], "status")
     rows: dict[str, list[Row]] = {}
     for row in now.standings:
         rows.setdefault(row["group"], []).append(row)
     for group, found in rows.items():
-        if all(row["status"] not in (None, UNMEASURED) for row in found):
-            total.add_metric([now.cluster, group], sum(row["lag"] for row in found))
+        if all(row["status"] not in (None, UNMEASURED) for row in found) and any(row["lag"] is not None for row in found):
+            total.add_metric([now.cluster, group], unread(found))
+        for status in OUT_OF_RANGE:
+            out.add_metric([now.cluster, group, status], sum(row["status"] == status for row in found))
     members = _gauge("kgctl_group_members", "Members of a group", *_PLACE[:2])
     for group, count in now.members:
         members.add_metric([now.cluster, group], count)
-    yield from (total, members)
+    yield from (total, out, members)
 
 
 def _of_watch(now: Measured) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
-from kgctl.pipeline.answers.inferred import UNMEASURED, standings
+from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings
 from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, rows_at, rows_between
 
 if TYPE_CHECKING:
@@ -155,17 +155,21 @@ _LONGEST_MS = 7 * 86_400_000
 
 def _lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
     for group, rows in picture.by_group.items():
-        if unknown := _unknown(rows):
+        total = unread(rows)
+        if total > rule.limit:
+            yield Finding(group, f"lag of {group} is {total}, over {rule.limit}", total)
+        elif unknown := _unknown(rows):
             yield Finding(group, f"lag of {group} is not known: {unknown}", is_unknown=True)
-        else:
-            total = sum(row["lag"] for row in rows)
-            if total > rule.limit:
-                yield Finding(group, f"lag of {group} is {total}, over {rule.limit}", total)
+
+
+def unread(rows: Sequence[Row]) -> int:
+    """What a group has to read of the partitions whose lag is known: of the others, nothing is taken off it."""
+    return sum(row["lag"] for row in rows if _is_known(row))
 
 
 def _partition_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
     for row in picture.standings:
-        if row["status"] in (None, UNMEASURED):
+        if not _is_known(row):
             yield _of(row, f"lag of {_name(row)} is not known: {row['why']}", is_unknown=True)
         elif row["lag"] > rule.limit:
             yield _of(row, f"lag of {_name(row)} is {row['lag']}, over {rule.limit}", row["lag"])
@@ -173,20 +177,21 @@ def _partition_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
 
 def _time_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
     for group, rows in picture.by_group.items():
-        unknown = _unknown(rows)
-        known = [row["lag_ms"] for row in rows if row["lag_ms"] is not None]
-        if unknown or len(known) < len(rows):
-            yield Finding(group, f"time lag of {group} is not known: {unknown or 'too few samples'}", is_unknown=True)
-        elif max(known) > rule.limit:
+        known = [row["lag_ms"] for row in rows if _is_known(row) and row["lag_ms"] is not None]
+        if known and max(known) > rule.limit:
             seconds = max(known) / 1000
             yield Finding(group, f"time lag of {group} is {seconds:g} s, over {rule.limit / 1000:g} s", seconds)
+        elif len(known) < len(rows):
+            unknown = _unknown(rows) or "too few samples"
+            yield Finding(group, f"time lag of {group} is not known: {unknown}", is_unknown=True)
 
 
 def _with_status(status: str, words: str) -> Callable[[Picture, Rule], Iterator[Finding]]:
     def judge(picture: Picture, _: Rule) -> Iterator[Finding]:
         for row in picture.standings:
             if row["status"] == status:
-                yield _of(row, f"{_name(row)} {words}, lag {row['lag']}", row["lag"])
+                lag = "" if row["lag"] is None else f", lag {row['lag']}"
+                yield _of(row, f"{_name(row)} {words}{lag}", row["lag"])
             elif row["status"] in (None, UNMEASURED):
                 yield _of(row, f"{_name(row)}: whether it {words} is not known: {row['why']}", is_unknown=True)
 
@@ -236,6 +241,10 @@ RULES: Mapping[str, RuleKind] = {
     "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind")),
     "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled")),
     "stopped": RuleKind("it commits no more (`STOP`)", _with_status("STOP", "has stopped")),
+    "past-end": RuleKind("a commit lies past the end of its log", _with_status(PAST_END, "is committed past the log's end")),
+    "below-start": RuleKind(
+        "a commit lies before what is left of its log", _with_status(BELOW_START, "is committed before the log's start")
+    ),
     "unmeasured": RuleKind("its lag is not known, or not measured often enough", _unmeasured),
     "rebalances": RuleKind(
         "it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, is_of_lag=False
@@ -300,9 +309,14 @@ def _limit(text: str, limit: str | None, kind: str, duration_ms: Callable[[str],
     return int(digits)
 
 
+def _is_known(row: Row) -> bool:
+    """Whether the lag of a partition is known, and of now."""
+    return row["lag"] is not None and row["status"] != UNMEASURED
+
+
 def _unknown(rows: Sequence[Row]) -> str:
     """Why the lag of a group is not known; empty where it is."""
-    unknown = [row for row in rows if row["status"] in (None, UNMEASURED)]
+    unknown = [row for row in rows if not _is_known(row)]
     return f"{unknown[0]['topic']}-{unknown[0]['partition']}: {unknown[0]['why']}" if unknown else ""
 
 

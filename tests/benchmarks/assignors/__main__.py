@@ -25,7 +25,8 @@ from pathlib import Path
 from tests.benchmarks.assignors.groups import Group, Owned, Size, steps
 from tests.benchmarks.assignors.subjects import PEERS, Prepare, kgctl_bytes, kgctl_in_memory, own_answer
 from tests.support.java_assignors import SOURCES
-from tests.support.maven import MavenUnavailable, compile_java, java_command
+from tests.support.machine import Unavailable
+from tests.support.maven import compile_java, java_command
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 LARGE = (Size(1000, 1000, 2000), Size(100, 10_000, 2000), Size(1000, 1000, 2000, scattered=True))
@@ -127,7 +128,7 @@ def java(size: Size, form: str) -> None:
     """Kafka's own classes: the first call of a fresh JVM, and the best of those after it."""
     try:
         classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
-    except MavenUnavailable as error:
+    except Unavailable as error:
         print(f"  Kafka's classes not measured: {error}")
         return
     for name in CLIENT if size.subscriptions == "equal" else CLIENT[2:]:

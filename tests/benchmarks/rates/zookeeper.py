@@ -14,8 +14,8 @@ from kgctl.admin.group_view import view_offsets
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin, open_zookeeper
 from tests.benchmarks.measure import BenchmarkError
 from tests.benchmarks.rates.rate import Rates, Row, Scale
+from tests.support.machine import Unavailable
 from tests.support.zookeeper import ZooKeeperServer
-from tests.support.zookeeper.server import ZooKeeperUnavailable
 
 TOPIC = "orders"
 TIMEOUT_MS = 120_000
@@ -49,7 +49,7 @@ def _populated(folder: Path, groups: int, partitions: int) -> Iterator[tuple[Kaz
     server = ZooKeeperServer(folder)
     try:
         server.start()
-    except ZooKeeperUnavailable as missing:
+    except Unavailable as missing:
         raise BenchmarkError(str(missing)) from None
     kazoo = KazooClient(server.hosts)
     kazoo.start()

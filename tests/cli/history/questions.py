@@ -21,6 +21,6 @@ QUESTIONS = {
     "history health": (
         "payments --at 2026-03-02T08:30:00Z",
         "group window_start window_ms status members rebalances rebalance_ms commits total_lag max_lag max_lag_ms resets "
-        "stalled_partitions",
+        "stalled_partitions past_end below_start",
     ),
 }

@@ -104,7 +104,9 @@ def test_mistakes(cli: Cli, line: list[str], code: int, words: str) -> None:
     assert "Traceback" not in ran.err
 
 
-STATES = {"growing": "WARN", "stalled": "STALL", "stopped": "STOP"}
+STATES = {"growing": "WARN", "stalled": "STALL", "stopped": "STOP", "past": "PAST_END", "below": "BELOW_START"}
+OUT = {"past": -7, "below": 7}
+"""How far the log's end is from commits that are out of its range."""
 EVERY_RULE = [
     "lag > 100 on behind",
     "partition-lag > 100 on behind",
@@ -112,6 +114,8 @@ EVERY_RULE = [
     "growing on growing",
     "stalled on stalled",
     "stopped on stopped",
+    "past-end on past",
+    "below-start on below",
     "unmeasured on unmeasured",
     "rebalances > 2 in 10m",
     "reset",
@@ -125,6 +129,8 @@ FIRED = [
     ("growing", "growing", 0, 7, "growing on t-0 is falling behind, lag 7"),
     ("stalled", "stalled", 0, 7, "stalled on t-0 is stalled, lag 7"),
     ("stopped", "stopped", 0, 7, "stopped on t-0 has stopped, lag 7"),
+    ("past-end", "past", 0, None, "past on t-0 is committed past the log's end"),
+    ("below-start", "below", 0, None, "below on t-0 is committed before the log's start"),
     ("unmeasured", "unmeasured", 0, None, "unmeasured on t-0 is not measured: the end of the log was not sampled"),
     ("rebalances", "restless", None, 3, "restless rebalanced 3 times in 600 s (member_joined), over 2"),
     ("reset", "behind", 0, -50, "behind on t-0 went from 100 to 50 (went_back)"),
@@ -135,7 +141,7 @@ FIRED = [
 
 def everything_at_once(folder: Path) -> None:
     """A history in which there is something for each rule, a minute before `minute` 41."""
-    groups = {"behind": 110, **dict.fromkeys(STATES, 7), "unmeasured": None}
+    groups = {"behind": 110, **dict.fromkeys(STATES, 7), "unmeasured": None, **OUT}
     place = {"topic": "t", "partition": 0}
     commits = [
         commit(group, "t", 0, 50, minute(1 + number), 20 * order + number)
@@ -149,7 +155,7 @@ def everything_at_once(folder: Path) -> None:
             "time_ms": minute(40),
             "committed_offset": 50,
             "log_end_offset": None if lag is None else 50 + lag,
-            "lag": lag,
+            "lag": None if group in OUT else lag,
             "lag_ms": None if lag is None else (600_000 if group == "behind" else 1_000),
             "kind": "sample",
         }

@@ -79,7 +79,7 @@ class KafkaBroker:
         """Starts the node and waits until it answers; a port taken in between is replaced on a first start.
 
         Raises:
-            MavenUnavailable: Apache Kafka cannot be had on this machine.
+            Unavailable: Apache Kafka cannot be had on this machine.
             RuntimeError: the node ended, or did not answer in time; the message holds its output.
         """
         first = not (self.folder / "log").exists()

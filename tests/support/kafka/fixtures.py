@@ -1,48 +1,28 @@
-"""pytest's side: Apache Kafka as fixtures, fetched before the first test so that no test's time limit pays for it.
-
-Where it cannot be had (no Java, no Maven, Maven Central out of reach) tests that ask for it are skipped with that reason; with
-``CI=true`` in the environment they fail instead.
-"""
+"""pytest's side: Apache Kafka as fixtures, fetched before the first test so that no test's time limit pays for it."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import pytest
 
+from tests.support.gates import needs_of, what_is_missing
 from tests.support.kafka.broker import KafkaBroker, class_data_archive
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.data import wait_until_coordinating
 from tests.support.kafka.security import SecureKafkaBroker
-from tests.support.maven import MavenUnavailable
+from tests.support.machine import Unavailable
 
 _Broker = TypeVar("_Broker", bound=KafkaBroker)
 
 
-def unavailable(reason: str) -> NoReturn:
-    """Skips the running test or fixture for want of ``reason``; fails it under ``CI=true``, where nothing may be missing."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
-
-
-@contextlib.contextmanager
-def java_or_skip() -> Iterator[None]:
-    """Turns `MavenUnavailable` inside the block into a skip, or a failure under ``CI=true``."""
-    try:
-        yield
-    except MavenUnavailable as error:
-        unavailable(str(error))
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fetches Apache Kafka once, if a selected test needs it."""
-    wanted = any(item.get_closest_marker("kafka") for item in session.items)
+    wanted = any(item.get_closest_marker("kafka") and not what_is_missing(needs_of(item)) for item in session.items)
     if wanted and not session.config.option.collectonly:
-        with contextlib.suppress(MavenUnavailable):
+        with contextlib.suppress(Unavailable):
             class_data_archive()
 
 
@@ -72,8 +52,7 @@ def three_kafka_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
     """Three brokers."""
     cluster = KafkaCluster(tmp_path_factory.mktemp("kafka-cluster"))
     try:
-        with java_or_skip():
-            cluster.start()
+        cluster.start()
         yield cluster
     finally:
         cluster.stop()
@@ -81,9 +60,8 @@ def three_kafka_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
 
 def _started(broker: _Broker) -> Iterator[_Broker]:
     try:
-        with java_or_skip():
-            broker.start()
-            wait_until_coordinating(broker.bootstrap)
+        broker.start()
+        wait_until_coordinating(broker.bootstrap)
         yield broker
     finally:
         broker.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.support import maven
 from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
+from tests.support.machine import find_java
 
 POM = Path(__file__).with_name("pom.xml")
 JVM = ("-Xmx256m", *maven.FAST_JVM, "-Xlog:disable")
@@ -22,7 +23,7 @@ def kafka_class_path() -> str:
     """The class path of Apache Kafka's broker and tools.
 
     Raises:
-        MavenUnavailable: it cannot be had on this machine.
+        Unavailable: it cannot be had on this machine.
     """
     return maven.class_path(POM)
 
@@ -37,7 +38,7 @@ def cache_key(*parts: str) -> str:
     """Depends on Kafka's jars, their times (an archive does) and the Java that runs them."""
     jars = kafka_class_path()
     times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
-    java = maven.find_java()
+    java = find_java()
     return maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size), *parts)
 
 

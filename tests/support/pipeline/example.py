@@ -129,3 +129,14 @@ def _member(member_id: str, begin: int, end: int | None, first: int, last: int) 
         "first_generation": first,
         "last_generation": last,
     }
+
+
+def past_end(at_ms: int) -> dict[str, list[Row]]:
+    """Of two partitions one was committed far behind the end of its log."""
+    rows: dict[str, list[Row]] = {"offset_commits": [], "lag": [], "coverage": [run(0, 40, minute(0), minute(60))]}
+    for group, number, committed, end in (("g", 0, 100_000, 4_190), ("g", 1, 0, 7_713), ("other", 0, 5, 10)):
+        lag = end - committed if committed <= end else None
+        place = {"group": group, "topic": "t", "partition": number, "time_ms": at_ms, "committed_offset": committed}
+        rows["lag"].append({**place, "log_end_offset": end, "lag": lag, "lag_ms": lag and 5, "kind": "sample"})
+        rows["offset_commits"].append(commit(group, "t", number, committed, at_ms, len(rows["lag"])))
+    return rows

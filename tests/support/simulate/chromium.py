@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 OPTIONS = (
     "--headless",
@@ -25,14 +21,6 @@ OPTIONS = (
 )
 COMMAND = "chromium"
 _BAD = re.compile("error|refused|violat", re.IGNORECASE)
-
-
-def require_chromium() -> None:
-    """Skip where there is none; under CI that is a failure, as .ci/tools installs it."""
-    if shutil.which(COMMAND) is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no chromium, though .ci/tools installs it")
-        pytest.skip("no chromium: apt-get install chromium")
 
 
 def dom_of(page: str, folder: Path, script: str = "") -> str:

@@ -1,7 +1,4 @@
-"""pytest's side: one ZooKeeper for the whole run, each test in a chroot of its own; one old Kafka for the few tests that need it.
-
-Where they cannot be had, tests that ask for them are skipped with that reason; with ``CI=true`` in the environment they fail.
-"""
+"""pytest's side: one ZooKeeper for the whole run, each test in a chroot of its own; one old Kafka for the few that need it."""
 
 from __future__ import annotations
 
@@ -11,17 +8,13 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.support.kafka.data import unique
-from tests.support.kafka.fixtures import java_or_skip, unavailable
 from tests.support.zookeeper.old_kafka import OldKafka
-from tests.support.zookeeper.server import ZooKeeperServer, ZooKeeperUnavailable
+from tests.support.zookeeper.server import ZooKeeperServer
 
 
 def started(server: ZooKeeperServer) -> Iterator[ZooKeeperServer]:
     """The server, running, for the length of a fixture."""
-    try:
-        server.start()
-    except ZooKeeperUnavailable as missing:
-        unavailable(str(missing))
+    server.start()
     try:
         yield server
     finally:
@@ -67,8 +60,7 @@ def old_kafka(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPa
     """One broker of Apache Kafka 1.1.1 for the whole run: use names of your own."""
     kafka = OldKafka(tmp_path_factory.mktemp("old-kafka"), f"{zookeeper_server.hosts}/old-kafka")
     try:
-        with java_or_skip():
-            kafka.start()
+        kafka.start()
         yield kafka
     finally:
         kafka.stop()

@@ -16,6 +16,7 @@ from tests.support import maven
 from tests.support.kafka.broker import answers
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.processes import start_process, stop_process
+from tests.support.machine import find_java
 from tests.support.patience import PATIENCE_S
 
 POM = Path(__file__).with_name("pom.xml")
@@ -27,7 +28,7 @@ def old_kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = ())
     """The command line of a class of Apache Kafka 1.1.1; its classes come ready made from `class_data_archive` if that is there.
 
     Raises:
-        MavenUnavailable: it cannot be had on this machine.
+        Unavailable: it cannot be had on this machine.
     """
     archive = class_data_archive()
     shared = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
@@ -37,7 +38,7 @@ def old_kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = ())
 def class_data_archive() -> Path:
     """Where the classes that a broker loads are kept; the first one that is started on a machine makes it when it ends."""
     jars = maven.class_path(POM)
-    java = maven.find_java()
+    java = find_java()
     times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
     key = maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size))
     return maven.cache_folder() / f"archive-old-{key}.jsa"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -10,29 +9,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support import maven
+from tests.support.gates import uses
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.processes import freeze, start_process, stop_process, thaw
+from tests.support.machine import DEBIANS_JARS
 from tests.support.patience import PATIENCE_S
 
-JARS = tuple(Path("/usr/share/java") / name for name in ("zookeeper.jar", "slf4j-nop.jar"))
+JARS = tuple(DEBIANS_JARS / name for name in ("zookeeper.jar", "slf4j-nop.jar"))
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 JVM = ("-Xmx192m", *maven.FAST_JVM, "-Dzookeeper.jmx.log4j.disable=true")
 TICK_MS = 500
 
 
-class ZooKeeperUnavailable(Exception):  # noqa: N818 - a condition of the machine, not an error of the caller
-    """There is no ZooKeeper on this machine; the message says in one line what is missing."""
-
-
 def zookeeper_class_path() -> str:
-    """Debian's jars.
-
-    Raises:
-        ZooKeeperUnavailable: they are not installed, or Java is not.
-    """
-    missing = [str(jar) for jar in JARS if not jar.exists()]
-    if missing or shutil.which("java") is None:
-        raise ZooKeeperUnavailable(f"Debian's package zookeeper, or Java, is not installed ({', '.join(missing) or 'java'})")
+    """Debian's jars."""
+    uses("zookeeper")
     return ":".join(map(str, JARS))
 
 
@@ -63,7 +54,7 @@ class ZooKeeperServer:
         """Start it and wait until it serves.
 
         Raises:
-            ZooKeeperUnavailable: there is none on this machine.
+            Unavailable: there is none on this machine.
         """
         class_path = self._class_path or zookeeper_class_path()
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,6 @@ from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, op
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.serve import ServeFactory
 
@@ -44,9 +43,8 @@ def copied_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A broker's log directory, copied while it ran, with every kind of group and transaction in it."""
     broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), overrides={"offsets.topic.num.partitions": str(PARTITIONS)})
     try:
-        with java_or_skip():
-            broker.start()
-            wait_until_coordinating(broker.bootstrap)
+        broker.start()
+        wait_until_coordinating(broker.bootstrap)
         create_topic(broker.bootstrap, "t", 3)
         produce(broker.bootstrap, "t", dict.fromkeys(range(3), 20))
         copy = tmp_path_factory.mktemp("copy") / "log"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
-from kgctl.storage.files import COORDINATOR_FILE
+from kgctl.storage.files import COORDINATOR_FILE, TOPICS_FILE
 from kgctl.storage.folder import DataFolder, open_folder
 from kgctl.storage.record_log import StoredRecord
-from tests.support.storage import TOPIC_ID, commit, delete, marker
+from tests.support.storage import TOPIC_ID, commit, delete, is_open, marker
 
 
 def filled(path: Path) -> DataFolder:
@@ -118,3 +119,21 @@ def test_folders_that_cannot_be_read(tmp_path: Path, make: object, error: type[K
     with pytest.raises(error) as raised:
         BulkReader(tmp_path / "data")
     assert words in raised.value.message
+
+
+def _without_its_topics(path: Path) -> None:
+    with open_folder(path, create=True):
+        pass
+    (path / TOPICS_FILE).write_bytes(b"x" * 5_000)
+
+
+@pytest.mark.parametrize("make", [_foreign, _without_its_topics], ids=["coordinator", "topics"])
+def test_a_folder_that_cannot_be_read_leaves_no_database_open(
+    make: Callable[[Path], None], tmp_path: Path, connections: list[sqlite3.Connection]
+) -> None:
+    make(tmp_path / "data")
+    connections.clear()
+    with pytest.raises(KgctlError):
+        BulkReader(tmp_path / "data")
+    assert connections
+    assert [each for each in connections if is_open(each)] == []

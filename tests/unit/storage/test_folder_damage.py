@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -141,7 +141,7 @@ def alter(path: Path, what: bytes) -> None:
 
 
 def test_an_altered_entry_of_the_commit_log_is_named(path: Path) -> None:
-    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+    with closing(sqlite3.connect(path / COORDINATOR_FILE)) as connection, connection:
         connection.execute('UPDATE commit_entry SET "offset" = 9999 WHERE sequence = 3')
     connection.close()
     with open_folder(path, create=False) as folder, pytest.raises(DamagedError, match="entry 3 of the commit log"):
@@ -185,7 +185,7 @@ def test_a_folder_of_format_1_is_brought_up_to_now(path: Path) -> None:
             ["DROP TABLE meta", "ALTER TABLE topic DROP COLUMN crc", "ALTER TABLE log_start DROP COLUMN crc"],
         ),
     ):
-        with sqlite3.connect(path / name) as connection:
+        with closing(sqlite3.connect(path / name)) as connection, connection:
             for statement in (*changes, "PRAGMA user_version = 1"):
                 connection.execute(statement)
         connection.close()
@@ -279,7 +279,7 @@ def test_what_topics_are_said_to_have_is_checked_at_the_start(path: Path, statem
     with open_folder(path, create=False) as folder:
         folder.topics.append_batch(TopicPartition("t", 0), build_batch([Record(0, 5, b"k", b"v")]), 0)
         folder.topics.set_log_start(TopicPartition("t", 0), 1)
-    with sqlite3.connect(path / TOPICS_FILE) as connection:
+    with closing(sqlite3.connect(path / TOPICS_FILE)) as connection, connection:
         connection.execute(statement)
     connection.close()
 
@@ -297,7 +297,7 @@ def test_what_is_as_it_was_summed_needs_no_closer_look(path: Path, monkeypatch: 
     open_folder(path.with_name("killed"), create=False).close()
     assert looked == []
 
-    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+    with closing(sqlite3.connect(path / COORDINATOR_FILE)) as connection, connection:
         connection.execute("UPDATE record SET timestamp_ms = 77 WHERE sequence = 7")
     connection.close()
     for _ in range(2):
@@ -340,7 +340,7 @@ def test_what_is_damaged_is_so_at_each_opening(path: Path, name: str, when: str)
 def test_a_large_database_is_looked_through_while_it_is_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that lacks an entry is what nobody else would notice; the server then ends."""
     monkeypatch.setattr(sqlite, "CHECKED_BYTES", 0)
-    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+    with closing(sqlite3.connect(path / COORDINATOR_FILE)) as connection, connection:
         (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'commit_entry_of_partition'").fetchone()
     connection.close()
     with (path / COORDINATOR_FILE).open("r+b") as file:
@@ -355,7 +355,7 @@ def test_a_large_database_is_looked_through_while_it_is_served(path: Path, monke
 
 
 def test_text_that_is_no_utf8_is_named_by_its_entry(path: Path) -> None:
-    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+    with closing(sqlite3.connect(path / COORDINATOR_FILE)) as connection, connection:
         connection.execute("UPDATE commit_entry SET metadata = CAST(X'C1' AS TEXT) WHERE sequence = 3")
     connection.close()
 
@@ -368,7 +368,7 @@ def test_text_that_is_no_utf8_is_named_by_its_entry(path: Path) -> None:
 def test_a_setting_that_was_altered_is_named(path: Path) -> None:
     with open_folder(path, create=False) as folder:
         folder.settings.freeze(1_234)
-    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+    with closing(sqlite3.connect(path / COORDINATOR_FILE)) as connection, connection:
         connection.execute("UPDATE meta SET value = replace(value, '1234', '9234') WHERE name = 'setting.frozen_ms'")
     connection.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 from uuid import UUID
 
@@ -90,7 +91,7 @@ def test_a_topic_of_many_partitions_costs_as_much_as_a_small_one(topics: TopicSt
 def test_a_folder_with_an_oversized_topic_opens_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_folder(tmp_path, create=True) as folder:
         folder.topics.create_topics([TopicMetadata("t", ID, 1), TopicMetadata("m", UUID(int=2), 1)])
-    with sqlite3.connect(tmp_path / TOPICS_FILE) as connection:
+    with closing(sqlite3.connect(tmp_path / TOPICS_FILE)) as connection, connection:
         connection.execute("UPDATE topic SET partition_count = 2147483647 WHERE name = 'm'")
     connection.close()
 

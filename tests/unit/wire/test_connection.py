@@ -456,10 +456,8 @@ def test_the_address_family_is_the_users_choice(monkeypatch: pytest.MonkeyPatch,
     assert asked == [(b"127.0.0.1", 1, expected, socket.SOCK_STREAM)]
 
 
+@pytest.mark.needs("ipv6")
 def test_an_ipv6_server_is_reached() -> None:
-    try:
-        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
-    except OSError:
-        pytest.skip("no IPv6 on this machine's loopback")
+    listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
     with listener, opened("::1", listener.getsockname()[1]) as sock:
         assert sock.family is socket.AF_INET6

@@ -38,7 +38,7 @@ def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
     """Apache Kafka and kgctl's server, with the same topics.
 
     Raises:
-        MavenUnavailable: Apache Kafka cannot be had on this machine.
+        Unavailable: Apache Kafka cannot be had on this machine.
     """
     broker = KafkaBroker(folder, overrides=CONFIG)
     try:

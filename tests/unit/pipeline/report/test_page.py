@@ -191,6 +191,8 @@ def test_the_list_of_resets_is_the_last_of_each_group(tmp_path: Path) -> None:
         "rebalances": 0,
         "commits": 1,
         "stalled_partitions": 0,
+        "past_end": 0,
+        "below_start": 0,
     }
     write_gold(
         tmp_path,

@@ -10,9 +10,9 @@ import pytest
 
 from kgctl.pipeline.report.page import Content, html_page
 from tests.support.pipeline.example import minute
-from tests.support.simulate.chromium import dom_of, require_chromium
+from tests.support.simulate.chromium import dom_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 WHEN_DRAWN = """
 const wait = setInterval(() => {{
@@ -27,11 +27,6 @@ CHOOSE_THE_SECOND = """
   choice.selectedIndex = 1;
   choice.dispatchEvent(new Event("change"));
 """
-
-
-@pytest.fixture(autouse=True)
-def _browser() -> None:
-    require_chromium()
 
 
 def test_group_is_drawn_with_everything_that_happened(example: Content, tmp_path: Path) -> None:

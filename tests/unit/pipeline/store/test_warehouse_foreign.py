@@ -42,7 +42,8 @@ def test_pandas_by_deltalake(folder: Path, expected: tuple[int, int]) -> None:
 
 
 def test_polars(folder: Path, expected: tuple[int, int]) -> None:
-    polars = pytest.importorskip("polars")
+    import polars
+
     frame = polars.read_delta(f"{folder}/offset_commits")
     assert (frame.height, frame["log_partition"].sum()) == expected
 

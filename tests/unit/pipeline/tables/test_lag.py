@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kgctl.model.lag import lag_of, out_of_range
+from kgctl.pipeline.tables.series import RANGE, UNKNOWN, ranges
 from tests.support.pipeline.history_of import columns, commits, ends, table
 
 S = 1000
@@ -23,7 +28,7 @@ def lag(records: Any, samples: Any, window_ms: int = 60_000) -> list[tuple[Any, 
         (15 * S, 50, 150, 100, 10 * S),  # between two: as if the log had grown evenly
         (15 * S, 150, 150, 0, 0),
         (15 * S, 160, 160, 0, 0),  # the log was longer than the line says: at least as long as what was read of it
-        (15 * S, 300, 150, -150, 0),  # past even the next sample: somebody committed what is not there
+        (15 * S, 300, 150, None, None),  # past even the next sample: somebody committed what is not there
         (20 * S, 200, 200, 0, 0),
         (25 * S, 150, None, None, 10 * S),  # behind the last sample the end is unknown; when 150 was written is known
         (25 * S, 200, None, None, None),
@@ -113,3 +118,30 @@ def test_series_do_not_mix() -> None:
 
 def test_nothing() -> None:
     assert table("lag", [], ends((0, 1))) == []
+
+
+def test_before_the_log_s_start_nothing_is_known_of_the_lag() -> None:
+    samples = ends((0, 100), (10 * S, 200), start=0) + ends((20 * S, 300), (30 * S, 400), start=90)
+    assert lag(commits((5 * S, 50)), samples, 1000 * S) == [
+        (5 * S, 50, 150, 100, 10 * S, "commit"),
+        (30 * S, 50, 400, None, None, "sample"),
+    ]
+
+
+def test_a_sample_that_was_taken_a_little_earlier_than_it_says_is_no_commit_past_the_end() -> None:
+    samples = ends((0, 0), (10 * S, 100), (20 * S, 200))
+    assert lag(commits((9 * S, 103)), samples, 10 * S)[1] == (10 * S, 103, 103, 0, 0, "sample")
+
+
+offsets = st.integers(0, 6)
+
+
+@given(st.lists(st.tuples(offsets, offsets | st.just(UNKNOWN), offsets | st.just(UNKNOWN)), min_size=1, max_size=20))
+def test_what_is_out_of_range_is_what_commands_say(found: list[tuple[int, int, int]]) -> None:
+    committed, start, end = (np.array(column, np.int64) for column in zip(*found, strict=True))
+    told = [RANGE[number] for number in ranges(committed, start, end)]
+    known = [tuple(None if value == UNKNOWN else value for value in each) for each in found]
+    assert told == [out_of_range(one or 0, low, high) for one, low, high in known]
+    lags = (end - committed).tolist()
+    of_range = [None if flag or high is None else lag for flag, lag, (*_, high) in zip(told, lags, known, strict=True)]
+    assert of_range == [lag_of(*each) for each in known]

@@ -72,6 +72,7 @@ def test_every_window_is_judged_as_alone(found: list[list[Offset]], data: st.Dat
         np.array([now_ms for _, now_ms, *_ in asked], np.int64),
         np.array([lag for *_, lag, _ in asked], np.int64),
         np.array([reached for *_, reached in asked], np.bool_),
+        np.zeros(len(asked), np.int64),
     )
     expected = []
     for entry, now_ms, lag, reached in asked:

@@ -16,6 +16,7 @@ from kgctl.pipeline.tables import windows
 from kgctl.pipeline.tables.registry import PartitionInputs
 from kgctl.pipeline.tables.windows import NONE, Windows
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
+from tests.support.pipeline.history_of import commits, ends, table
 from tests.support.simulated import CONSUMER, RANGE, event, scenario
 
 Row = dict[str, Any]
@@ -91,6 +92,19 @@ def test_a_group_without_samples_has_no_status_and_no_lag() -> None:
     rows = windows.group_health_rows(blind).to_pylist()
 
     assert {(row["status"], row["total_lag"], row["max_lag"], row["max_lag_ms"]) for row in rows} == {(None, None, None, None)}
+
+
+def test_a_commit_past_the_end_takes_nothing_off_what_others_have_to_read() -> None:
+    records = [*commits((1_000, 100)), *commits((1_000, 90), partition=1), *commits((1_000, 7), partition=2)]
+    ends_of = [
+        sample for number, end in enumerate((10, 95, 60)) for sample in ends((0, end), (50_000, end), partition=number, start=8)
+    ]
+    (row,) = table("group_health", records, ends_of)
+    assert (row["total_lag"], row["max_lag"], row["max_lag_ms"]) == (5, 5, None)
+    assert (row["status"], row["past_end"], row["below_start"]) == ("PAST_END", 1, 1)
+
+    (alone,) = table("group_health", records[:1], ends_of)
+    assert (alone["total_lag"], alone["status"], alone["past_end"]) == (None, "PAST_END", 1)
 
 
 def test_nothing_at_all() -> None:

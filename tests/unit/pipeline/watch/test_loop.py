@@ -15,7 +15,8 @@ from kgctl.pipeline.store.files import Location
 from kgctl.pipeline.watch.loop import Outside, Settings, Watch
 from kgctl.pipeline.watch.outlets import Metrics, NotTakenError, Webhook
 from kgctl.pipeline.watch.rules import Alert, StateFile, parse_rule
-from tests.support.pipeline.example import CLUSTER, example_history, minute
+from tests.support.pipeline.example import CLUSTER, example_history, minute, past_end
+from tests.support.pipeline.gold import write_gold
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,25 @@ def test_metrics_have_what_is_known_and_nothing_else(warehouse: Path, tmp_path: 
     names = {name for name, _, _ in later}
     assert {"kgctl_group_lag", "kgctl_partition_lag"} & names == set()
     assert {"kgctl_partition_measured_timestamp_seconds", "kgctl_alert_firing"} <= names
+
+
+def test_a_group_s_lag_is_what_is_unread(tmp_path: Path) -> None:
+    write_gold(tmp_path / "w", past_end(minute(40)), cluster=CLUSTER)
+    found = watch(tmp_path / "w", tmp_path, World(), "past-end")
+    found.metrics = Metrics(CLUSTER, tmp_path / "kgctl.prom")
+    (alert,) = found.look()
+    told = samples(tmp_path / "kgctl.prom")
+    assert alert.summary == "g on t-0 is committed past the log's end"
+    assert (told["kgctl_group_lag", "g", None], told["kgctl_group_lag", "other", None]) == (7_713, 5)
+    assert ("kgctl_partition_lag", "g", "0") not in told
+    statuses = text_string_to_metric_families((tmp_path / "kgctl.prom").read_text())
+    out = {
+        (sample.labels["group"], sample.labels["status"]): sample.value
+        for family in statuses
+        for sample in family.samples
+        if family.name == "kgctl_group_out_of_range"
+    }
+    assert out == {("g", "PAST_END"): 1, ("g", "BELOW_START"): 0, ("other", "PAST_END"): 0, ("other", "BELOW_START"): 0}
 
 
 def samples(file: Path) -> dict[tuple[str, str | None, str | None], float]:

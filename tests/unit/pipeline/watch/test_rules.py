@@ -10,7 +10,7 @@ from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.watch.rules import RULES, Picture, Rule, parse_rule
-from tests.support.pipeline.example import example_history, minute
+from tests.support.pipeline.example import example_history, minute, past_end
 from tests.support.pipeline.gold import commit, run, write_gold
 
 
@@ -101,3 +101,17 @@ def test_group_that_never_had_a_member_is_gone_with_its_last_commit(tmp_path: Pa
     seen = [sorted(each[0] for each in found(tmp_path, text, at)) for text, at in asked]
 
     assert seen == [[], ["back", "simple"], ["simple"], []]
+
+
+def test_a_commit_past_the_end_hides_nothing_that_others_have_to_read(tmp_path: Path) -> None:
+    write_gold(tmp_path, past_end(minute(40)))
+
+    asked = ("lag > 7712", "lag > 7713", "lag > 7713 on other", "partition-lag > 7713", "past-end", "time-lag > 1m")
+    assert [found(tmp_path, text, 41) for text in asked] == [
+        [("g", None, False)],
+        [("g", None, True)],
+        [],
+        [("g", 0, True)],
+        [("g", 0, False)],
+        [("g", None, True)],
+    ]

@@ -11,10 +11,10 @@ import pytest
 
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.outcome import Outcome, VariantOutcome
-from tests.support.simulate.chromium import dom_of, require_chromium
+from tests.support.simulate.chromium import dom_of
 from tests.support.simulate.outcomes import failing, outcome, picture
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 WHEN_DRAWN = """
 const wait = setInterval(() => {{
@@ -33,11 +33,6 @@ HOVER = """
 COUNT_FETCHES = """
   document.body.dataset.fetched = performance.getEntriesByType("resource").length;
 """
-
-
-@pytest.fixture(autouse=True)
-def _browser() -> None:
-    require_chromium()
 
 
 def test_lanes_are_drawn_and_hovering_one_tells_owner_and_cause(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.sweep.html import chart, sweep_page
 from kgctl.simulate.sweep.plan import summary_rows
-from tests.support.simulate.chromium import dom_of, require_chromium
+from tests.support.simulate.chromium import dom_of
 from tests.support.simulate.sweeps import rows_of, sweep_of
 
 WHEN_DRAWN = """
@@ -70,8 +70,8 @@ def test_a_metric_with_filters_is_a_field_of_its_own() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("chromium")
 def test_a_browser_draws_it_without_a_network(tmp_path: Path) -> None:
-    require_chromium()
     named = Metric("rebalance_time", ("p99.5",))
     sweep = replace(sweep_of("members.app.count=2,3", seeds=(1, 2)), metrics=(Metric("max_gap"), named))
     rows = rows_of(sweep)
