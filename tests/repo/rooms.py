@@ -74,7 +74,7 @@ ROOMS = {
     ),
     "member": Room(2_751, raised=((18, "what an assignor leaves to nobody"),)),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
-    "serde": Room(1_563, raised=((8, "batches that the log stamps"),)),
+    "serde": Room(1_563, raised=((8, "batches that the log stamps"), (34, "large messages are read in half of the time"))),
     "group": Room(
         1_315,
         raised=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import struct
 import tracemalloc
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.serde.codec import read, read_varint, varint_bytes, write
+from kgctl.serde.codec import LARGE_BYTES, read, read_varint, varint_bytes, write
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 from kgctl.serde.schemas import Direction, load_plan
@@ -213,3 +214,41 @@ def test_varints_are_read_as_written(value: int) -> None:
     data = varint_bytes(value)
 
     assert read_varint(b"x" + data, 1) == (value, 1 + len(data))
+
+
+@pytest.mark.parametrize("version", [5, 8])
+def test_metadata_may_be_empty_null_or_text_beside_one_another(version: int) -> None:
+    numbers = {"committed_offset": 7, "committed_leader_epoch": 3, "error_code": ErrorCode.UNKNOWN_MEMBER_ID}
+    texts = ["", "", None, "x", "", "a longer one " * 20, "\0", None, ""]
+    partitions = [{"partition_index": number, "metadata": text, **numbers} for number, text in enumerate(texts)]
+    topics = [{"name": "orders", "partitions": partitions}]
+    values = {"topics": topics} if version < 8 else {"groups": [{"group_id": "g", "topics": topics}]}
+    plan, out = load_plan(OFFSET_FETCH, version, "response"), bytearray()
+    write(plan, values, out)
+    entity = read(plan, bytes(out))
+    (topic,) = (entity if version < 8 else entity.groups[0]).topics
+
+    assert [(each.partition_index, each.metadata, each.error_code) for each in topic.partitions] == [
+        (number, text, ErrorCode.UNKNOWN_MEMBER_ID) for number, text in enumerate(texts)
+    ]
+    for end in range(len(out)):
+        with pytest.raises(MalformedMessage):
+            read(plan, bytes(out[:end]))
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(is_enabled: bool) -> None:
+    plan, out = load_plan(OFFSET_FETCH, 8, "response"), bytearray()
+    partition = {"partition_index": 1, "committed_offset": 2, "committed_leader_epoch": 3, "metadata": "", "error_code": 0}
+    write(plan, {"groups": [{"group_id": "g", "topics": [{"name": "t", "partitions": [partition] * 5_000}]}]}, out)
+    assert len(out) > LARGE_BYTES
+    before = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        read(plan, bytes(out))
+        assert gc.isenabled() is is_enabled
+        with pytest.raises(MalformedMessage):
+            read(plan, bytes(out[:-1]))
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
