@@ -35,6 +35,7 @@ from kgctl.errors import (
     UnreachableError,
     UnsupportedError,
     UsageError,
+    UserCodeError,
 )
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.collect.at_rest import collect_at_rest
@@ -398,6 +399,7 @@ FAILURES: list[tuple[KgctlError, ExitCode]] = [
     (StorageError("x"), ExitCode.FAILED),
     (DamagedError("x"), ExitCode.FAILED),
     (InvariantViolation("x"), ExitCode.BUG),
+    (UserCodeError("x"), ExitCode.BUG),
 ]
 
 

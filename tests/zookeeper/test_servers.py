@@ -99,6 +99,7 @@ def test_tls_with_certificates_of_both_sides(tmp_path: Path, tls_server: tuple[Z
     assert cli("list groups --timeout 1s").code == 7
 
 
+@pytest.mark.needs("maven")
 def test_a_server_without_many_reads_in_one_request_is_read_one_by_one(tmp_path: Path) -> None:
     """ZooKeeper 3.4.10, which Kafka 1.1.1 brings: it answers such a request as unimplemented and closes the connection."""
     jars = class_path(POM)

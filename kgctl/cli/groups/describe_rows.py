@@ -34,8 +34,7 @@ COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide
 TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True, if_any=True))
 MEMBERS = (
     *map(Column, ("group", "consumer_id")),
-    Column("group_instance_id", if_any=True),
-    *map(Column, ("host", "client_id")),
+    *(Column(name, if_any=True) for name in ("group_instance_id", "host", "client_id")),
     Column("partitions", "#PARTITIONS"),
     *(
         Column(name, wide=True, if_any=True)
