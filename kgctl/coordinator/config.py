@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Self
 
+from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.values import string_hash
 
@@ -18,9 +20,22 @@ MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 GroupSettingValue = int | bool | str | tuple[str, ...]
 
 
-def setting(name: str, default: GroupSettingValue, at_least: int | None = None, at_most: int | None = MAX_INT) -> Any:
-    """A dataclass field that is the setting of this name; the bounds, both inclusive, are for numbers."""
-    return field(default=default, metadata={"name": name, "at_least": at_least, "at_most": at_most})
+def setting(
+    name: str,
+    default: GroupSettingValue,
+    at_least: int | None = None,
+    at_most: int | None = MAX_INT,
+    *,
+    since: str = "",
+    before: Mapping[str, GroupSettingValue] = MappingProxyType({}),
+) -> Any:
+    """A dataclass field that is the setting of this name; the bounds, both inclusive, are for numbers.
+
+    ``since``: the first broker version that has it, where not all have. ``before``: what holds below these versions, the oldest
+    first: another default, or what a version does that does not have the setting.
+    """
+    facts = {"name": name, "at_least": at_least, "at_most": at_most, "since": since, "before": before}
+    return field(default=default, metadata=facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +44,11 @@ class CoordinatorConfig:
 
     ``kgctl.rebalance.stuck.timeout.ms`` is kgctl's own: a rebalance without progress for that long is completed without the
     members it waits for. 0, the default, leaves everything to Kafka's timers.
+
+    ``profile`` is no setting: it says which version's coordinator this is the configuration of.
     """
+
+    profile: Profile = LATEST
 
     group_min_session_timeout_ms: int = setting("group.min.session.timeout.ms", 6_000, 1)
     group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, 1)
@@ -42,46 +61,58 @@ class CoordinatorConfig:
     group_consumer_heartbeat_interval_ms: int = setting("group.consumer.heartbeat.interval.ms", 5_000, 1)
     group_consumer_min_heartbeat_interval_ms: int = setting("group.consumer.min.heartbeat.interval.ms", 5_000, 1)
     group_consumer_max_heartbeat_interval_ms: int = setting("group.consumer.max.heartbeat.interval.ms", 15_000, 1)
-    group_consumer_assignment_interval_ms: int = setting("group.consumer.assignment.interval.ms", 1_000, 0)
-    group_consumer_min_assignment_interval_ms: int = setting("group.consumer.min.assignment.interval.ms", 0, 0)
-    group_consumer_max_assignment_interval_ms: int = setting("group.consumer.max.assignment.interval.ms", 15_000, 0)
+    group_consumer_assignment_interval_ms: int = setting(
+        "group.consumer.assignment.interval.ms", 1_000, 0, since="4.3", before={"4.3": 0}
+    )
+    group_consumer_min_assignment_interval_ms: int = setting("group.consumer.min.assignment.interval.ms", 0, 0, since="4.3")
+    group_consumer_max_assignment_interval_ms: int = setting("group.consumer.max.assignment.interval.ms", 15_000, 0, since="4.3")
     group_consumer_max_size: int = setting("group.consumer.max.size", MAX_INT, 1)
     group_consumer_assignors: tuple[str, ...] = setting("group.consumer.assignors", ("uniform", "range"))
-    group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional")
-    group_consumer_regex_refresh_interval_ms: int = setting("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
+    group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional", before={"4.0": "disabled"})
+    group_consumer_regex_refresh_interval_ms: int = setting(
+        "group.consumer.regex.refresh.interval.ms", 600_000, 10_000, since="4.1"
+    )
 
-    group_share_session_timeout_ms: int = setting("group.share.session.timeout.ms", 45_000, 1)
-    group_share_min_session_timeout_ms: int = setting("group.share.min.session.timeout.ms", 45_000, 1)
-    group_share_max_session_timeout_ms: int = setting("group.share.max.session.timeout.ms", 60_000, 1)
-    group_share_heartbeat_interval_ms: int = setting("group.share.heartbeat.interval.ms", 5_000, 1)
-    group_share_min_heartbeat_interval_ms: int = setting("group.share.min.heartbeat.interval.ms", 5_000, 1)
-    group_share_max_heartbeat_interval_ms: int = setting("group.share.max.heartbeat.interval.ms", 15_000, 1)
-    group_share_assignment_interval_ms: int = setting("group.share.assignment.interval.ms", 1_000, 0)
-    group_share_min_assignment_interval_ms: int = setting("group.share.min.assignment.interval.ms", 0, 0)
-    group_share_max_assignment_interval_ms: int = setting("group.share.max.assignment.interval.ms", 15_000, 0)
-    group_share_max_size: int = setting("group.share.max.size", 200, 1)
-    group_share_assignors: tuple[str, ...] = setting("group.share.assignors", ("simple",))
+    group_share_session_timeout_ms: int = setting("group.share.session.timeout.ms", 45_000, 1, since="4.0")
+    group_share_min_session_timeout_ms: int = setting("group.share.min.session.timeout.ms", 45_000, 1, since="4.0")
+    group_share_max_session_timeout_ms: int = setting("group.share.max.session.timeout.ms", 60_000, 1, since="4.0")
+    group_share_heartbeat_interval_ms: int = setting("group.share.heartbeat.interval.ms", 5_000, 1, since="4.0")
+    group_share_min_heartbeat_interval_ms: int = setting("group.share.min.heartbeat.interval.ms", 5_000, 1, since="4.0")
+    group_share_max_heartbeat_interval_ms: int = setting("group.share.max.heartbeat.interval.ms", 15_000, 1, since="4.0")
+    group_share_assignment_interval_ms: int = setting(
+        "group.share.assignment.interval.ms", 1_000, 0, since="4.3", before={"4.3": 0}
+    )
+    group_share_min_assignment_interval_ms: int = setting("group.share.min.assignment.interval.ms", 0, 0, since="4.3")
+    group_share_max_assignment_interval_ms: int = setting("group.share.max.assignment.interval.ms", 15_000, 0, since="4.3")
+    group_share_max_size: int = setting("group.share.max.size", 200, 1, since="4.0")
+    group_share_assignors: tuple[str, ...] = setting("group.share.assignors", ("simple",), since="4.1")
 
-    group_streams_session_timeout_ms: int = setting("group.streams.session.timeout.ms", 45_000, 1)
-    group_streams_min_session_timeout_ms: int = setting("group.streams.min.session.timeout.ms", 45_000, 1)
-    group_streams_max_session_timeout_ms: int = setting("group.streams.max.session.timeout.ms", 60_000, 1)
-    group_streams_heartbeat_interval_ms: int = setting("group.streams.heartbeat.interval.ms", 5_000, 1)
-    group_streams_min_heartbeat_interval_ms: int = setting("group.streams.min.heartbeat.interval.ms", 5_000, 1)
-    group_streams_max_heartbeat_interval_ms: int = setting("group.streams.max.heartbeat.interval.ms", 15_000, 1)
-    group_streams_assignment_interval_ms: int = setting("group.streams.assignment.interval.ms", 1_000, 0)
-    group_streams_min_assignment_interval_ms: int = setting("group.streams.min.assignment.interval.ms", 0, 0)
-    group_streams_max_assignment_interval_ms: int = setting("group.streams.max.assignment.interval.ms", 15_000, 0)
-    group_streams_max_size: int = setting("group.streams.max.size", MAX_INT, 1)
-    group_streams_num_standby_replicas: int = setting("group.streams.num.standby.replicas", 0, 0)
-    group_streams_max_standby_replicas: int = setting("group.streams.max.standby.replicas", 2, 0)
-    group_streams_initial_rebalance_delay_ms: int = setting("group.streams.initial.rebalance.delay.ms", 3_000, 0)
+    group_streams_session_timeout_ms: int = setting("group.streams.session.timeout.ms", 45_000, 1, since="4.1")
+    group_streams_min_session_timeout_ms: int = setting("group.streams.min.session.timeout.ms", 45_000, 1, since="4.1")
+    group_streams_max_session_timeout_ms: int = setting("group.streams.max.session.timeout.ms", 60_000, 1, since="4.1")
+    group_streams_heartbeat_interval_ms: int = setting("group.streams.heartbeat.interval.ms", 5_000, 1, since="4.1")
+    group_streams_min_heartbeat_interval_ms: int = setting("group.streams.min.heartbeat.interval.ms", 5_000, 1, since="4.1")
+    group_streams_max_heartbeat_interval_ms: int = setting("group.streams.max.heartbeat.interval.ms", 15_000, 1, since="4.1")
+    group_streams_assignment_interval_ms: int = setting(
+        "group.streams.assignment.interval.ms", 1_000, 0, since="4.3", before={"4.3": 0}
+    )
+    group_streams_min_assignment_interval_ms: int = setting("group.streams.min.assignment.interval.ms", 0, 0, since="4.3")
+    group_streams_max_assignment_interval_ms: int = setting("group.streams.max.assignment.interval.ms", 15_000, 0, since="4.3")
+    group_streams_max_size: int = setting("group.streams.max.size", MAX_INT, 1, since="4.1")
+    group_streams_num_standby_replicas: int = setting("group.streams.num.standby.replicas", 0, 0, since="4.1")
+    group_streams_max_standby_replicas: int = setting("group.streams.max.standby.replicas", 2, 0, since="4.1")
+    group_streams_initial_rebalance_delay_ms: int = setting("group.streams.initial.rebalance.delay.ms", 3_000, 0, since="4.2")
 
-    group_coordinator_threads: int = setting("group.coordinator.threads", 4, 1)
-    group_coordinator_background_threads: int = setting("group.coordinator.background.threads", 2, 1)
-    group_coordinator_append_linger_ms: int = setting("group.coordinator.append.linger.ms", -1, -1)
-    group_coordinator_cached_buffer_max_bytes: int = setting("group.coordinator.cached.buffer.max.bytes", 1_048_588, 512 * 1024)
+    group_coordinator_threads: int = setting("group.coordinator.threads", 4, 1, before={"4.0": 1})
+    group_coordinator_background_threads: int = setting("group.coordinator.background.threads", 2, 1, since="4.3")
+    group_coordinator_append_linger_ms: int = setting("group.coordinator.append.linger.ms", -1, -1, before={"4.0": 10, "4.2": 5})
+    group_coordinator_cached_buffer_max_bytes: int = setting(
+        "group.coordinator.cached.buffer.max.bytes", 1_048_588, 512 * 1024, since="4.3"
+    )
     group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
-        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams")
+        "group.coordinator.rebalance.protocols",
+        ("classic", "consumer", "streams"),
+        before={"4.0": ("classic",), "4.1": ("classic", "consumer")},
     )
 
     offset_metadata_max_bytes: int = setting("offset.metadata.max.bytes", 4_096, 0)
@@ -97,19 +128,19 @@ class CoordinatorConfig:
     kgctl_rebalance_stuck_timeout_ms: int = setting("kgctl.rebalance.stuck.timeout.ms", 0, 0)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+    def from_properties(cls, properties: Mapping[str, str], profile: Profile = LATEST) -> Self:
         """The settings with these values instead of the defaults, names and texts as in a broker's properties file.
 
         Raises `UsageError` naming a setting that does not exist (and near ones that do), a value of the wrong kind or out of
         bounds, and settings that contradict each other.
         """
-        known = _settings()
-        values: dict[str, GroupSettingValue] = {}
+        known = _settings_of(profile)
+        values = _older_defaults(profile)
         for name, text in properties.items():
             if name not in known:
-                raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
+                raise UsageError(f"unknown setting {name!r}{_hint(name, profile)}")
             values[known[name].name] = parse_setting(known[name], text)
-        config = cls(**values)  # type: ignore[arg-type]  # each value has the type of its field's default
+        config = cls(profile=profile, **values)  # type: ignore[arg-type]  # each value has the type of its field's default
         _check_together(config)
         return config
 
@@ -131,12 +162,33 @@ class CoordinatorConfig:
 
 @cache
 def _settings() -> dict[str, Any]:
-    return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig)}
+    return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig) if entry.metadata}
 
 
-def setting_names() -> tuple[str, ...]:
-    """The names of all settings, in the order of the class."""
-    return tuple(_settings())
+def setting_names(profile: Profile = LATEST) -> tuple[str, ...]:
+    """The names of all settings that a broker version has, in the order of the class."""
+    return tuple(_settings_of(profile))
+
+
+@cache
+def _settings_of(profile: Profile) -> dict[str, Any]:
+    return {name: entry for name, entry in _settings().items() if profile.is_since(entry.metadata["since"])}
+
+
+def _older_defaults(profile: Profile) -> dict[str, GroupSettingValue]:
+    values: dict[str, GroupSettingValue] = {}
+    for entry in _settings().values():
+        older = [value for version, value in entry.metadata["before"].items() if not profile.is_since(version)]
+        if older:
+            values[entry.name] = older[0]
+    return values
+
+
+def _hint(name: str, profile: Profile) -> str:
+    """Where the setting is to be had, or near ones."""
+    if name in _settings():
+        return f" in Kafka {profile.version}; it came with {_settings()[name].metadata['since']}"
+    return did_you_mean(name, _settings_of(profile), at_most=3)
 
 
 def parse_setting(entry: Any, text: str) -> GroupSettingValue:
@@ -204,23 +256,23 @@ def _check_order(lower_name: str, lower: int, upper_name: str, upper: int) -> No
 class GroupConfig:
     """One field for each setting. Only the ``consumer`` ones are used here; the others are checked and kept for whoever asks."""
 
-    consumer_session_timeout_ms: int = setting("consumer.session.timeout.ms", 45_000, 1)
-    consumer_heartbeat_interval_ms: int = setting("consumer.heartbeat.interval.ms", 5_000, 1)
-    consumer_assignment_interval_ms: int = setting("consumer.assignment.interval.ms", 1_000, 0)
-    share_session_timeout_ms: int = setting("share.session.timeout.ms", 45_000, 1)
-    share_heartbeat_interval_ms: int = setting("share.heartbeat.interval.ms", 5_000, 1)
-    share_assignment_interval_ms: int = setting("share.assignment.interval.ms", 1_000, 0)
-    share_record_lock_duration_ms: int = setting("share.record.lock.duration.ms", 30_000, 1_000)
-    share_delivery_count_limit: int = setting("share.delivery.count.limit", 5, 2)
-    share_partition_max_record_locks: int = setting("share.partition.max.record.locks", 2_000, 100)
-    share_auto_offset_reset: str = setting("share.auto.offset.reset", "latest")
-    share_isolation_level: str = setting("share.isolation.level", "read_uncommitted")
-    share_renew_acknowledge_enable: bool = setting("share.renew.acknowledge.enable", default=True)
-    streams_session_timeout_ms: int = setting("streams.session.timeout.ms", 45_000, 1)
-    streams_heartbeat_interval_ms: int = setting("streams.heartbeat.interval.ms", 5_000, 1)
-    streams_assignment_interval_ms: int = setting("streams.assignment.interval.ms", 1_000, 0)
-    streams_num_standby_replicas: int = setting("streams.num.standby.replicas", 0, 0)
-    streams_initial_rebalance_delay_ms: int = setting("streams.initial.rebalance.delay.ms", 3_000, 0)
+    consumer_session_timeout_ms: int = setting("consumer.session.timeout.ms", 45_000, 1, since="4.0")
+    consumer_heartbeat_interval_ms: int = setting("consumer.heartbeat.interval.ms", 5_000, 1, since="4.0")
+    consumer_assignment_interval_ms: int = setting("consumer.assignment.interval.ms", 1_000, 0, since="4.3")
+    share_session_timeout_ms: int = setting("share.session.timeout.ms", 45_000, 1, since="4.0")
+    share_heartbeat_interval_ms: int = setting("share.heartbeat.interval.ms", 5_000, 1, since="4.0")
+    share_assignment_interval_ms: int = setting("share.assignment.interval.ms", 1_000, 0, since="4.3")
+    share_record_lock_duration_ms: int = setting("share.record.lock.duration.ms", 30_000, 1_000, since="4.0")
+    share_delivery_count_limit: int = setting("share.delivery.count.limit", 5, 2, since="4.3")
+    share_partition_max_record_locks: int = setting("share.partition.max.record.locks", 2_000, 100, since="4.3")
+    share_auto_offset_reset: str = setting("share.auto.offset.reset", "latest", since="4.0")
+    share_isolation_level: str = setting("share.isolation.level", "read_uncommitted", since="4.1")
+    share_renew_acknowledge_enable: bool = setting("share.renew.acknowledge.enable", default=True, since="4.3")
+    streams_session_timeout_ms: int = setting("streams.session.timeout.ms", 45_000, 1, since="4.1")
+    streams_heartbeat_interval_ms: int = setting("streams.heartbeat.interval.ms", 5_000, 1, since="4.1")
+    streams_assignment_interval_ms: int = setting("streams.assignment.interval.ms", 1_000, 0, since="4.3")
+    streams_num_standby_replicas: int = setting("streams.num.standby.replicas", 0, 0, since="4.1")
+    streams_initial_rebalance_delay_ms: int = setting("streams.initial.rebalance.delay.ms", 3_000, 0, since="4.2")
 
     @classmethod
     def of_broker(cls, config: CoordinatorConfig) -> Self:
@@ -236,7 +288,7 @@ class GroupConfig:
         """
         values: dict[str, Any] = {}
         for name, text in properties.items():
-            if name not in _group_settings():
+            if name not in group_setting_names(config.profile):
                 raise UsageError(f"Unknown group config name: {name}")
             values[_group_settings()[name].name] = parse_setting(_group_settings()[name], text)
         group = replace(cls.of_broker(config), **values)
@@ -276,6 +328,12 @@ def _check_bounds(group: GroupConfig, config: CoordinatorConfig) -> None:
 @cache
 def _group_settings() -> dict[str, Any]:
     return {entry.metadata["name"]: entry for entry in fields(GroupConfig)}
+
+
+@cache
+def group_setting_names(profile: Profile = LATEST) -> tuple[str, ...]:
+    """The names of all settings that a group may have with a broker of this version."""
+    return tuple(name for name, entry in _group_settings().items() if profile.is_since(entry.metadata["since"]))
 
 
 @cache

@@ -169,14 +169,16 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, existing: set
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topics,
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_held(member, existing),
+        assignment=_held(group, member, existing),
         target_assignment=_topics(group.target_of(member.member_id).items(), existing),
         member_type=0 if member.uses_classic_protocol else 1,
     )
 
 
-def _held(member: ConsumerMember, existing: set[UUID]) -> TopicPartitions:
+def _held(group: ConsumerGroup, member: ConsumerMember, existing: set[UUID]) -> TopicPartitions:
     """What it owns and what it still has to revoke: it answers for both."""
+    if not group.profile.describes_revocations:
+        return _topics(((topic_id, tuple(epochs)) for topic_id, epochs in member.assigned.items()), existing)
     held: dict[UUID, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, epochs in partitions.items():

@@ -221,7 +221,7 @@ def delete_offsets_of_topics(shard: Shard, topics: Iterable[TopicMetadata]) -> N
     """
     groups = shard.offsets.group_ids()
     groups.reverse()
-    shard.left_to_delete.append(({topic.name: topic.topic_id for topic in topics}, groups))
+    shard.left_to_delete.append(({topic.name: topic for topic in topics}, groups))
     if len(shard.left_to_delete) == 1:
         _go_on_deleting(shard)
 
@@ -234,14 +234,14 @@ def on_deletion_timer(shard: Shard, _timer: Timer) -> None:
 def _go_on_deleting(shard: Shard) -> None:
     seen = 0
     while shard.left_to_delete and seen < _DELETED_AT_ONCE:
-        ids, groups = shard.left_to_delete[0]
+        gone, groups = shard.left_to_delete[0]
         # Read before the groups' tombstones take them away: Kafka writes one for each of the two.
-        held = _doomed(ids, shard.offsets.pending()) if len(groups) <= _DELETED_AT_ONCE else []
+        held = _doomed(shard, gone, shard.offsets.pending()) if len(groups) <= _DELETED_AT_ONCE else []
         while groups and seen < _DELETED_AT_ONCE:
             group_id = groups.pop()
-            topics = [topic for topic in shard.offsets.topics(group_id) if topic in ids]
+            topics = [topic for topic in shard.offsets.topics(group_id) if topic in gone]
             found = [entry for topic in topics for entry in shard.offsets.of_topic(group_id, topic)]
-            shard.append_tombstones(_doomed(ids, ((group_id, *entry) for entry in found)))
+            shard.append_tombstones(_doomed(shard, gone, ((group_id, *entry) for entry in found)))
             seen += 1 + len(found)
         if not groups:
             shard.append_tombstones(held)
@@ -250,12 +250,23 @@ def _go_on_deleting(shard: Shard) -> None:
         shard.arm_for_next_call(_DELETION_TIMER)
 
 
-def _doomed(ids: Mapping[str, UUID], offsets: Iterable[tuple[str, TopicPartition, OffsetCommitValue]]) -> list[OffsetCommitKey]:
+def _doomed(
+    shard: Shard, gone: Mapping[str, TopicMetadata], offsets: Iterable[tuple[str, TopicPartition, OffsetCommitValue]]
+) -> list[OffsetCommitKey]:
+    is_of = _is_of_topic if shard.config.profile.deletes_offsets_by_topic_id else _is_of_partition
     return [
         OffsetCommitKey(group_id, *partition)
         for group_id, partition, value in offsets
-        if partition.topic in ids and value.topic_id in (ZERO_UUID, ids[partition.topic])
+        if partition.topic in gone and is_of(gone[partition.topic], partition, value)
     ]
+
+
+def _is_of_topic(topic: TopicMetadata, _: TopicPartition, value: OffsetCommitValue) -> bool:
+    return value.topic_id in (ZERO_UUID, topic.topic_id)
+
+
+def _is_of_partition(topic: TopicMetadata, partition: TopicPartition, _: OffsetCommitValue) -> bool:
+    return partition.partition < topic.partition_count
 
 
 def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:

@@ -27,7 +27,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any, cast
-from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
@@ -61,6 +60,7 @@ from kgctl.model.groups import (
     OpaqueKey,
     RecordKey,
     RecordValue,
+    TopicMetadata,
     TransactionMarker,
 )
 from kgctl.model.requests import Request, Result
@@ -77,7 +77,7 @@ def _consumer_group(shard: Shard, group_id: str, *, create: bool) -> ConsumerGro
         return None
     if group is not None and group.listed_protocol_type:
         raise InvariantViolation(f"a consumer-group record for {group_id!r}, which is a {group.type} group", group=group_id)
-    created = shard.groups[group_id] = ConsumerGroup(group_id)
+    created = shard.groups[group_id] = ConsumerGroup(group_id, shard.config.profile)
     return created
 
 
@@ -128,7 +128,7 @@ def _apply_current_assignment(
 ) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
-        group.update_member(with_current_assignment(member or ConsumerMember(key.member_id), value))
+        group.update_member(with_current_assignment(member or ConsumerMember(key.member_id), value, group.partition_form))
     elif member is not None:
         # It goes in a moment, with its other records; what it owned is free from here on.
         left = replace(
@@ -329,7 +329,7 @@ class Shard:
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
         self.left_to_expire: list[str] = []
         """Ids of groups that the expiry cycle under way has still to visit, the last one first."""
-        self.left_to_delete: deque[tuple[dict[str, UUID], list[str]]] = deque()
+        self.left_to_delete: deque[tuple[dict[str, TopicMetadata], list[str]]] = deque()
         """Topics that are gone, by name, and the groups whose offsets of them are still to go, the last one first."""
         self.forgotten: dict[str, None] = {}
         """Ids of groups whose records say more than what is in memory."""

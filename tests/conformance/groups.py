@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import ConsumerMember, record_of_partitions
+from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.coordinator import GroupCoordinator
 from tests.conformance.notation import assigned, from_topic_ids, subscribed
 from tests.conformance.records import classic_view, with_epochs
@@ -90,8 +90,8 @@ def _consumer_member(group: ConsumerGroup, member: ConsumerMember, names: Names)
         "epoch": member.member_epoch,
         "previous_epoch": member.previous_member_epoch,
         "state": member.state.name,
-        "assigned": with_epochs(record_of_partitions(member.assigned), names),
-        "revoking": with_epochs(record_of_partitions(member.pending_revocation), names),
+        "assigned": with_epochs(group.partition_form.record_of(member.assigned), names),
+        "revoking": with_epochs(group.partition_form.record_of(member.pending_revocation), names),
         "target": from_topic_ids(target, names),
         "topics": sorted(member.topic_set),
         "regex": member.subscribed_regex,

@@ -113,11 +113,11 @@ def _target(value: ConsumerGroupTargetAssignmentMemberValue, names: Names) -> Re
 
 
 def with_epochs(owned: Iterable[AssignedTopicPartitions], names: Names) -> dict[str, int]:
-    """Partition -> the epoch at which it was assigned."""
+    """Partition -> the epoch at which it was assigned; 0 where no epochs are kept."""
     return {
         f"{names[entry.topic_id]}-{number}": epoch
         for entry in owned
-        for number, epoch in zip(entry.partitions, entry.assignment_epochs, strict=True)
+        for number, epoch in zip(entry.partitions, entry.assignment_epochs or [0] * len(entry.partitions), strict=True)
     }
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.profile import LATEST, profile_of
 from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
@@ -61,7 +62,10 @@ class World:
         self._ever: dict[str, TopicMetadata] = {}
         self._remember_names()
         self.driver = CoordinatorDriver(
-            CoordinatorConfig.from_properties({name: str(value) for name, value in given.get("config", {}).items()}),
+            CoordinatorConfig.from_properties(
+                {name: str(value) for name, value in given.get("config", {}).items()},
+                profile_of(given.get("broker_version", LATEST.version)),
+            ),
             self._new_member_id,
             self._image,
             START_MS,

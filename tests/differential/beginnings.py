@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.coordinator.profile import LATEST, Profile
 from tests.differential.choices import DRAWN, INSTANCES, TOPIC_IDS, Choice
 from tests.differential.old_records import CLASSIC, CONSUMER, EMPTY, OFFSETS, SHARE, STREAMS, Logged
 
 Given = dict[str, Any]
 
 
-def given_world(choice: Choice) -> Given:
+def given_world(choice: Choice, profile: Profile) -> Given:
     """The "given" of a sequence."""
     topics: dict[str, dict[str, Any]] = {
         name: {"partitions": choice.number(1, 5), "id": TOPIC_IDS[name]} for name in ("T1", "T2", "T3")
     }
     if choice.chance(4):
         topics["T3"]["partitions"] = choice.of((17, 33))
-    given: Given = {"topics": topics, "config": choice.settings(), "ids": list(DRAWN)}
+    given: Given = {"topics": topics, "config": choice.settings(profile), "ids": list(DRAWN)}
+    if profile is not LATEST:
+        given["broker_version"] = profile.version
     if choice.chance(3):
         given["group"] = _given_group(choice, topics["T1"]["partitions"])
     if choice.chance(5):

@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
+from kgctl.coordinator.config import setting_names
+from kgctl.coordinator.profile import Profile
+
 T = TypeVar("T")
 
 IDS = ("A", "B", "mm", "zz", "consumer-1-8f3a", "dK3xw_0QQ2GdTzq0b0bV5A", "Aa", "BB", "q-7", "x9")
@@ -73,9 +76,10 @@ class Choice:
         chosen = self.number(0, 2 ** len(options) - 1)
         return [option for bit, option in enumerate(options) if chosen >> bit & 1]
 
-    def settings(self) -> dict[str, Any]:
-        """A few settings that are not the defaults."""
-        return {name: self.of(values) for name, values in SETTINGS.items() if self.chance(3)}
+    def settings(self, profile: Profile) -> dict[str, Any]:
+        """A few settings that are not the defaults, of those that the version has."""
+        known = setting_names(profile)
+        return {name: self.of(values) for name, values in SETTINGS.items() if name in known and self.chance(3)}
 
 
 def drawn_by_hypothesis(data: DataObject) -> Choice:

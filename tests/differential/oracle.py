@@ -22,14 +22,24 @@ class KafkaFailedError(AssertionError):
     """Kafka's coordinator, or the program around it, could not run a sequence."""
 
 
+VERSIONS = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1"}
+"""The broker versions whose coordinator can be driven, and the release of each that is."""
+LATEST = "4.3"
+_PACKAGES = {"common.record.internal.": "common.record."}
+"""What is elsewhere in all but the latest."""
+
+
 class KafkaCoordinator:
-    """The process. `expect` returns what Kafka does with a sequence, in the words of its "expect" list.
+    """The process, of one broker version. `expect` returns what Kafka does with a sequence, in the words of its "expect" list.
 
     `submit` and `receive` are the two halves of that: so both sides can be at work, Kafka on the sequences that wait for it.
     """
 
-    def __init__(self) -> None:
-        classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
+    def __init__(self, version: str = LATEST) -> None:
+        own = SOURCES / f"v{version.replace('.', '_')}" / "Version.java"
+        sources, replaced = [*sorted(SOURCES.glob("*.java")), own], {} if version == LATEST else _PACKAGES
+        classes = compile_java(SOURCES / "pom.xml", sources, replaced, kafka_version=VERSIONS[version])
+        self.version = version
         self._process = subprocess.Popen(
             java_command(classes, MAIN, jvm=_JVM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kgctl.coordinator.profile import LATEST, Profile, profile_of
 from tests.conformance.world import World
 from tests.differential.choices import Choice
 from tests.differential.coverage import Coverage
-from tests.differential.oracle import Expectations, KafkaCoordinator, KafkaFailedError
-from tests.differential.sequences import MOVES, THEMES, NextStep, SequenceBuilder
+from tests.differential.oracle import VERSIONS, Expectations, KafkaCoordinator, KafkaFailedError
+from tests.differential.sequences import KINDS, THEMES, NextStep, SequenceBuilder
 from tests.differential.verdict import verdict
 from tests.support.maven import digest
 
@@ -52,9 +53,9 @@ class Built(NamedTuple):
     failure: str | None
 
 
-def build(choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> Built:
-    """A sequence of some steps about one of ``themes``."""
-    builder = SequenceBuilder(choice, themes)
+def build(choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES, profile: Profile = LATEST) -> Built:
+    """A sequence of some steps about one of ``themes``, for a coordinator of this version."""
+    builder = SequenceBuilder(choice, themes, profile)
     failure = None
     try:
         builder.build(choice.number(SHORTEST, LONGEST))
@@ -131,10 +132,12 @@ def keep(kafka: KafkaCoordinator, case: Case, folder: Path = GOLDEN) -> Path:
     return path
 
 
-def generated(start: int, first: int, count: int, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> Iterator[Built]:
+def generated(
+    start: int, first: int, count: int, themes: Sequence[tuple[NextStep, ...]] = THEMES, profile: Profile = LATEST
+) -> Iterator[Built]:
     """The sequences of a seed from one number on."""
     for number in range(first, first + count):
-        yield build(Choice(random.Random(f"{start}/{number}").randint), themes)
+        yield build(Choice(random.Random(f"{start}/{number}").randint), themes, profile)
 
 
 def run(
@@ -157,7 +160,7 @@ def run(
             differing.append(built.case)
             print(f"sequence {first + tally.sequences - 1}: {found[0][:500]}", flush=True)
 
-    for built in generated(start, first, examples, themes):
+    for built in generated(start, first, examples, themes, profile_of(kafka.version)):
         kafka.submit(built.case)
         waiting.append(built)
         if len(waiting) == AHEAD:
@@ -175,10 +178,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=GOLDEN, metavar="FOLDER", help="where to keep what differs")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this number of the seed's sequences")
-    parser.add_argument("--moves", action="store_true", help="static members that change protocol, time and again")
+    parser.add_argument("--about", choices=KINDS, default="anything", help="what the sequences are mostly about")
+    parser.add_argument("--broker-version", choices=VERSIONS, default=LATEST.version, help="whose coordinator")
     options = parser.parse_args()
-    kafka = KafkaCoordinator()
-    tally = run(kafka, options.examples, options.seed, options.first, options.keep, MOVES if options.moves else THEMES)
+    kafka = KafkaCoordinator(options.broker_version)
+    tally = run(kafka, options.examples, options.seed, options.first, options.keep, KINDS[options.about])
     kafka.close()
     print(f"{tally.sequences} sequences of {tally.steps} steps; {len(tally.differing)} differ")
     for path in tally.differing:

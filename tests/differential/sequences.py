@@ -12,6 +12,7 @@ from typing import Any
 
 from kgctl.coordinator.consumer.member import Partitions
 from kgctl.coordinator.group import Group
+from kgctl.coordinator.profile import LATEST, Profile
 from tests.conformance.notation import START_MS
 from tests.conformance.world import World
 from tests.differential.beginnings import given_world
@@ -31,24 +32,36 @@ _OTHERS = (look, delete_groups, change_topics, reload, leave, txn_commit, end_tx
 _CONSUMER = (consumer_join,) * 5 + (consumer_heartbeat,) * 12 + (consumer_leave,) * 2
 _CLASSIC = (join,) * 7 + (sync,) * 5 + (heartbeat,) * 3 + (leave,)
 _COMMITS = (commit,) * 4
-THEMES: tuple[tuple[NextStep, ...], ...] = (
-    (*_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
-    (*_CONSUMER, *_CONSUMER, *_COMMITS, *_OTHERS),
-    (*_CLASSIC, *_CLASSIC, *_COMMITS, *_OTHERS),
-    (*_CONSUMER, *_CLASSIC, *_CLASSIC, *_COMMITS, reload, look),
-    (*_CONSUMER, *_CLASSIC, *_COMMITS * 5, *((txn_commit, end_txn, fetch, delete_offsets) * 4), *_OTHERS),
-)
+Theme = tuple[NextStep, ...]
+_MIXED: Theme = (*_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS)
+_CONSUMERS: Theme = (*_CONSUMER, *_CONSUMER, *_COMMITS, *_OTHERS)
+_CLASSICS: Theme = (*_CLASSIC, *_CLASSIC, *_COMMITS, *_OTHERS)
+_MIGRATING: Theme = (*_CONSUMER, *_CLASSIC, *_CLASSIC, *_COMMITS, reload, look)
+_OFFSETS: Theme = (*_CONSUMER, *_CLASSIC, *_COMMITS * 5, *((txn_commit, end_txn, fetch, delete_offsets) * 4), *_OTHERS)
+THEMES: tuple[Theme, ...] = (_MIXED, _CONSUMERS, _CLASSICS, _MIGRATING, _OFFSETS)
 """What a sequence is mostly about."""
-MOVES = ((move,) * 12 + (consumer_heartbeat,) * 3 + (sync,) * 3 + (heartbeat, join, leave, consumer_leave, look, commit),)
+MOVES: tuple[Theme, ...] = (
+    (move,) * 12 + (consumer_heartbeat,) * 3 + (sync,) * 3 + (heartbeat, join, leave, consumer_leave, look, commit),
+)
 """Static members go to and fro between the protocols."""
+KINDS: dict[str, tuple[Theme, ...]] = {
+    "anything": THEMES,
+    "classic": (_CLASSICS,),
+    "consumer": (_CONSUMERS,),
+    "mixed": (_MIXED, _MIGRATING),
+    "offsets": (_OFFSETS,),
+    "moves": MOVES,
+}
+"""By the name that `tests.differential.search` takes."""
 
 
 class SequenceBuilder:
     """One sequence under construction, with the core that has done its steps so far."""
 
-    def __init__(self, choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> None:
+    def __init__(self, choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES, profile: Profile = LATEST) -> None:
         self.choice = choice
-        given = given_world(choice)
+        self.profile = profile
+        given = given_world(choice, profile)
         self.case: dict[str, Any] = {"id": "generated", "given": given, "steps": [], "expect": [], "end": 0}
         self.world = World(self.case)
         self.now = 1

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import platformdirs
 
@@ -53,23 +54,26 @@ def digest(*parts: str | bytes) -> str:
     return hashed.hexdigest()[:20]
 
 
-def class_path(pom: Path) -> str:
+def class_path(pom: Path, **properties: str) -> str:
     """The jars that ``pom`` names and theirs, as one class path sorted by path (a class data archive needs one fixed order).
+
+    ``properties`` are Maven's, with "_" for ".": ``kafka_version="4.2.0"`` takes another Kafka than the pom says.
 
     Raises:
         Unavailable: no Maven here, or Maven Central cannot be reached.
     """
     uses("maven")
-    return asked_once(pom.resolve(), pom.read_text())
+    given = tuple(f"-D{name.replace('_', '.')}={value}" for name, value in properties.items())
+    return asked_once(pom.resolve(), pom.read_text(), given)
 
 
-def kept_class_path(pom: Path, content: str) -> str:
+def kept_class_path(pom: Path, content: str, properties: tuple[str, ...] = ()) -> str:
     """Return it from the cache folder, where an earlier run left it, else from Maven."""
-    key = f"classpath-{digest(content)}"
+    key = f"classpath-{digest(content, *properties)}"
     kept = cache_folder() / f"{key}.txt"
     with cache_lock(key):
         if not _complete(kept):
-            _resolve(pom, kept)
+            _resolve(pom, properties, kept)
     return kept.read_text()
 
 
@@ -80,14 +84,14 @@ def _complete(kept: Path) -> bool:
     return kept.exists() and all(Path(jar).exists() for jar in kept.read_text().split(os.pathsep))
 
 
-def _resolve(pom: Path, kept: Path) -> None:
+def _resolve(pom: Path, properties: tuple[str, ...], kept: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable("no Maven (mvn) on this machine")
     with tempfile.TemporaryDirectory() as work:
         output = Path(work) / "classpath"
         command = [maven, "-B", "-q", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath", f"-Dmdep.outputFile={output}"]
-        problem = _run_maven(command, work)
+        problem = _run_maven([*command, *properties], work)
         if problem:
             raise Unavailable(f"Maven Central cannot be reached for {pom.name} of {pom.parent.name}: {problem}")
         jars = sorted(output.read_text().strip().split(os.pathsep))
@@ -105,29 +109,41 @@ def _run_maven(command: Sequence[str], work: str) -> str | None:
     return errors[0].removeprefix("[ERROR] ") if errors else f"mvn ended with {done.returncode}"
 
 
-def compile_java(pom: Path, sources: Sequence[Path]) -> str:
-    """A class path with ``sources`` compiled in front of the jars of ``pom``.
+def compile_java(
+    pom: Path, sources: Sequence[Path], replaced: Mapping[str, str] = MappingProxyType({}), **properties: str
+) -> str:
+    """A class path with ``sources`` compiled in front of the jars of ``pom``, which takes ``properties`` as `class_path` does.
+
+    ``replaced`` are texts of the sources that stand for others: a package that another version of a library has elsewhere.
 
     Raises:
         Unavailable: as `class_path`, or there is no javac.
         AssertionError: the sources do not compile; the compiler's words are in the message.
     """
     uses("javac")
-    jars = class_path(pom)
+    jars = class_path(pom, **properties)
     javac = find_java("javac")
-    key = "classes-" + digest(
-        jars, str(java_version(javac)), *(part for path in sorted(sources) for part in (path.name, path.read_bytes()))
-    )
+    texts = {path.name: _replace(path.read_text(encoding="utf-8"), replaced) for path in sorted(sources)}
+    key = "classes-" + digest(jars, str(java_version(javac)), *(part for named in texts.items() for part in named))
     classes = cache_folder() / key
     with cache_lock(key):
         if not classes.exists():
-            _compile(javac, jars, sources, classes)
+            _compile(javac, jars, texts, classes)
     return f"{classes}{os.pathsep}{jars}"
 
 
-def _compile(javac: Path, jars: str, sources: Sequence[Path], classes: Path) -> None:
+def _replace(text: str, replaced: Mapping[str, str]) -> str:
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _compile(javac: Path, jars: str, texts: Mapping[str, str], classes: Path) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder()) as work:
         output = Path(work) / "classes"
+        sources = [Path(work) / name for name in texts]
+        for path, text in zip(sources, texts.values(), strict=True):
+            path.write_text(text, encoding="utf-8")
         command = [str(javac), "-nowarn", "-proc:none", "-encoding", "UTF-8", "-d", str(output), "-cp", jars, *map(str, sources)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_TIMEOUT_S)
         assert done.returncode == 0, f"javac:\n{done.stdout}{done.stderr}"

@@ -67,7 +67,7 @@ def join_group(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> None:
 
 
 def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupResult:
-    if shard.config.group_consumer_migration_policy == "disabled":
+    if shard.config.group_consumer_migration_policy == "disabled" and group.profile.closes_consumer_groups:
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     is_unknown = not request.member_id
     member_id = request.member_id or shard.new_member_id("")
@@ -148,7 +148,8 @@ def _join_and_downgrade(shard: Shard, change: RequestContext, owned: OwnedPartit
     if new != change.old:
         change.records.append(member_record(group.group_id, new))
     bump = update_regex(shard, change).changed or change.names_changed
-    rebalance = group.assignment_epoch < subscribe(shard, change, bump=bump).group_epoch
+    subscriptions = subscribe(shard, change, bump=bump)
+    rebalance = group.assignment_epoch < subscriptions.group_epoch if group.profile.has_assignment_interval else bump
     if not rebalance:
         target = MemberTarget(group.assignment_epoch, group.target_of(new.member_id, new.instance_id))
         reconcile_member(shard, change, target, owned, subscription_changed=bump)
@@ -175,7 +176,7 @@ def _sync(shard: Shard, group: ConsumerGroup, request: SyncGroup) -> SyncGroupRe
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, protocol.name):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     responses = CLASSIC_RESPONSES[member.state]
-    error = responses.sync_behind if group.assignment_epoch > member.member_epoch else responses.sync
+    error = responses.sync_behind if _epoch_to_join_for(group) > member.member_epoch else responses.sync
     if error:
         # Told to join again, a member has its rebalance timeout for it; being told twice gives it no more time.
         arm_join_if_absent(shard, group.group_id, member)
@@ -220,12 +221,16 @@ def heartbeat(shard: Shard, group: ConsumerGroup, request: Heartbeat) -> None:
 
 def _heartbeat_error(group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
     responses = CLASSIC_RESPONSES[member.state]
-    if member.member_epoch < group.assignment_epoch:
+    if member.member_epoch < _epoch_to_join_for(group):
         return responses.heartbeat_behind
     # What it waits for is free by now: only a JoinGroup hands it over. Kafka: ConsumerGroup#waitingOnUnreleasedPartition.
     if member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for_partitions(member):
         return ErrorCode.REBALANCE_IN_PROGRESS
     return responses.heartbeat
+
+
+def _epoch_to_join_for(group: ConsumerGroup) -> int:
+    return group.assignment_epoch if group.profile.has_assignment_interval else group.group_epoch
 
 
 def leave_group(shard: Shard, group: ConsumerGroup, request: LeaveGroup) -> None:
@@ -243,7 +248,11 @@ def leave_group(shard: Shard, group: ConsumerGroup, request: LeaveGroup) -> None
         except Refusal as refusal:
             error = refusal.error
         results.append(MemberLeaveResult(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error=error))
-    fence_members(shard, group, list(leaving.values()))
+    try:
+        fence_members(shard, group, list(leaving.values()))
+    except Refusal as refusal:
+        shard.reply(request.request_id, LeaveGroupResult(error=refusal.error))
+        return
     shard.reply(request.request_id, LeaveGroupResult(members=tuple(results)))
 
 

@@ -10,7 +10,7 @@ target, whatever the target says. Kafka: CurrentAssignmentBuilder.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import (
@@ -18,6 +18,7 @@ from kgctl.coordinator.consumer.member import (
     NOTHING,
     ConsumerMember,
     MemberState,
+    PartitionForm,
     Partitions,
     RecordedPartitions,
     Refusal,
@@ -61,6 +62,7 @@ class Reconciliation:
     names: Sequence[str]
     topics: Mapping[str, TopicMetadata]
     partition_epoch: PartitionEpoch
+    form: PartitionForm
 
     def subscribed(self) -> frozenset[UUID]:
         """Return the ids of the member's topics that exist."""
@@ -116,31 +118,33 @@ def _trim(facts: Reconciliation) -> ConsumerMember:
         return member
     copied = copied_map_order(member.assigned, hash_of=uuid_hash)
     kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id in subscribed}
-    revoked = member.assigned if nothing_left else _merged(member.pending_revocation, member.assigned, dropped)
+    revoked = member.assigned if nothing_left else _merged(facts, dropped)
+    previous = member.member_epoch if facts.form.with_epochs else member.previous_member_epoch
     if revoked and _still_owns(facts.owned, revoked):
         state = MemberState.UNREVOKED_PARTITIONS
-        return member.at_epoch(member.member_epoch, state=state, assigned=kept, pending_revocation=revoked)
-    return member.at_epoch(member.member_epoch, assigned=kept)
+        return replace(member, previous_member_epoch=previous, state=state, assigned=kept, pending_revocation=revoked)
+    return replace(member, previous_member_epoch=previous, assigned=kept)
 
 
-def _merged(pending: Partitions, assigned: Partitions, dropped: Sequence[UUID]) -> Partitions:
+def _merged(facts: Reconciliation, dropped: Sequence[UUID]) -> Partitions:
     """What was to be revoked and the topics dropped now, as a HashMap copied from the one and changed with merge."""
+    pending, assigned = facts.member.pending_revocation, facts.member.assigned
     revoked, capacity = dict(pending), copied_map_capacity(len(pending))
     for topic_id in dropped:
         # merge looks first whether the table is full, also for a topic that is there already.
         if len(revoked) > capacity * 3 // 4:
             capacity *= 2
         before = pending.get(topic_id)
-        revoked[topic_id] = assigned[topic_id] if before is None else _with_all(before, assigned[topic_id])
+        revoked[topic_id] = assigned[topic_id] if before is None else _with_all(facts.form, before, assigned[topic_id])
     fresh = [topic_id for topic_id in dropped if topic_id not in pending]
     order = hash_map_order([*reversed(fresh), *pending], capacity=capacity, hash_of=uuid_hash)
     return {topic_id: revoked[topic_id] for topic_id in order}
 
 
-def _with_all(partitions: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, int]:
+def _with_all(form: PartitionForm, partitions: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, int]:
     """A HashMap copied from the one, with all of the others put into it."""
     both = {**partitions, **others}
-    capacity = grown_capacity(len(both), copied_map_capacity(len(partitions)))
+    capacity = grown_capacity(len(both), form.copied_capacity(len(partitions)))
     return {number: both[number] for number in hash_map_order(both, capacity=capacity, hash_of=integer_hash)}
 
 
@@ -178,7 +182,7 @@ def _compute_next(facts: Reconciliation, base_epoch: int) -> ConsumerMember:
         facts.assignment_epoch,
         member.member_epoch,
         MemberState.UNRELEASED_PARTITIONS if split.waits else MemberState.STABLE,
-        _with_added(split, member.assigned, facts.assignment_epoch),
+        _with_added(facts, split),
         NOTHING,
     )
 
@@ -196,7 +200,7 @@ def _all_kept(facts: Reconciliation) -> Partitions | None:
     wanted = facts.target.get(topic_id, ())
     if len(owned) != len(wanted) or topic_id not in facts.subscribed() or not all(map(owned.__contains__, wanted)):
         return None
-    copied = copied_map_order(owned, hash_of=integer_hash)
+    copied = facts.form.copied_order(owned, hash_of=integer_hash)
     if copied != list(owned):
         return {topic_id: {number: owned[number] for number in copied}}
     if type(assigned) is RecordedPartitions:
@@ -214,7 +218,7 @@ def _split(facts: Reconciliation) -> _Split:
 
 def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int]) -> None:
     owned = facts.member.assigned.get(topic_id, _NONE_OWNED)
-    copied = copied_map_order(owned, hash_of=integer_hash)
+    copied = facts.form.copied_order(owned, hash_of=integer_hash)
     pending = facts.member.pending_revocation.get(topic_id, _NONE_OWNED)
     wanted = frozenset(target)
     kept = {number: owned[number] for number in copied if number in wanted}
@@ -242,19 +246,20 @@ def _topics(target: Target, assigned: Partitions) -> list[UUID]:
     return hash_map_order(names, capacity=capacity, hash_of=uuid_hash)
 
 
-def _with_added(split: _Split, before: Partitions, epoch: int) -> Partitions:
+def _with_added(facts: Reconciliation, split: _Split) -> Partitions:
     if not split.added:
         return _ordered(split.kept)
     assigned: dict[UUID, Mapping[int, int]] = dict(split.kept)
     fresh = [topic_id for topic_id in hash_map_order(split.added, hash_of=uuid_hash) if topic_id not in assigned]
     for topic_id, numbers in split.added.items():
-        assigned[topic_id] = _grow(assigned.get(topic_id, _NONE_OWNED), numbers, epoch, len(before.get(topic_id, _NONE_OWNED)))
+        assigned[topic_id] = _grow(facts, topic_id, assigned.get(topic_id, _NONE_OWNED), numbers)
     # New topics come in by computeIfAbsent: each goes in front of its bucket.
     order: Iterable[UUID] = (*reversed(fresh), *split.kept)
     return {topic_id: assigned[topic_id] for topic_id in hash_map_order(order, hash_of=uuid_hash)}
 
 
-def _grow(kept: Mapping[int, int], added: Sequence[int], epoch: int, copied_from: int) -> Mapping[int, int]:
-    epochs = {**kept, **dict.fromkeys(added, epoch)}
-    capacity = grown_capacity(len(epochs), copied_map_capacity(copied_from) if kept else 16)
+def _grow(facts: Reconciliation, topic_id: UUID, kept: Mapping[int, int], added: Sequence[int]) -> Mapping[int, int]:
+    epochs = {**kept, **dict.fromkeys(added, facts.assignment_epoch)}
+    copied_from = len(facts.member.assigned.get(topic_id, _NONE_OWNED))
+    capacity = grown_capacity(len(epochs), facts.form.copied_capacity(copied_from) if kept else 16)
     return {number: epochs[number] for number in hash_map_order(epochs, capacity=capacity, hash_of=integer_hash)}

@@ -14,6 +14,8 @@ from uuid import UUID
 from kgctl.coordinator.consumer.member import (
     GROUP_STATES,
     NO_TARGET,
+    WITH_EPOCHS,
+    WITHOUT_EPOCHS,
     ConsumerMember,
     Partitions,
     Refusal,
@@ -23,6 +25,7 @@ from kgctl.coordinator.consumer.member import (
 )
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.group import Group
+from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
@@ -60,7 +63,7 @@ class TopicCount:
 
 
 class ConsumerGroup(Group):
-    """The state of one group. Epochs start at 1, as in Kafka since 4.3.
+    """The state of one group, as the broker version of ``profile`` has it.
 
     ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again, and
     ``resolution_started_ms`` that a resolution of expressions is under way: neither is durable.
@@ -70,10 +73,12 @@ class ConsumerGroup(Group):
 
     type = GroupType.CONSUMER
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, profile: Profile = LATEST) -> None:
         self.group_id = group_id
-        self.group_epoch = 1
-        self.assignment_epoch = 1
+        self.profile = profile
+        self.partition_form = WITH_EPOCHS if profile.has_partition_epochs else WITHOUT_EPOCHS
+        self.group_epoch = profile.first_epoch
+        self.assignment_epoch = profile.first_epoch
         self.assignment_timestamp_ms = 0
         self.metadata_hash = 0
         self.members: TimelineHashMap[str, ConsumerMember] = TimelineHashMap()
@@ -135,7 +140,7 @@ class ConsumerGroup(Group):
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
         """Whether a commit is accepted: by the member's epoch, or by the epochs of its partitions (KIP-1251)."""
-        return commit_error(self.members, request, image)
+        return commit_error(self.members, request, image, older_epochs=self.profile.has_partition_epochs)
 
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
         """Whether a fetch is accepted: a member has to be up to date."""

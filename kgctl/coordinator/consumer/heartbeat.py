@@ -133,7 +133,7 @@ def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, recor
     records += member_tombstones(group_id, holder.member_id)
     records.append(member_record(group_id, member))
     records.append(target_record(group_id, member.member_id, unmoved_target(group.target_of(holder.member_id))))
-    records.append(current_assignment_record(group_id, member))
+    records.append(current_assignment_record(group_id, member, group.partition_form))
     return member
 
 
@@ -252,12 +252,12 @@ def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records
     if isinstance(group, ConsumerGroup):
         return group
     if group is None and joins:
-        return ConsumerGroup(request.group_id)
+        return ConsumerGroup(request.group_id, shard.config.profile)
     if isinstance(group, ClassicGroup) and joins:
         if not group.is_empty:
             return upgrade(shard, group, records)
         records += [tombstone(key) for key in group.tombstone_keys()]
-        return ConsumerGroup(request.group_id)
+        return ConsumerGroup(request.group_id, shard.config.profile)
     found = f"Group {request.group_id} is not a consumer group." if group else f"Consumer group {request.group_id} not found."
     raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, found)
 
@@ -323,7 +323,7 @@ def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions |
         shard.regexes_to_resolve[change.group.group_id] = regex.to_resolve
     # The classic protocol knows no expressions: one that a replaced member leaves behind is dropped, which always counts.
     names_changed = change.names_changed
-    bump = names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps)
+    bump = names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps or change.group.group_epoch == 0)
     subscriptions = subscribe(shard, change, bump=bump)
     target = update_target(shard, change, subscriptions)
     reconcile_member(shard, change, target, owned, subscription_changed=names_changed or regex.changed)
@@ -356,11 +356,12 @@ def reconcile_member(
         names=subscribed_names(group, member),
         topics=shard.image.topics,
         partition_epoch=group.partition_epoch,
+        form=group.partition_form,
     )
     change.new = reconcile(facts)
     if change.new is member or (change.new.member_epoch == member.member_epoch and change.new == member):
         return
-    change.records.append(current_assignment_record(group.group_id, change.new))
+    change.records.append(current_assignment_record(group.group_id, change.new, group.partition_form))
     # A classic member hears of it by REBALANCE_IN_PROGRESS, and has a join timer instead.
     if change.new.uses_classic_protocol:
         return
@@ -399,7 +400,7 @@ def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartb
     member = known_member(group, request.member_id, request.instance_id)
     # No other member gets anything before the session ends, so that a restart moves no partition (KIP-345).
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-        record = current_assignment_record(group.group_id, _away(member))
+        record = current_assignment_record(group.group_id, _away(member), group.partition_form)
         shard.append_record(record)
         return ConsumerGroupHeartbeatResult(member_id=member.member_id, member_epoch=STATIC_LEAVE_EPOCH)
     fence_members(shard, group, [member])

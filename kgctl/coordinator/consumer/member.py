@@ -25,7 +25,17 @@ from kgctl.model.groups import (
     Transition,
 )
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
-from kgctl.model.values import copied_set_order, frozen_in_order, hash_map_order, integer_hash, quick_enum, uuid_hash
+from kgctl.model.values import (
+    copied_map_capacity,
+    copied_map_order,
+    copied_set_capacity,
+    copied_set_order,
+    frozen_in_order,
+    hash_map_order,
+    integer_hash,
+    quick_enum,
+    uuid_hash,
+)
 
 EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING
@@ -233,10 +243,10 @@ class RecordedPartitions(dict[UUID, Mapping[int, int]]):
     record: tuple[AssignedTopicPartitions, ...]
     kept_for: tuple[object, object, object]
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, record: tuple[AssignedTopicPartitions, ...]) -> None:
         super().__init__(partitions)
         self.kept_for = (None, None, None)
-        self.record = _written_out(partitions)
+        self.record = record
 
 
 """Topic id -> partition -> the epoch at which the member got it (KIP-1251); both in the order of Kafka's hash maps."""
@@ -360,53 +370,74 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
     )
 
 
-def with_current_assignment(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+def with_current_assignment(
+    member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue, form: PartitionForm
+) -> ConsumerMember:
     """The member with the epochs and partitions of a record."""
     assigned = member.assigned
     if type(assigned) is not RecordedPartitions or assigned.record is not value.assigned_partitions:
-        assigned = partitions_of_record(value.assigned_partitions, value.member_epoch)
+        assigned = form.of_record(value.assigned_partitions, value.member_epoch)
     return member.moved(
         value.member_epoch,
         value.previous_member_epoch,
         MemberState.of_record(value.state),
         assigned,
-        partitions_of_record(value.partitions_pending_revocation, value.member_epoch),
+        form.of_record(value.partitions_pending_revocation, value.member_epoch),
     )
 
 
-def partitions_of_record(topics: Sequence[AssignedTopicPartitions], member_epoch: int) -> Partitions:
-    """Partitions with their epochs. Records of before 4.3 have none: each partition counts as got at the member's epoch."""
-    if not topics:
-        return NOTHING
-    if all(len(topic.assignment_epochs) == len(topic.partitions) for topic in topics):
-        return _partitions_with_epochs(tuple(topics))
-    epoch = max(member_epoch, 0)
-    return _partitions_with_epochs(
-        tuple(AssignedTopicPartitions(topic.topic_id, topic.partitions, (epoch,) * len(topic.partitions)) for topic in topics)
-    )
+class PartitionForm:
+    """How a version records the partitions of members, and the order in which Java iterates over them.
+
+    With their epochs they are the keys of hash maps; without them, before 4.3, they are in hash sets, whose copies have tables of
+    other sizes. Here they are maps all the same, of epochs that say nothing.
+    """
+
+    def __init__(self, *, with_epochs: bool) -> None:
+        self.with_epochs = with_epochs
+        self.copied_order = copied_map_order if with_epochs else copied_set_order
+        self.copied_capacity = copied_map_capacity if with_epochs else copied_set_capacity
+        self._known = lru_cache(maxsize=4096)(self._read)
+        """By what the record says: most records of a member repeat what the one before said, but for the member's epoch."""
+
+    def of_record(self, topics: Sequence[AssignedTopicPartitions], member_epoch: int) -> Partitions:
+        """Partitions with their epochs. Where the record has none, each counts as got at the member's epoch."""
+        if not topics:
+            return NOTHING
+        if not self.with_epochs or all(len(topic.assignment_epochs) == len(topic.partitions) for topic in topics):
+            return self._known(tuple(topics))
+        epoch = max(member_epoch, 0)
+        return self._known(
+            tuple(AssignedTopicPartitions(topic.topic_id, topic.partitions, (epoch,) * len(topic.partitions)) for topic in topics)
+        )
+
+    def _read(self, topics: tuple[AssignedTopicPartitions, ...]) -> Partitions:
+        found: dict[UUID, Mapping[int, int]] = {}
+        for topic in topics:
+            if self.with_epochs:
+                epochs = dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
+                order = hash_map_order(epochs, hash_of=integer_hash)
+                found[topic.topic_id] = {number: epochs[number] for number in order}
+            else:
+                found[topic.topic_id] = dict.fromkeys(copied_set_order(topic.partitions, hash_of=integer_hash), 0)
+        partitions = {topic_id: found[topic_id] for topic_id in hash_map_order(found, hash_of=uuid_hash)}
+        return RecordedPartitions(partitions, self._written_out(partitions))
+
+    def record_of(self, partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
+        """Partitions as a record has them, in the order of the maps."""
+        if type(partitions) is RecordedPartitions:
+            return partitions.record
+        return self._written_out(partitions) if partitions else ()
+
+    def _written_out(self, partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
+        return tuple(
+            AssignedTopicPartitions(topic_id, tuple(epochs), tuple(epochs.values()) if self.with_epochs else ())
+            for topic_id, epochs in partitions.items()
+        )
 
 
-@lru_cache(maxsize=4096)
-def _partitions_with_epochs(topics: tuple[AssignedTopicPartitions, ...]) -> Partitions:
-    """Kept by what the record says: most records of a member repeat what the one before said, but for the member's epoch."""
-    found: dict[UUID, Mapping[int, int]] = {}
-    for topic in topics:
-        by_partition = dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
-        found[topic.topic_id] = {number: by_partition[number] for number in hash_map_order(by_partition, hash_of=integer_hash)}
-    return RecordedPartitions({topic_id: found[topic_id] for topic_id in hash_map_order(found, hash_of=uuid_hash)})
-
-
-def record_of_partitions(partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
-    """Partitions as a record has them, in the order of the maps."""
-    if type(partitions) is RecordedPartitions:
-        return partitions.record
-    return _written_out(partitions) if partitions else ()
-
-
-def _written_out(partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
-    return tuple(
-        AssignedTopicPartitions(topic_id, tuple(epochs), tuple(epochs.values())) for topic_id, epochs in partitions.items()
-    )
+WITH_EPOCHS = PartitionForm(with_epochs=True)
+WITHOUT_EPOCHS = PartitionForm(with_epochs=False)
 
 
 _MEMBER_EPOCH_VERSION = 9
@@ -414,12 +445,16 @@ _MEMBER_EPOCH_VERSION = 9
 
 
 def commit_error(
-    members: Mapping[str, ConsumerMember], request: OffsetCommit | TxnOffsetCommit, image: MetadataImage
+    members: Mapping[str, ConsumerMember],
+    request: OffsetCommit | TxnOffsetCommit,
+    image: MetadataImage,
+    *,
+    older_epochs: bool = False,
 ) -> ErrorCode:
     """The error for the whole request, or NONE.
 
-    A member may commit with an older epoch what it has owned since then (KIP-1251): a commit that was under way while it went on
-    to the next epoch is not lost.
+    With ``older_epochs`` a member may commit with an older epoch what it has owned since then (KIP-1251): a commit that was under
+    way while it went on to the next epoch is not lost.
     """
     transactional = isinstance(request, TxnOffsetCommit)
     anonymous = request.generation_id == -1 and not request.member_id and request.group_instance_id is None
@@ -431,7 +466,7 @@ def commit_error(
     if not transactional and not member.uses_classic_protocol and request.api_version < _MEMBER_EPOCH_VERSION:
         return ErrorCode.UNSUPPORTED_VERSION
     if request.generation_id == member.member_epoch or (
-        request.generation_id < member.member_epoch and _has_owned_all(member, request, image)
+        older_epochs and request.generation_id < member.member_epoch and _has_owned_all(member, request, image)
     ):
         return ErrorCode.NONE
     return ErrorCode.ILLEGAL_GENERATION if transactional or member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH

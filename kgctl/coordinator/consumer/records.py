@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgctl.coordinator.consumer.member import ConsumerMember, Target, record_of_partitions
+from kgctl.coordinator.consumer.member import ConsumerMember, PartitionForm, Target
 from kgctl.model.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -62,14 +62,14 @@ def target_metadata_record(group_id: str, assignment_epoch: int, timestamp_ms: i
     return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), value)
 
 
-def current_assignment_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+def current_assignment_record(group_id: str, member: ConsumerMember, form: PartitionForm) -> CoordinatorRecord:
     """Type 8: what a member owns and has to revoke, and its epochs."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=int(member.state),
-        assigned_partitions=record_of_partitions(member.assigned),
-        partitions_pending_revocation=record_of_partitions(member.pending_revocation),
+        assigned_partitions=form.record_of(member.assigned),
+        partitions_pending_revocation=form.record_of(member.pending_revocation),
     )
     return CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 

@@ -245,12 +245,16 @@ def update_target(shard: Shard, change: RequestContext, subscriptions: Subscript
     changed = _changed(group, spec, assigned, order)
     for member_id, target in changed.items():
         records.append(target_record(group.group_id, member_id, target))
-    records.append(target_metadata_record(group.group_id, subscriptions.group_epoch, shard.now_ms))
+    records.append(target_metadata_record(group.group_id, subscriptions.group_epoch, _made_ms(shard)))
     if new.member_id not in changed:
         # It goes on with what the assignor made, be it the same partitions in another order.
         number = next(number for number, member in enumerate(spec.members) if member.member_id == new.member_id)
         changed[new.member_id] = order(number, assigned.get(new.member_id, NO_TARGET))
     return MemberTarget(subscriptions.group_epoch, changed[new.member_id])
+
+
+def _made_ms(shard: Shard) -> int:
+    return shard.now_ms if shard.config.profile.has_assignment_interval else 0
 
 
 def _may_compute(shard: Shard, group: ConsumerGroup) -> bool:

@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 
 from kgctl.coordinator.consumer.downgrade import can_downgrade, downgrade
 from kgctl.coordinator.consumer.group import MEMBER_TIMERS, ConsumerGroup
-from kgctl.coordinator.consumer.member import ConsumerMember, MemberState
+from kgctl.coordinator.consumer.member import ConsumerMember, MemberState, Refusal
 from kgctl.coordinator.consumer.records import group_record, member_tombstones, tombstone
 from kgctl.coordinator.consumer.subscription import group_hash, topic_counts_without
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
 from kgctl.model.groups import ConsumerGroupRegularExpressionKey, CoordinatorRecord
 from kgctl.model.values import hash_map_order
+
+RETRY_MS = 500
+"""After this a timer whose work Kafka's own code fails at is tried again. Kafka: CoordinatorTimerImpl's retryBackoff."""
 
 
 def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:
@@ -122,7 +125,10 @@ def _on_timer(shard: Shard, timer: Timer) -> None:
     member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
     if isinstance(group, ConsumerGroup) and member is not None:
         shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
-        fence_members(shard, group, [member])
+        try:
+            fence_members(shard, group, [member])
+        except Refusal:
+            shard.arm(timer.key, RETRY_MS, timer.argument)
 
 
 def _on_rebalance_timer(shard: Shard, timer: Timer) -> None:

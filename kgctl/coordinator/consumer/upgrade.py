@@ -94,7 +94,7 @@ def _converted(shard: Shard, classic: ClassicGroup) -> tuple[ConsumerGroup, Mapp
 
     Records and timers go in the order of this group, as in Kafka; that of the group built from the records may differ.
     """
-    staging = ConsumerGroup(classic.group_id)
+    staging = ConsumerGroup(classic.group_id, shard.config.profile)
     targets: dict[str, Target] = {}
     for member in classic.members.java_values():
         targets[member.member_id] = target_of_bytes(member.assignment, shard.image)
@@ -116,7 +116,7 @@ def _records_of(
         # Assignment epoch and group epoch are equal: the target is what the members have, and only the join that comes next
         # asks for another.
         target_metadata_record(group_id, epoch, 0),
-        *(current_assignment_record(group_id, member) for member in members),
+        *(current_assignment_record(group_id, member, staging.partition_form) for member in members),
     ]
 
 
@@ -164,7 +164,7 @@ def _add(group: ConsumerGroup, member: ConsumerMember) -> None:
 
 def _build(staging: ConsumerGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
     """The group that the records make, its members in the order of ``staging``: the request goes on with that one."""
-    group = ConsumerGroup(staging.group_id)
+    group = ConsumerGroup(staging.group_id, staging.profile)
     for record in records:
         apply_to_group(group, record)
     members = group.members

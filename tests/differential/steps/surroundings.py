@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kgctl.coordinator.config import group_setting_names
 from kgctl.coordinator.group import Group
 from tests.differential.choices import AGAIN, TOPIC_IDS
 
@@ -37,7 +38,8 @@ def delete_groups(builder: SequenceBuilder, _: Group | None) -> Step:
 def set_group_config(builder: SequenceBuilder, _: Group | None) -> Step:
     """A group gets settings of its own, instead of those it had."""
     choice = builder.choice
-    config = {name: choice.of(_GROUP_SETTINGS[name]) for name in choice.some(list(_GROUP_SETTINGS))}
+    known = [name for name in _GROUP_SETTINGS if name in group_setting_names(builder.profile)]
+    config = {name: choice.of(_GROUP_SETTINGS[name]) for name in choice.some(known)}
     return {"op": "group_config", "config": config}
 
 

@@ -122,7 +122,7 @@ final class Dump {
         if (!group.subscribedRegularExpressions().isEmpty()) {
             ObjectNode regexes = node.putObject("regexes");
             for (String regex : new TreeSet<>(group.subscribedRegularExpressions().keySet())) {
-                regexes.set(regex, group.resolvedRegularExpression(regex).map(r -> strings(new TreeSet<>(r.topics()))).orElse(null));
+                regexes.set(regex, group.resolvedRegularExpression(regex).map(r -> strings(new TreeSet<>(Version.topics(r)))).orElse(null));
             }
         }
         ArrayNode details = node.putArray("details");
@@ -130,8 +130,8 @@ final class Dump {
             ConsumerGroupMember member = group.members().get(id);
             ObjectNode detail = details.addObject().put("id", id).put("instance", member.instanceId()).put("epoch", member.memberEpoch());
             detail.put("previous_epoch", member.previousMemberEpoch()).put("state", member.state().name());
-            detail.set("assigned", epochs(member.assignedPartitions()));
-            detail.set("revoking", epochs(member.partitionsPendingRevocation()));
+            detail.set("assigned", epochs(Version.withEpochs(member.assignedPartitions())));
+            detail.set("revoking", epochs(Version.withEpochs(member.partitionsPendingRevocation())));
             detail.set("target", partitions(group.targetAssignment(id).partitions()));
             detail.set("topics", strings(new TreeSet<>(member.subscribedTopicNames())));
             detail.put("regex", member.subscribedTopicRegex()).put("assignor", member.serverAssignorName().orElse(null));
@@ -168,7 +168,7 @@ final class Dump {
         ObjectNode node = JSON.objectNode();
         if (appended.producerId() >= 0) node.put("producer_id", appended.producerId());
         if (appended.marker() != null) return node.put("type", "marker").put("result", appended.marker().name().toLowerCase());
-        ApiMessage key = appended.record().key();
+        ApiMessage key = Version.key(appended.record());
         node.put("type", key.getClass().getSimpleName().replaceAll("Key$", ""));
         if (withBytes) {
             node.put("key_hex", HexFormat.of().formatHex(appended.key()));
@@ -204,13 +204,13 @@ final class Dump {
         } else if (value instanceof GroupMetadataValue v) {
             groupMetadata(node, v);
         } else if (value instanceof ConsumerGroupMetadataValue v) {
-            node.put("epoch", v.epoch()).put("metadata_hash", Long.toString(v.metadataHash()));
+            node.put("epoch", v.epoch()).put("metadata_hash", Long.toString(Version.metadataHash(v)));
         } else if (value instanceof ConsumerGroupMemberMetadataValue v) {
             node.put("instance", v.instanceId()).put("rack", v.rackId()).put("rebalance", v.rebalanceTimeoutMs());
             node.put("assignor", v.serverAssignor()).put("regex", v.subscribedTopicRegex()).set("topics", strings(v.subscribedTopicNames()));
             node.set("classic", classic(v.classicMemberMetadata()));
         } else if (value instanceof ConsumerGroupTargetAssignmentMetadataValue v) {
-            node.put("assignment_epoch", v.assignmentEpoch()).put("assignment_timestamp", virtual(v.assignmentTimestamp()));
+            node.put("assignment_epoch", v.assignmentEpoch()).put("assignment_timestamp", virtual(Version.assignmentTimestamp(v)));
         } else if (value instanceof ConsumerGroupTargetAssignmentMemberValue v) {
             Map<Uuid, List<Integer>> topics = new LinkedHashMap<>();
             v.topicPartitions().forEach(topic -> topics.put(topic.topicId(), topic.partitions()));
@@ -230,7 +230,8 @@ final class Dump {
         Map<Uuid, Map<Integer, Integer>> epochs = new LinkedHashMap<>();
         topics.forEach(topic -> {
             Map<Integer, Integer> numbers = new LinkedHashMap<>();
-            for (int i = 0; i < topic.partitions().size(); i++) numbers.put(topic.partitions().get(i), topic.assignmentEpochs().get(i));
+            List<Integer> known = Version.assignmentEpochs(topic);
+            for (int i = 0; i < topic.partitions().size(); i++) numbers.put(topic.partitions().get(i), known.get(i));
             epochs.put(topic.topicId(), numbers);
         });
         return epochs(epochs);

@@ -58,7 +58,7 @@ public final class Oracle {
         this.sequence = sequence;
         Map<String, String> properties = new HashMap<>();
         sequence.path("given").path("config").fields().forEachRemaining(e -> properties.put(e.getKey(), e.getValue().asText()));
-        this.broker = new VirtualBroker(properties, this::appended, this::instantEnds);
+        this.broker = new Version(properties, this::appended, this::instantEnds);
         this.requests = new Requests(broker);
         this.dump = new Dump(broker.topicNames);
     }
@@ -189,15 +189,15 @@ public final class Oracle {
             .setClientHost("/127.0.0.1").setSessionTimeout(member.path("session").asInt(10000))
             .setRebalanceTimeout(member.path("rebalance").asInt(30000)).setSubscription(Requests.subscription(member))
             .setAssignment(member.hasNonNull("assignment") ? Requests.assignment(Requests.strings(member.get("assignment"), null)) : new byte[0])));
-        preload(CoordinatorRecord.record(new GroupMetadataKey().setGroup("g"), new ApiMessageAndVersion(value, (short) 3)));
+        preload(Version.record(new GroupMetadataKey().setGroup("g"), 2, new ApiMessageAndVersion(value, (short) 3)));
         group.path("offsets").fields().forEachRemaining(offset -> {
             String partition = offset.getKey();
             int dash = partition.lastIndexOf('-');
             String topic = partition.substring(0, dash);
-            preload(CoordinatorRecord.record(
-                new OffsetCommitKey().setGroup("g").setTopic(topic).setPartition(Integer.parseInt(partition.substring(dash + 1))),
-                new ApiMessageAndVersion(new OffsetCommitValue().setOffset(offset.getValue().asLong()).setLeaderEpoch(-1).setMetadata("")
-                    .setCommitTimestamp(VirtualBroker.EPOCH_MS).setTopicId(broker.topicIds.getOrDefault(topic, Uuid.ZERO_UUID)), (short) 4)));
+            preload(Version.record(
+                new OffsetCommitKey().setGroup("g").setTopic(topic).setPartition(Integer.parseInt(partition.substring(dash + 1))), 1,
+                Version.withId(new OffsetCommitValue().setOffset(offset.getValue().asLong()).setLeaderEpoch(-1).setMetadata("")
+                    .setCommitTimestamp(VirtualBroker.EPOCH_MS), broker.topicIds.getOrDefault(topic, Uuid.ZERO_UUID))));
         });
     }
 

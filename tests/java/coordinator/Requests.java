@@ -304,8 +304,8 @@ final class Requests {
         List<String> names = new ArrayList<>();
         step.get("offsets").fieldNames().forEachRemaining(names::add);
         byTopic(names).forEach((name, numbers) -> {
-            OffsetCommitRequestData.OffsetCommitRequestTopic topic = new OffsetCommitRequestData.OffsetCommitRequestTopic()
-                .setName(name).setTopicId(broker.topicIds.getOrDefault(name, Uuid.ZERO_UUID));
+            OffsetCommitRequestData.OffsetCommitRequestTopic topic = Version.withId(
+                new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(name), broker.topicIds.getOrDefault(name, Uuid.ZERO_UUID));
             numbers.forEach(number -> topic.partitions().add(new OffsetCommitRequestData.OffsetCommitRequestPartition()
                 .setPartitionIndex(number).setCommittedOffset(step.get("offsets").get(name + "-" + number).asLong())
                 .setCommittedMetadata(metadata(step, name + "-" + number))));
@@ -346,8 +346,7 @@ final class Requests {
 
     private CompletableFuture<ObjectNode> endTransaction(JsonNode step) {
         TransactionResult result = "commit".equals(text(step, "result")) ? TransactionResult.COMMIT : TransactionResult.ABORT;
-        return broker.service.completeTransaction(VirtualBroker.LOG, step.get("producer_id").asLong(), (short) 0, 0, result, (short) 1)
-            .thenApply(nothing -> error((short) 0));
+        return broker.endTransaction(step.get("producer_id").asLong(), result).thenApply(nothing -> error((short) 0));
     }
 
     private CompletableFuture<ObjectNode> fetch(JsonNode step) {
@@ -360,7 +359,7 @@ final class Requests {
             request.setTopics(topics);
         }
         boolean stable = step.has("require_stable") && step.get("require_stable").asBoolean();
-        return broker.service.fetchOffsets(context(step, ApiKeys.OFFSET_FETCH, 9), request, stable).thenApply(reply -> {
+        return broker.fetch(context(step, ApiKeys.OFFSET_FETCH, 9), request, stable).thenApply(reply -> {
             ObjectNode node = error(reply.errorCode());
             if (reply.errorCode() != 0) return node;
             ObjectNode offsets = node.putObject("offsets");

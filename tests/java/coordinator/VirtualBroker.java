@@ -1,7 +1,6 @@
 package org.apache.kafka.coordinator.group;
 
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -9,7 +8,6 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.PriorityQueue;
 import java.util.concurrent.AbstractExecutorService;
@@ -19,8 +17,8 @@ import java.util.function.Supplier;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.config.AbstractConfig;
-import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.message.OffsetFetchRequestData;
+import org.apache.kafka.common.message.OffsetFetchResponseData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
@@ -29,6 +27,7 @@ import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
 import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
@@ -39,9 +38,7 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorPlayback;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime;
 import org.apache.kafka.coordinator.common.runtime.PartitionWriter;
-import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorRuntimeMetrics;
-import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
@@ -49,10 +46,9 @@ import org.apache.kafka.server.util.timer.Timer;
 import org.apache.kafka.server.util.timer.TimerTask;
 import org.apache.kafka.server.util.timer.TimerTaskEntry;
 import org.apache.kafka.storage.internals.log.LogConfig;
-import org.apache.kafka.storage.internals.log.VerificationGuard;
 
-/** Kafka's coordinator service, runtime and shard on one thread, in virtual time, over a log in memory. */
-final class VirtualBroker implements PartitionWriter, CoordinatorLoader<CoordinatorRecord> {
+/** Kafka's coordinator service, runtime and shard on one thread, in virtual time, over a log in memory. `Version` has the rest. */
+abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<CoordinatorRecord> {
     static final long EPOCH_MS = 1_700_000_000_000L;
     static final TopicPartition LOG = new TopicPartition("__consumer_offsets", 0);
 
@@ -68,15 +64,14 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
     }
 
     final GroupCoordinatorService service;
-    final GroupConfigManager groupConfigs;
     final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
     final Map<String, Uuid> topicIds = new HashMap<>();
     final Map<Uuid, String> topicNames = new HashMap<>();
     /** Also those of topics that are gone: a member may still name their partitions. */
     final Map<String, Uuid> latestIds = new HashMap<>();
     GroupCoordinatorShard shard;
-    private final Clock clock = new Clock();
-    private final VirtualTimer timer = new VirtualTimer();
+    final Clock clock = new Clock();
+    final VirtualTimer timer = new VirtualTimer();
     private final Deque<Runnable> events = new ArrayDeque<>();
     private final List<MemoryRecords> log = new ArrayList<>();
     private final AppendListener appendListener;
@@ -91,36 +86,36 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
     VirtualBroker(Map<String, String> properties, AppendListener appendListener, ClockListener clockListener) {
         this.appendListener = appendListener;
         this.clockListener = clockListener;
-        GroupCoordinatorConfig config = GroupCoordinatorConfig.fromProps(properties);
-        AbstractConfig shareProperties = new AbstractConfig(
-            new ConfigDef(merge(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)), properties, false);
-        this.groupConfigs = new GroupConfigManager(Map.of(), config, new ShareGroupConfig(shareProperties));
-        LogContext logContext = new LogContext();
-        GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics(new com.yammer.metrics.core.MetricsRegistry(), new Metrics());
-        CoordinatorRuntime<GroupCoordinatorShard, CoordinatorRecord> runtime =
-            new CoordinatorRuntime.Builder<GroupCoordinatorShard, CoordinatorRecord>()
-                .withTime(clock).withTimer(timer).withLogContext(logContext)
-                .withEventProcessor(new Events()).withPartitionWriter(this).withLoader(this)
-                .withCoordinatorShardBuilderSupplier(() -> new GroupCoordinatorShard.Builder(config, groupConfigs) {
-                    @Override
-                    public GroupCoordinatorShard build() {
-                        shard = super.build();
-                        return shard;
-                    }
-                }.withAuthorizerPlugin(Optional.empty()))
-                .withWriteTimeout(Duration.ofMillis(config.offsetCommitTimeoutMs()))
-                .withCoordinatorRuntimeMetrics(new GroupCoordinatorRuntimeMetrics(new Metrics()))
-                .withCoordinatorMetrics(metrics).withSerializer(serde)
-                .withAppendLingerMs(OptionalInt.of(0)).withExecutorService(new Background())
-                .withCachedBufferMaxBytesSupplier(config::cachedBufferMaxBytes).build();
-        this.service = new GroupCoordinatorService(logContext, config, runtime, metrics, groupConfigs, null, timer, null);
+        this.service = start(properties);
         service.startup(() -> 1);
     }
 
-    private static ConfigDef merge(ConfigDef... definitions) {
-        ConfigDef merged = new ConfigDef();
-        for (ConfigDef definition : definitions) definition.configKeys().values().forEach(merged::define);
-        return merged;
+    // What differs from version to version.
+
+    /** The service, over this log, clock and timer; it tells `shard` what it has built. */
+    abstract GroupCoordinatorService start(Map<String, String> properties);
+
+    /** What a broker tells its coordinator of new metadata, and of topics that are gone. */
+    abstract void tell(MetadataDelta delta, MetadataImage image, List<TopicPartition> deleted);
+
+    /** Of the topics that the request names, or of all where it names none. */
+    abstract CompletableFuture<OffsetFetchResponseData.OffsetFetchResponseGroup> fetch(
+        RequestContext context, OffsetFetchRequestData.OffsetFetchRequestGroup request, boolean stable);
+
+    abstract CompletableFuture<Void> endTransaction(long producerId, TransactionResult result);
+
+    /** What all versions set in the same way. */
+    CoordinatorRuntime.Builder<GroupCoordinatorShard, CoordinatorRecord> runtime() {
+        return new CoordinatorRuntime.Builder<GroupCoordinatorShard, CoordinatorRecord>()
+            .withTime(clock).withTimer(timer).withLogContext(new LogContext())
+            .withEventProcessor(new Events()).withPartitionWriter(this).withLoader(this)
+            .withCoordinatorRuntimeMetrics(new GroupCoordinatorRuntimeMetrics(new Metrics()))
+            .withSerializer(serde).withExecutorService(new Background());
+    }
+
+    GroupCoordinatorShard built(GroupCoordinatorShard built) {
+        shard = built;
+        return built;
     }
 
     long now() {
@@ -138,7 +133,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
 
     /** Puts a record into the log as if it had always been there; for the world before the first step. */
     void preload(MemoryRecords records) {
-        append(LOG, null, records, (short) -1);
+        append(records);
     }
 
     /** Runs everything that is ready, background work included, unless that is under way already. */
@@ -198,21 +193,26 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
     void deleteTopic(String name) {
         if (image.topics().getTopic(name) == null) return;
         MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        List<TopicPartition> partitions = new ArrayList<>();
+        image.topics().getTopic(name).partitions().keySet().forEach(partition -> partitions.add(new TopicPartition(name, partition)));
         delta.replay(new RemoveTopicRecord().setTopicId(image.topics().getTopic(name).id()));
         topicIds.remove(name);
-        publish(delta);
+        publish(delta, partitions);
     }
 
     private void publish(MetadataDelta delta) {
+        publish(delta, List.of());
+    }
+
+    private void publish(MetadataDelta delta, List<TopicPartition> deleted) {
         image = delta.apply(new MetadataProvenance(image.provenance().lastContainedOffset() < 0 ? 1 : image.provenance().lastContainedOffset() + 1,
             0, 0, true));
-        service.onMetadataUpdate(delta, image);
+        tell(delta, image, deleted);
     }
 
     // The log.
 
-    @Override
-    public long append(TopicPartition tp, VerificationGuard guard, MemoryRecords records, short transactionVersion) {
+    long append(MemoryRecords records) {
         ByteBuffer copy = ByteBuffer.allocate(records.sizeInBytes());
         copy.put(records.buffer().duplicate()).flip();
         MemoryRecords kept = MemoryRecords.readableRecords(copy);
@@ -222,7 +222,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
             endOffset = batch.nextOffset();
         }
         log.add(kept);
-        if (highWatermarkListener != null) highWatermarkListener.onHighWatermarkUpdated(tp, endOffset);
+        if (highWatermarkListener != null) highWatermarkListener.onHighWatermarkUpdated(LOG, endOffset);
         return endOffset;
     }
 
@@ -281,12 +281,6 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
     }
 
     @Override
-    public CompletableFuture<VerificationGuard> maybeStartTransactionVerification(
-        TopicPartition tp, String transactionalId, long producerId, short producerEpoch, int apiVersion) {
-        return CompletableFuture.completedFuture(VerificationGuard.SENTINEL);
-    }
-
-    @Override
     public CompletableFuture<Void> deleteRecords(TopicPartition tp, long deleteBeforeOffset) {
         return CompletableFuture.completedFuture(null);
     }
@@ -296,7 +290,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
 
     // Time, timers, threads.
 
-    private static final class Clock implements Time {
+    static final class Clock implements Time {
         private long now = EPOCH_MS;
 
         @Override
@@ -320,7 +314,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
         }
     }
 
-    private final class VirtualTimer implements Timer {
+    final class VirtualTimer implements Timer {
         private record Armed(TimerTaskEntry entry, long number) { }
 
         private final PriorityQueue<Armed> armed =

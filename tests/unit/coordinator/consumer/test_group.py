@@ -19,7 +19,7 @@ def _at(group: ConsumerGroup, member_id: str, epoch: int, *numbers: int) -> None
     """A record says that the member is at this epoch and owns these."""
     assigned = {TOPIC: dict.fromkeys(numbers, 1)}
     member = ConsumerMember(member_id, member_epoch=epoch, previous_member_epoch=epoch - 1, assigned=assigned)
-    apply_to_group(group, current_assignment_record("g", member))
+    apply_to_group(group, current_assignment_record("g", member, group.partition_form))
 
 
 def test_the_epoch_of_a_partition_is_its_owners() -> None:
