@@ -12,6 +12,7 @@ from kgctl.coordinator.classic.handlers import heartbeat, join_group, leave_grou
 from kgctl.coordinator.consumer import classic_member
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import refuse
+from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType
@@ -33,7 +34,7 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
     group = shard.groups.get(group_id)
     if group is None or isinstance(group, ClassicGroup):
         join_group(shard, group, request)
-    elif group.type is GroupType.SHARE or not (group.is_empty or group.type is GroupType.CONSUMER):
+    elif not _may_join(shard, group):
         shard.reply(request.request_id, JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     elif isinstance(group, ConsumerGroup) and not group.is_empty:
         classic_member.join_group(shard, group, request)
@@ -44,6 +45,12 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
         else:
             shard.delete_group(group)
         join_group(shard, None, request)
+
+
+def _may_join(shard: Shard, group: Group) -> bool:
+    if group.type is GroupType.CONSUMER:
+        return True
+    return group.type is GroupType.STREAMS and group.is_empty and shard.config.profile.replaces_streams_groups
 
 
 def handle_sync_group(shard: Shard, request: SyncGroup) -> None:

@@ -28,6 +28,20 @@ class Profile:
     """A member that has never had a target keeps no consumer group from becoming a classic one (4.3)."""
     closes_consumer_groups: bool = True
     """With the migration policy "disabled", nobody joins a consumer group by the classic protocol (4.3: KAFKA-20118)."""
+    rejoins_at_epoch_0: bool = True
+    """A member of a consumer group may start over with epoch 0 at any time (4.2); before, only one that has owned nothing more."""
+    follows_subscriptions: bool = True
+    """What a member no longer subscribes to counts as absent from its target at once (4.2)."""
+    keeps_epoch_while_revoking: bool = True
+    """A member that has given up partitions and has to give up others stays at its epoch (4.2); before, it goes on by one."""
+    takes_back_revocations: bool = True
+    """A member that still has to revoke a partition may get it back (4.2)."""
+    drops_regexes: bool = True
+    """A member that drops its expression, or comes back by the classic protocol, which knows none, bumps the group epoch (4.2)."""
+    replaces_streams_groups: bool = True
+    """A member of the classic protocol takes the place of an empty streams group (4.2)."""
+    tolerates_two_owners: bool = True
+    """A partition whose owner is at an older epoch may go to another member, which a compacted log can say (4.2)."""
     deletes_offsets_by_topic_id: bool = True
     """With a topic go the offsets that were committed for it, not those of all its partitions' names (4.3: KAFKA-19862)."""
 
@@ -52,7 +66,17 @@ _4_2 = replace(
     closes_consumer_groups=False,
     deletes_offsets_by_topic_id=False,
 )
-_4_1 = replace(_4_2, version="4.1")
+_4_1 = replace(
+    _4_2,
+    version="4.1",
+    rejoins_at_epoch_0=False,
+    follows_subscriptions=False,
+    keeps_epoch_while_revoking=False,
+    takes_back_revocations=False,
+    drops_regexes=False,
+    replaces_streams_groups=False,
+    tolerates_two_owners=False,
+)
 _4_0 = replace(_4_1, version="4.0")
 
 PROFILES = {profile.version: profile for profile in (_4_0, _4_1, _4_2, _4_3)}

@@ -82,7 +82,9 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
     claim = Claim(member_id, request.group_instance_id, None, (), may_create)
     old = find_or_create(group, claim, records)
     subscription = _subscription(request)
-    change = RequestContext(group, old, _with_request(old, request, subscription), records)
+    change = RequestContext(
+        group, old, _with_request(old, request, subscription, drops_regex=group.profile.drops_regexes), records
+    )
     owned = owned_partitions(subscription.owned_partitions, shard.image)
     if can_downgrade_by_replacing(shard, group, group.static_member(request.group_instance_id)):
         _join_and_downgrade(shard, change, owned)
@@ -123,7 +125,9 @@ def _rebalance_timeout_ms(request: JoinGroup) -> int:
     return request.session_timeout_ms if request.rebalance_timeout_ms is None else request.rebalance_timeout_ms
 
 
-def _with_request(member: ConsumerMember, request: JoinGroup, subscription: ConsumerSubscription) -> ConsumerMember:
+def _with_request(
+    member: ConsumerMember, request: JoinGroup, subscription: ConsumerSubscription, *, drops_regex: bool
+) -> ConsumerMember:
     protocols = tuple(ClassicProtocol(protocol.name, protocol.metadata) for protocol in request.protocols)
     return replace(
         member,
@@ -132,7 +136,7 @@ def _with_request(member: ConsumerMember, request: JoinGroup, subscription: Cons
         rebalance_timeout_ms=_rebalance_timeout_ms(request),
         topic_set=frozenset(subscription.topics),
         subscribed_topics=topic_order(subscription.topics),
-        subscribed_regex="",
+        subscribed_regex="" if drops_regex else member.subscribed_regex,
         client_id=request.client_id,
         client_host=request.client_host,
         classic=ClassicMemberMetadata(request.session_timeout_ms, protocols),

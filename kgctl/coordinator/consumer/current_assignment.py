@@ -9,7 +9,7 @@ target, whatever the target says. Kafka: CurrentAssignmentBuilder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from kgctl.coordinator.consumer.member import (
     Step,
     Target,
 )
+from kgctl.coordinator.profile import Profile
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicMetadata
 from kgctl.model.values import (
@@ -63,10 +64,21 @@ class Reconciliation:
     topics: Mapping[str, TopicMetadata]
     partition_epoch: PartitionEpoch
     form: PartitionForm
+    profile: Profile
 
-    def subscribed(self) -> frozenset[UUID]:
+    def subscribed(self) -> Container[UUID]:
         """Return the ids of the member's topics that exist."""
+        if not self.profile.follows_subscriptions:
+            return _EVERY_TOPIC
         return frozenset([self.topics[name].topic_id for name in self.names if name in self.topics])
+
+
+class _Everything:
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+_EVERY_TOPIC = _Everything()
 
 
 def reconcile(facts: Reconciliation) -> ConsumerMember:
@@ -83,7 +95,8 @@ def reconcile(facts: Reconciliation) -> ConsumerMember:
         return _compute_next(facts, facts.assignment_epoch)
     step = _step(facts)
     if step is Step.COMPUTE_NEXT:
-        return _compute_next(facts, member.member_epoch)
+        is_free = member.state is MemberState.UNREVOKED_PARTITIONS and not facts.profile.keeps_epoch_while_revoking
+        return _compute_next(facts, member.member_epoch + is_free)
     return _trim(facts) if step is Step.TRIM else member
 
 
@@ -228,7 +241,7 @@ def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: S
         if number in owned:
             continue
         # What the member was about to give up is its own still; everything else has to be free.
-        if facts.partition_epoch(topic_id, number) == _FREE or number in pending:
+        if facts.partition_epoch(topic_id, number) == _FREE or (number in pending and facts.profile.takes_back_revocations):
             added.append(number)
         else:
             split.waits = True

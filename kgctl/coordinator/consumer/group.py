@@ -321,7 +321,7 @@ class ConsumerGroup(Group):
                 other = owners.get(partition)
                 if other is not None:
                     epoch = self.members[other].member_epoch
-                    if epoch >= member.member_epoch:
+                    if epoch >= member.member_epoch or not self.profile.tolerates_two_owners:
                         what = f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch"
                         raise InvariantViolation(f"group {self.group_id!r}: {what} {epoch}", group=self.group_id)
                     self._overtaken.add(other)

@@ -75,7 +75,7 @@ def find_or_create(group: ConsumerGroup, claim: Claim, records: list[Coordinator
     # A heartbeat that goes on names its instance id as well: it has to be the holder's, else somebody has taken it over.
     if not claim.may_create:
         member = known_static(group, claim.member_id, claim.instance_id)
-        _check_epoch(member, claim)
+        _check_epoch(member, claim, rejoins_at_epoch_0=group.profile.rejoins_at_epoch_0)
         return member
     if holder is None:
         return group.members.get(claim.member_id) or ConsumerMember(claim.member_id)
@@ -88,7 +88,7 @@ def _dynamic(group: ConsumerGroup, claim: Claim) -> ConsumerMember:
         if not claim.may_create:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {claim.member_id} is not a member of group {group.group_id}.")
         member = ConsumerMember(claim.member_id)
-    _check_epoch(member, claim)
+    _check_epoch(member, claim, rejoins_at_epoch_0=group.profile.rejoins_at_epoch_0)
     return member
 
 
@@ -137,7 +137,7 @@ def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, recor
     return member
 
 
-def _check_epoch(member: ConsumerMember, claim: Claim) -> None:
+def _check_epoch(member: ConsumerMember, claim: Claim, *, rejoins_at_epoch_0: bool) -> None:
     """Epoch 0 starts over. An older epoch is only the one before, of a member that did not get the last answer.
 
     It shows that by owning nothing that is not assigned to it.
@@ -145,7 +145,7 @@ def _check_epoch(member: ConsumerMember, claim: Claim) -> None:
     """
     epoch = claim.member_epoch
     # 0 is a member that starts over, after a restart or when it was fenced: it owns nothing and claims nothing.
-    if not epoch or epoch == member.member_epoch:
+    if epoch is None or epoch == member.member_epoch or (epoch == 0 and rejoins_at_epoch_0):
         return
     if epoch < member.member_epoch and epoch == member.previous_member_epoch and _owns_only_assigned(member, claim.owned):
         return
@@ -344,6 +344,7 @@ def reconcile_member(
     Kafka: GroupMetadataManager#maybeReconcile, CurrentAssignmentBuilder.
     """
     group, member = change.group, change.new
+    subscription_changed = subscription_changed and group.profile.follows_subscriptions
     if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
         return
     # Of the other members only the epochs of the partitions count that they still hold.
@@ -357,6 +358,7 @@ def reconcile_member(
         topics=shard.image.topics,
         partition_epoch=group.partition_epoch,
         form=group.partition_form,
+        profile=group.profile,
     )
     change.new = reconcile(facts)
     if change.new is member or (change.new.member_epoch == member.member_epoch and change.new == member):

@@ -210,6 +210,8 @@ def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
     """
     group, old, new = change.group, change.old, change.new
     changed = old.subscribed_regex != new.subscribed_regex
+    if new.uses_classic_protocol and not group.profile.drops_regexes:
+        return _NOTHING_NEW
     if not changed and not group.regex_subscribers:
         return _NOTHING_NEW
     bumps = is_new = False
@@ -218,7 +220,7 @@ def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
         if old.regex is not None and group.regex_subscribers.get(old.regex, 0) == 1:
             change.records.append(tombstone(ConsumerGroupRegularExpressionKey(group.group_id, old.regex)))
         if new.regex is None:
-            bumps = old.regex is not None
+            bumps = old.regex is not None and group.profile.drops_regexes
         elif group.regex_subscribers.get(new.regex, 0) == 0:
             # Checked once: whoever subscribes to it later finds it in the group.
             _check_syntax(new.regex)
