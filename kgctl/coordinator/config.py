@@ -16,6 +16,7 @@ from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.values import string_hash
 
 MAX_INT = 2**31 - 1
+_NEVER_MS = 2**62
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 GroupSettingValue = int | bool | str | tuple[str, ...]
 
@@ -70,7 +71,7 @@ class CoordinatorConfig:
     group_consumer_assignors: tuple[str, ...] = setting("group.consumer.assignors", ("uniform", "range"))
     group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional", before={"4.0": "disabled"})
     group_consumer_regex_refresh_interval_ms: int = setting(
-        "group.consumer.regex.refresh.interval.ms", 600_000, 10_000, since="4.1"
+        "group.consumer.regex.refresh.interval.ms", 600_000, 10_000, since="4.1", before={"4.1": _NEVER_MS}
     )
 
     group_share_session_timeout_ms: int = setting("group.share.session.timeout.ms", 45_000, 1, since="4.0")

@@ -106,13 +106,18 @@ def listed_groups(shard: Shard, request: ListGroups) -> Iterator[ListedGroup]:
 
 def handle_delete_groups(shard: Shard, request: DeleteGroups) -> None:
     """DeleteGroups: each group by itself, offsets first. Kafka goes through a HashSet of them, which orders the tombstones."""
-    group_ids = dict.fromkeys(group_id for group_id in request.group_ids if group_id is not None)
-    errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in copied_set_order(group_ids)}
-    results = tuple((group_id, errors.get(group_id, ErrorCode.INVALID_GROUP_ID)) for group_id in request.group_ids)
+    if shard.config.profile.deletes_each_group_once:
+        group_ids = dict.fromkeys(group_id for group_id in request.group_ids if group_id is not None)
+        errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in copied_set_order(group_ids)}
+        results = tuple((group_id, errors.get(group_id, ErrorCode.INVALID_GROUP_ID)) for group_id in request.group_ids)
+    else:
+        results = tuple((group_id, _delete(shard, group_id)) for group_id in request.group_ids)
     shard.reply(request.request_id, DeleteGroupsResult(groups=results))
 
 
-def _delete(shard: Shard, group_id: str) -> ErrorCode:
+def _delete(shard: Shard, group_id: str | None) -> ErrorCode:
+    if group_id is None:
+        return ErrorCode.INVALID_GROUP_ID
     group = shard.groups.get(group_id)
     if group is None or group.group_state is GroupState.DEAD:
         return ErrorCode.GROUP_ID_NOT_FOUND

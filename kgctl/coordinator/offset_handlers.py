@@ -149,7 +149,7 @@ def _append_offset(
         metadata=partition.metadata or "",
         commit_timestamp_ms=shard.now_ms,
         expire_timestamp_ms=expire_ms,
-        topic_id=partition.topic_id,
+        topic_id=partition.topic_id if shard.config.profile.keeps_topic_ids else ZERO_UUID,
     )
     key = OffsetCommitKey(request.group_id or "", partition.topic, partition.partition)
     if isinstance(request, TxnOffsetCommit):

@@ -24,7 +24,7 @@ class Profile:
     """Partitions are recorded with the epoch at which the member got them, from which on its commits count (4.3: KIP-1251)."""
     describes_revocations: bool = True
     """ConsumerGroupDescribe counts what a member still has to revoke as its own (4.3: KAFKA-20106)."""
-    downgrades_without_targets: bool = True
+    needs_no_target_to_downgrade: bool = True
     """A member that has never had a target keeps no consumer group from becoming a classic one (4.3)."""
     closes_consumer_groups: bool = True
     """With the migration policy "disabled", nobody joins a consumer group by the classic protocol (4.3: KAFKA-20118)."""
@@ -42,6 +42,15 @@ class Profile:
     """A member of the classic protocol takes the place of an empty streams group (4.2)."""
     tolerates_two_owners: bool = True
     """A partition whose owner is at an older epoch may go to another member, which a compacted log can say (4.2)."""
+    hashes_topics: bool = True
+    """A group keeps a hash of the topics that it subscribes to (4.1: KIP-1101); before, their ids and numbers of partitions."""
+    rebalances_on_downgrade: bool = True
+    """Whoever makes a consumer group a classic one by coming back gets no target first, and a group whose target would have been
+    a new one rebalances (4.1); before, a target is computed and given to nobody."""
+    deletes_each_group_once: bool = True
+    """DeleteGroups looks at each group that is named once, in the order of a hash set (4.1); before, as often as it is named."""
+    keeps_topic_ids: bool = True
+    """Commits are recorded with the topic's id (4.1)."""
     deletes_offsets_by_topic_id: bool = True
     """With a topic go the offsets that were committed for it, not those of all its partitions' names (4.3: KAFKA-19862)."""
 
@@ -62,7 +71,7 @@ _4_2 = replace(
     has_assignment_interval=False,
     has_partition_epochs=False,
     describes_revocations=False,
-    downgrades_without_targets=False,
+    needs_no_target_to_downgrade=False,
     closes_consumer_groups=False,
     deletes_offsets_by_topic_id=False,
 )
@@ -77,7 +86,14 @@ _4_1 = replace(
     replaces_streams_groups=False,
     tolerates_two_owners=False,
 )
-_4_0 = replace(_4_1, version="4.0")
+_4_0 = replace(
+    _4_1,
+    version="4.0",
+    hashes_topics=False,
+    rebalances_on_downgrade=False,
+    deletes_each_group_once=False,
+    keeps_topic_ids=False,
+)
 
 PROFILES = {profile.version: profile for profile in (_4_0, _4_1, _4_2, _4_3)}
 LATEST = _4_3

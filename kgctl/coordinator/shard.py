@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, cast
 
 from kgctl.coordinator.classic.group import ClassicGroup
@@ -65,6 +66,7 @@ from kgctl.model.groups import (
 )
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import TimelineHashMap, hash_map_order, uuid_hash
+from kgctl.serde.partition_metadata import decode_partition_metadata
 
 _NO_ASSIGNMENT_EPOCH = -1
 
@@ -102,8 +104,11 @@ def _apply_group(group: ConsumerGroup, _: ConsumerGroupMetadataKey, value: Consu
         group.metadata_hash = value.metadata_hash
 
 
-def _apply_partition_metadata(group: ConsumerGroup, _: ConsumerGroupPartitionMetadataKey, value: object) -> None:
+def _apply_partition_metadata(group: ConsumerGroup, _: ConsumerGroupPartitionMetadataKey, value: bytes | None) -> None:
     group.has_partition_metadata_record = value is not None
+    if not group.profile.hashes_topics:
+        topics = decode_partition_metadata(value) if value is not None else ()
+        group.subscribed_topics = tuple(sorted((topic._replace(racks=()) for topic in topics), key=attrgetter("name")))
 
 
 def _apply_target(

@@ -24,7 +24,8 @@ def given_world(choice: Choice, profile: Profile) -> Given:
     if choice.chance(3):
         given["group"] = _given_group(choice, topics["T1"]["partitions"])
     if choice.chance(5):
-        given["records"] = choice.of((_old_classic, _old_consumer, _share, _streams))(choice)
+        logs = (_old_classic, _old_consumer, _share, _streams) if profile.is_since("4.1") else (_old_classic, _old_consumer)
+        given["records"] = choice.of(logs)(choice)
     return given
 
 

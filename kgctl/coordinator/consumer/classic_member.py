@@ -149,6 +149,11 @@ def _join_and_downgrade(shard: Shard, change: RequestContext, owned: OwnedPartit
     With the target up to date it takes over the other's; otherwise the classic group has to rebalance.
     """
     group, new = change.group, change.new
+    if not group.profile.rebalances_on_downgrade:
+        update_member(shard, change, owned)
+        downgrade_by_replacing(shard, change, rebalance=False)
+        disarm_join(shard, group.group_id, new.member_id)
+        return
     if new != change.old:
         change.records.append(member_record(group.group_id, new))
     bump = update_regex(shard, change).changed or change.names_changed

@@ -130,7 +130,7 @@ def _classic_group(shard: Shard, group: ConsumerGroup, members: Sequence[tuple[C
     classic.subscribed_topics = compute_subscribed_topics(classic)
     for member, target_id in members:
         converted = classic.members[member.member_id]
-        target = group.targets.get(target_id, NO_TARGET if group.profile.downgrades_without_targets else None)
+        target = group.targets.get(target_id, NO_TARGET if group.profile.needs_no_target_to_downgrade else None)
         if target is None:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"Member {target_id} has no target assignment.")
         converted.assignment = assignment_bytes(_in_set_order(target), shard.image, converted.metadata(classic.protocol_name))

@@ -32,6 +32,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import CoordinatorRecord, GroupState, GroupType, MetadataImage, OffsetCommitValue, RecordKey
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.model.values import TimelineHashMap
+from kgctl.serde.partition_metadata import SubscribedTopic
 
 FREE = -1
 """The epoch of a partition that nobody owns."""
@@ -95,6 +96,8 @@ class ConsumerGroup(Group):
         self.classic_member_count = 0
         self.classic_protocols: dict[str, int] = {}
         self.has_partition_metadata_record = False
+        self.subscribed_topics: tuple[SubscribedTopic, ...] = ()
+        """The topics for which the group epoch was made, by name: what brokers keep before 4.1, instead of ``metadata_hash``."""
         self.metadata_deadline_ms = 0
         self.metadata_deadline_epoch = 0
         self.resolution_started_ms: int | None = None
@@ -174,6 +177,7 @@ class ConsumerGroup(Group):
             {member_id: {topic: set(numbers) for topic, numbers in target.items()} for member_id, target in self.targets.items()},
             dict(self.resolved_regexes),
             self.has_partition_metadata_record,
+            self.subscribed_topics,
         )
 
     # Questions of this protocol.

@@ -22,6 +22,7 @@ from kgctl.model.groups import (
     CoordinatorRecord,
     RecordKey,
 )
+from kgctl.serde.partition_metadata import SubscribedTopic, encode_partition_metadata
 
 
 def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
@@ -47,6 +48,11 @@ def _java_string_order(text: str) -> bytes:
 def group_record(group_id: str, group_epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Type 3: the group epoch and the hash of the topics it was made for."""
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(group_epoch, metadata_hash))
+
+
+def partition_metadata_record(group_id: str, topics: Sequence[SubscribedTopic]) -> CoordinatorRecord:
+    """Type 4, before 4.1: the topics that the group epoch was made for."""
+    return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id), encode_partition_metadata(topics))
 
 
 def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorRecord:

@@ -18,13 +18,20 @@ from xxhash import xxh3_64_intdigest
 
 from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext, TopicCount, add, have_same_topics
 from kgctl.coordinator.consumer.member import ConsumerMember, Refusal
-from kgctl.coordinator.consumer.records import group_record, regex_record, tombstone
+from kgctl.coordinator.consumer.records import group_record, partition_metadata_record, regex_record, tombstone
 from kgctl.coordinator.effects import ResolveRegexes
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey, MetadataImage, TopicMetadata
+from kgctl.model.groups import (
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    CoordinatorRecord,
+    MetadataImage,
+    TopicMetadata,
+)
 from kgctl.model.requests import Done, RegexResolved
 from kgctl.model.values import copied_map_capacity, frozen_in_order, grown_capacity, hash_map_order, power_of_two_at_least
+from kgctl.serde.partition_metadata import SubscribedTopic
 
 _MAGIC = b"\x00"
 _INT32 = struct.Struct("<i")
@@ -95,20 +102,37 @@ def update_subscriptions(shard: Shard, change: RequestContext, *, bump: bool) ->
     group, old, new = change.group, change.old, change.new
     counts = topic_counts_with(group, old, new)
     regexes = _regex_subscribers_with(group, old, new)
-    new_hash = group_hash(counts, shard.image)
-    group_epoch = group.group_epoch
     # A new epoch alone makes a new target: topics that changed need one, though nobody's subscription did (KIP-848).
-    if bump or new_hash != group.metadata_hash:
-        group_epoch += 1
-        change.records.append(group_record(group.group_id, group_epoch, new_hash))
+    records = epoch_records(group, counts, shard.image, bump=bump)
+    group_epoch = group.group_epoch + bool(records)
+    change.records += records
     group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
     group.metadata_deadline_epoch = group_epoch
     # Older brokers kept the partitions of each topic; the hash has replaced them (KIP-1101), so that record goes.
-    if group.has_partition_metadata_record:
+    if group.has_partition_metadata_record and group.profile.hashes_topics:
         change.records.append(tombstone(ConsumerGroupPartitionMetadataKey(group.group_id)))
     is_known = new.member_id in group.members or new.instance_id in group.static_members
     size = len(group.members) if is_known else len(group.members) + 1
     return Subscriptions(group_epoch, have_same_topics(regexes, counts, size))
+
+
+def epoch_records(group: ConsumerGroup, names: Iterable[str], image: MetadataImage, *, bump: bool) -> list[CoordinatorRecord]:
+    """The records of the next group epoch; none where neither ``bump`` nor the topics of these names ask for one."""
+    if group.profile.hashes_topics:
+        new_hash = group_hash(names, image)
+        if bump or new_hash != group.metadata_hash:
+            return [group_record(group.group_id, group.group_epoch + 1, new_hash)]
+        return []
+    topics = subscribed_topics(names, image)
+    changed = topics != group.subscribed_topics
+    records = [partition_metadata_record(group.group_id, topics)] if changed else []
+    return [*records, group_record(group.group_id, group.group_epoch + 1, 0)] if bump or changed else []
+
+
+def subscribed_topics(names: Iterable[str], image: MetadataImage) -> tuple[SubscribedTopic, ...]:
+    """What brokers before 4.1 keep of the topics of these names: those that exist, by name."""
+    topics = [image.topics[name] for name in sorted(names) if name in image.topics]
+    return tuple(SubscribedTopic(topic.topic_id, topic.name, topic.partition_count) for topic in topics)
 
 
 def topic_counts_with(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, TopicCount]:
@@ -303,12 +327,11 @@ def handle_regex_resolved(shard: Shard, request: RegexResolved) -> None:
         for regex in in_use
     ]
     changes = {regex: tuple(request.topics[regex]) for regex in in_use if _stands_for_others(group, regex, request)}
-    new_hash = group_hash(topic_counts_resolved(group, changes), shard.image)
-    if changes or new_hash != group.metadata_hash:
-        group_epoch = group.group_epoch + 1
-        records.append(group_record(group.group_id, group_epoch, new_hash))
+    new_epoch = epoch_records(group, topic_counts_resolved(group, changes), shard.image, bump=bool(changes))
+    if new_epoch:
         group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
-        group.metadata_deadline_epoch = group_epoch
+        group.metadata_deadline_epoch = group.group_epoch + 1
+    records += new_epoch
     for record in records:
         shard.append_record(record)
     shard.reply(request.request_id, Done())

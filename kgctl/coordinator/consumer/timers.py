@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from kgctl.coordinator.consumer.downgrade import can_downgrade, downgrade
 from kgctl.coordinator.consumer.group import MEMBER_TIMERS, ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember, MemberState, Refusal
-from kgctl.coordinator.consumer.records import group_record, member_tombstones, tombstone
-from kgctl.coordinator.consumer.subscription import group_hash, topic_counts_without
+from kgctl.coordinator.consumer.records import member_tombstones, tombstone
+from kgctl.coordinator.consumer.subscription import epoch_records, topic_counts_without
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
 from kgctl.model.groups import ConsumerGroupRegularExpressionKey, CoordinatorRecord
@@ -39,8 +39,7 @@ def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[Consumer
     records += [tombstone(ConsumerGroupRegularExpressionKey(group.group_id, regex)) for regex in regexes]
     # Nobody's heartbeat is under way here, so no target is computed: who beats next finds the group epoch ahead, and pays for
     # it (GroupMetadataManager#consumerGroupFenceMember).
-    new_hash = group_hash(topic_counts_without(group, members, regexes), shard.image)
-    records.append(group_record(group.group_id, group.group_epoch + 1, new_hash))
+    records += epoch_records(group, topic_counts_without(group, members, regexes), shard.image, bump=True)
     # All at once: one new epoch, and so one new target, however many go.
     for member in members:
         for key in group.member_timers(member.member_id):

@@ -6,7 +6,7 @@ subscription then makes a new target. Kafka: GroupMetadataManager#convertToConsu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, ClassicMember
 from kgctl.coordinator.classic.rebalance import refuse_join
@@ -17,17 +17,18 @@ from kgctl.coordinator.consumer.records import (
     current_assignment_record,
     group_record,
     member_record,
+    partition_metadata_record,
     target_metadata_record,
     target_record,
     tombstone,
 )
-from kgctl.coordinator.consumer.subscription import group_hash
+from kgctl.coordinator.consumer.subscription import group_hash, subscribed_topics
 from kgctl.coordinator.consumer.target_assignment import unmoved_target
 from kgctl.coordinator.consumer.timers import arm_session
 from kgctl.coordinator.shard import Shard, apply_to_group
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
+from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord, MetadataImage
 from kgctl.model.requests import SyncGroupResult
 from kgctl.model.values import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
@@ -111,13 +112,20 @@ def _records_of(
     names = [name for member in members for name in member.subscribed_topics]
     return [
         *(member_record(group_id, member) for member in members),
-        group_record(group_id, epoch, group_hash(dict.fromkeys(names), shard.image)),
+        *_epoch_records(staging, epoch, dict.fromkeys(names), shard.image),
         *(target_record(group_id, m.member_id, unmoved_target(_in_map_order(targets[m.member_id]))) for m in members),
         # Assignment epoch and group epoch are equal: the target is what the members have, and only the join that comes next
         # asks for another.
         target_metadata_record(group_id, epoch, 0),
         *(current_assignment_record(group_id, member, staging.partition_form) for member in members),
     ]
+
+
+def _epoch_records(group: ConsumerGroup, epoch: int, names: Iterable[str], image: MetadataImage) -> list[CoordinatorRecord]:
+    if group.profile.hashes_topics:
+        return [group_record(group.group_id, epoch, group_hash(names, image))]
+    topics = subscribed_topics(names, image)
+    return [partition_metadata_record(group.group_id, topics), group_record(group.group_id, epoch, 0)]
 
 
 def _convert(classic: ClassicGroup, member: ClassicMember, target: Target) -> ConsumerMember:
