@@ -11,12 +11,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Self
 
-from kgctl.coordinator.profile import LATEST, Profile
+from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.values import string_hash
 
 MAX_INT = 2**31 - 1
 _NEVER_MS = 2**62
+BROKER_VERSION = "kgctl.broker.version"
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 GroupSettingValue = int | bool | str | tuple[str, ...]
 
@@ -46,10 +47,8 @@ class CoordinatorConfig:
     ``kgctl.rebalance.stuck.timeout.ms`` is kgctl's own: a rebalance without progress for that long is completed without the
     members it waits for. 0, the default, leaves everything to Kafka's timers.
 
-    ``profile`` is no setting: it says which version's coordinator this is the configuration of.
+    ``kgctl.broker.version`` says which version's coordinator this is; settings that it does not have are refused.
     """
-
-    profile: Profile = LATEST
 
     group_min_session_timeout_ms: int = setting("group.min.session.timeout.ms", 6_000, 1)
     group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, 1)
@@ -126,24 +125,32 @@ class CoordinatorConfig:
     offsets_topic_segment_bytes: int = setting("offsets.topic.segment.bytes", 104_857_600, 1)
     offsets_topic_compression_codec: int = setting("offsets.topic.compression.codec", 0, 0, 4)
 
+    kgctl_broker_version: str = setting(BROKER_VERSION, LATEST.version)
     kgctl_rebalance_stuck_timeout_ms: int = setting("kgctl.rebalance.stuck.timeout.ms", 0, 0)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str], profile: Profile = LATEST) -> Self:
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """The settings with these values instead of the defaults, names and texts as in a broker's properties file.
 
         Raises `UsageError` naming a setting that does not exist (and near ones that do), a value of the wrong kind or out of
         bounds, and settings that contradict each other.
         """
+        profile = profile_of(properties.get(BROKER_VERSION, LATEST.version))
         known = _settings_of(profile)
         values = _older_defaults(profile)
         for name, text in properties.items():
             if name not in known:
                 raise UsageError(f"unknown setting {name!r}{_hint(name, profile)}")
             values[known[name].name] = parse_setting(known[name], text)
-        config = cls(profile=profile, **values)  # type: ignore[arg-type]  # each value has the type of its field's default
+        values["kgctl_broker_version"] = profile.version
+        config = cls(**values)  # type: ignore[arg-type]  # each value has the type of its field's default
         _check_together(config)
         return config
+
+    @property
+    def profile(self) -> Profile:
+        """What the coordinator of ``kgctl.broker.version`` does and does not."""
+        return PROFILES[self.kgctl_broker_version]
 
     @property
     def offsets_retention_ms(self) -> int:
@@ -163,7 +170,7 @@ class CoordinatorConfig:
 
 @cache
 def _settings() -> dict[str, Any]:
-    return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig) if entry.metadata}
+    return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig)}
 
 
 def setting_names(profile: Profile = LATEST) -> tuple[str, ...]:

@@ -188,6 +188,9 @@ def handle_offset_delete(shard: Shard, request: OffsetDelete) -> None:
         results.append((partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if used else ErrorCode.NONE))
         if not used:
             _delete(shard, group.group_id, partition)
+    is_kept = shard.config.profile.keeps_groups_without_offsets or bool(shard.offsets.count_of(group.group_id))
+    if not is_kept and group.is_empty:
+        shard.delete_group(group)
     shard.reply(request.request_id, OffsetDeleteResult(partitions=tuple(results)))
 
 

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor
-from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.config import BROKER_VERSION, CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
@@ -83,6 +83,7 @@ class Coordinator:
     The rules are Apache Kafka's (`kgctl.coordinator`). Offsets are kept by ``storage`` (memory where none is given) and are there
     again after a restart; members join anew. ``config`` has Kafka's names (``group.initial.rebalance.delay.ms``). ``topics`` are
     names with numbers of partitions: `set_topics` changes them, and offsets of topics that go are deleted, as in Kafka.
+    ``broker_version``: the rules of Kafka "3.9", "4.0", "4.1", "4.2" or "4.3", the newest.
     ``member_id`` makes ids from client id (of a static member: its instance id) and client host, for ids that can be told
     beforehand; one that is in use is that member's, who joins again. By default ``<client id>-<uuid>``. ``clock_ms``:
     milliseconds that never go back.
@@ -104,6 +105,7 @@ class Coordinator:
         topics: Mapping[str, int] | None = None,
         member_id: Callable[[str, str], str] | None = None,
         clock_ms: Callable[[], int] | None = None,
+        broker_version: str | None = None,
     ) -> None:
         self.storage: OffsetStorage = storage if storage is not None else MemoryOffsetStorage()
         self._clock_ms = checked_clock(clock_ms) if clock_ms is not None else steady_clock()
@@ -117,8 +119,11 @@ class Coordinator:
         self._changed = threading.Condition(threading.RLock())
         self._is_closed = False
         self._image = MetadataImage()
+        version = {} if broker_version is None else {BROKER_VERSION: broker_version}
         self._core = GroupCoordinator(
-            CoordinatorConfig.from_properties(dict(config or {})), self._member_ids or new_member_id, start_ms=self._clock_ms()
+            CoordinatorConfig.from_properties({**(config or {}), **version}),
+            self._member_ids or new_member_id,
+            start_ms=self._clock_ms(),
         )
         self._load()
         self.set_topics(topics or {})

@@ -19,6 +19,7 @@ from kgctl.server.traffic import Pieces, Work
 from kgctl.server.transactions import Producers, Transactions
 
 if TYPE_CHECKING:
+    from kgctl.coordinator.profile import Profile
     from kgctl.server.responses import Repeated
 
 Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
@@ -39,6 +40,9 @@ class ApiSpec:
     before_authentication: bool = False
     runs_in_thread: Callable[[RequestContext, Any], bool] | None = None
     """Whether the handler is to run beside the event loop for this request: it may touch partition data and the catalog only."""
+    protocol: str = ""
+    """The kind of groups that it is for; where ``group.coordinator.rebalance.protocols`` lacks it, ``when_off`` is the answer."""
+    when_off: Handler | None = None
     storage_failed: Callable[[RequestContext, Any], Values] | None = None
     """The answer where the handler could not write (`StorageError`) and nothing changed; without it the connection is closed."""
 
@@ -156,6 +160,11 @@ class RequestContext:
     def result(self, request: Request) -> Result | Awaitable[Result]:
         """Hand the request to the coordinator; its result, now or when it comes."""
         return self.services.runtime.result(request)
+
+    @property
+    def profile(self) -> Profile:
+        """What the broker version does that this server plays."""
+        return self.services.group_configs.broker.profile
 
     def not_coordinator(self, group_id: str | None) -> ErrorCode | None:
         """NOT_COORDINATOR when another broker has this group, else None."""

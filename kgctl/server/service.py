@@ -62,6 +62,7 @@ from kgctl.server.settings import Settings
 from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
 from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
+from kgctl.server.versions import registry_of
 from kgctl.storage.batches import import_segments
 from kgctl.storage.files import ADDRESS_FILE, WAY_OUT, write_json
 from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, open_folder, written_groups
@@ -80,9 +81,9 @@ _SPECS = (
 """Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
 
 
-def default_registry() -> Registry:
-    """Return the table of every API that ``kgctl serve`` answers."""
-    return Registry(_SPECS)
+def default_registry(config: CoordinatorConfig = CoordinatorConfig()) -> Registry:  # noqa: B008  # frozen
+    """Return the table of every API that ``kgctl serve`` answers with this configuration."""
+    return registry_of(config, _SPECS)
 
 
 FIRST_NODE_ID = 1
@@ -247,20 +248,21 @@ class Server:
         settings = Settings(self._config, folder.documents)
         settings.tell_idle_of_brokers(effective_names())
         return Services(
-            registry=default_registry(),
+            registry=default_registry(self._coordinator_config),
             config=self._broker_config,
             cluster=Cluster(brokers, partitions, self._cluster_id()),
             catalog=Catalog(folder.topics, partitions),
             runtime=CoordinatorRuntime(core, writer, clock),
-            data=PartitionData(
-                folder.topics, folder.record_log, older_values=self._broker_config.kgctl_offsets_topic_older_values
-            ),
+            data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values()),
             producers=producers,
             transactions=Transactions(producers, folder.documents),
             group_configs=group_configs,
             settings=settings,
             pieces=Pieces(self.host.watch),
         )
+
+    def _shows_older_values(self) -> bool:
+        return self._broker_config.kgctl_offsets_topic_older_values or not self._coordinator_config.profile.keeps_topic_ids
 
     def _cluster_id(self) -> str:
         data = self.options.data

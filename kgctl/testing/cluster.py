@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kgctl.arguments import checked
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import start_rebalance
+from kgctl.coordinator.config import BROKER_VERSION
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
@@ -49,7 +50,8 @@ class EmbeddedServer:
     ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, whose defaults are Kafka's but for
     ``group.initial.rebalance.delay.ms``, which is 0. ``quick`` lowers bounds that a broker has as well: sessions of 100 ms and
     more are taken (Kafka: of 6 s), and members of the consumer protocol beat every 100 ms (5 s) with sessions of 4 s (45 s).
-    ``brokers``: that many listeners. ``data``: a folder to keep everything in; in memory without it.
+    ``broker_version``: answer as a broker of "3.9", "4.0", "4.1", "4.2" or "4.3", the newest, does. ``brokers``: that many
+    listeners. ``data``: a folder to keep everything in; in memory without it.
 
     Raises, when it is entered:
         UsageError: a setting that cannot be. StorageError: the data folder cannot be used.
@@ -64,6 +66,7 @@ class EmbeddedServer:
         quick: bool = False,
         brokers: int = 1,
         data: Path | str | None = None,
+        broker_version: str | None = None,
     ) -> None:
         if brokers < 1:
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
@@ -71,7 +74,8 @@ class EmbeddedServer:
             _check_name(name)
         self._brokers = brokers
         folder = None if data is None else Path(data)
-        settings = {**AT_ONCE, **(QUICK if quick else {}), **(config or {})}
+        version = {} if broker_version is None else {BROKER_VERSION: broker_version}
+        settings = {**AT_ONCE, **(QUICK if quick else {}), **(config or {}), **version}
         self._server = BackgroundServer(topics=topics, config=settings, brokers=brokers, data=folder)
         self._admin: GroupAdmin | None = None
         self._is_running = self._was_entered = False

@@ -9,7 +9,6 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.profile import LATEST, profile_of
 from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
@@ -62,10 +61,7 @@ class World:
         self._ever: dict[str, TopicMetadata] = {}
         self._remember_names()
         self.driver = CoordinatorDriver(
-            CoordinatorConfig.from_properties(
-                {name: str(value) for name, value in given.get("config", {}).items()},
-                profile_of(given.get("broker_version", LATEST.version)),
-            ),
+            CoordinatorConfig.from_properties({name: str(value) for name, value in given.get("config", {}).items()}),
             self._new_member_id,
             self._image,
             START_MS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.coordinator.config import BROKER_VERSION
 from kgctl.coordinator.profile import LATEST, Profile
 from tests.differential.choices import DRAWN, INSTANCES, TOPIC_IDS, Choice
 from tests.differential.old_records import CLASSIC, CONSUMER, EMPTY, OFFSETS, SHARE, STREAMS, Logged
@@ -20,7 +21,7 @@ def given_world(choice: Choice, profile: Profile) -> Given:
         topics["T3"]["partitions"] = choice.of((17, 33))
     given: Given = {"topics": topics, "config": choice.settings(profile), "ids": list(DRAWN)}
     if profile is not LATEST:
-        given["broker_version"] = profile.version
+        given["config"][BROKER_VERSION] = profile.version
     if choice.chance(3):
         given["group"] = _given_group(choice, topics["T1"]["partitions"])
     if choice.chance(5):

@@ -13,13 +13,14 @@ from hypothesis.strategies import DataObject
 from kgctl.coordinator.timers import TimerKind
 from tests.conformance.replay import load
 from tests.differential.choices import drawn_by_hypothesis
-from tests.differential.oracle import KafkaCoordinator
+from tests.differential.oracle import LATEST, VERSIONS, KafkaCoordinator
 from tests.differential.search import GOLDEN, Tally, build, differences, run
-from tests.differential.sequences import MOVES
+from tests.differential.sequences import KINDS, MOVES
 from tests.differential.verdict import verdict
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("javac")]
 
+OLDER = [version for version in VERSIONS if version != LATEST]
 SEQUENCES = 2_000 if settings.get_current_profile_name() == "deep" else 20
 RECORDED = GOLDEN.parents[1] / "conformance" / "cases" / "coordinator_generated.jsonl.gz"
 
@@ -125,6 +126,24 @@ def test_static_members_that_change_protocol_time_and_again_go_as_in_kafka(
     seen = tally.coverage.seen["changes of groups"]
     assert sum(seen[change] for change in seen if change.startswith("classic") and "-> consumer" in change) > sequences / 4
     assert sum(seen[change] for change in seen if change.startswith("consumer") and "-> classic" in change) > sequences / 4
+
+
+@pytest.mark.parametrize(
+    ("version", "sequences"),
+    [
+        *((version, 25) for version in OLDER),
+        *(pytest.param(version, 5_000, marks=pytest.mark.deep, id=f"{version}-deep") for version in VERSIONS),
+    ],
+)
+@pytest.mark.parametrize("about", ["classic", "consumer", "mixed", "offsets"])
+def test_each_version_goes_as_that_versions_coordinator(version: str, sequences: int, about: str, tmp_path: Path) -> None:
+    with java_or_skip():
+        kafka = KafkaCoordinator(version)
+    tally = run(kafka, sequences, start=5, folder=tmp_path, themes=KINDS[about])
+    kafka.close()
+
+    assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
+    assert tally.sequences == sequences
 
 
 def test_recorded_sequences_go_as_recorded_in_kafka_itself(kafka: KafkaCoordinator) -> None:

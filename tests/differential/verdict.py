@@ -72,7 +72,7 @@ def _own(entry: AppendRecord, profile: Profile) -> Bytes:
 
 
 def _name_the_same_topics(their: Bytes, our: Bytes) -> bool:
-    """Whether both are records of a group's topics, as before 4.1, that differ in their order alone: Java's hash map decides it."""
+    """Whether both are records of a group's topics, as before 4.1, that differ in their order alone: a hash map decides it."""
     if their[0] != our[0] or not their[0].startswith(_PARTITION_METADATA) or their[1] is None or our[1] is None:
         return False
     return set(decode_partition_metadata(bytes.fromhex(their[1]))) == set(decode_partition_metadata(bytes.fromhex(our[1])))

@@ -100,6 +100,13 @@ def _serve_apis() -> str:
     return _table("| API | key | versions |", serve_apis())
 
 
+def _broker_versions() -> str:
+    from kgctl.coordinator.profile import switches
+
+    facts = [entry.metadata for entry in switches()]
+    return _table("| since | what | Kafka |", "".join(f"| {f['since']} | {f['meaning']} | {f['source']} |\n" for f in facts))
+
+
 def _states(name: str) -> str:
     from tests.docs import states
 
@@ -118,6 +125,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "events": _events,
     "metrics": _metrics,
     "serve-apis": _serve_apis,
+    "broker-versions": _broker_versions,
     "classic-states": lambda: _states("classic_states"),
     "classic-responses": lambda: _table(
         "| state | what it means | Heartbeat | SyncGroup | OffsetCommit |", _states("classic_responses")

@@ -69,6 +69,17 @@ def test_a_member_joins_syncs_commits_and_leaves(coordinator: Coordinator) -> No
     assert coordinator.group("g").state is GroupState.EMPTY
 
 
+def test_a_coordinator_is_of_the_version_that_is_asked_for() -> None:
+    """4.2 has no interval between assignments."""
+    interval = {"group.consumer.assignment.interval.ms": "5"}
+    with Coordinator(interval, broker_version="4.3"):
+        pass
+    with pytest.raises(UsageError, match=r"in Kafka 4\.2; it came with 4\.3"):
+        Coordinator(interval, broker_version="4.2")
+    with pytest.raises(UsageError, match="unknown broker version '5'"):
+        Coordinator(broker_version="5")
+
+
 def test_a_group_can_be_looked_at(coordinator: Coordinator) -> None:
     joined = coordinator.join("g", ["orders"], client_id="app", group_instance_id="pod-0", session_timeout_ms=9_000)
     coordinator.sync("g", joined, coordinator.assign("g"))

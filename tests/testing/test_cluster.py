@@ -15,9 +15,11 @@ from confluent_kafka.admin import ConfigResource, NewTopic
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
+from kgctl.model.error_codes import ErrorCode
 from kgctl.testing import EmbeddedServer
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.wire.raw_client import RawClient
 
 Start = Callable[..., ConsumerGroup]
 
@@ -52,6 +54,25 @@ def test_topics_groups_and_offsets(kafka_cluster: EmbeddedServer, consumer_group
     with pytest.raises(BrokerError) as caught:
         kafka_cluster.commit("payments", {("orders", 0): 1})
     assert caught.value.code == "NON_EMPTY_GROUP"
+
+
+@pytest.mark.parametrize(("version", "epoch"), [("4.2", 1), (None, 2)])
+def test_a_cluster_is_of_the_version_that_is_asked_for(version: str | None, epoch: int) -> None:
+    """The first member of a group is at epoch 1 before 4.3, and at 2 since."""
+    with EmbeddedServer({"orders": 1}, broker_version=version) as cluster:
+        group = cluster.consumer_group("payments", "orders", protocol="consumer")
+        group.next(PATIENCE_S)
+        assert cluster.describe("payments").group_epoch == epoch
+        group.close()
+
+
+def test_the_consumer_protocol_is_off_before_4_0() -> None:
+    with EmbeddedServer({"orders": 1}, broker_version="3.9.1") as cluster, RawClient(cluster.bootstrap) as raw:
+        heartbeat = {"group_id": "g", "member_id": "", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
+        assert raw.call(68, 0, heartbeat).error_code is ErrorCode.UNSUPPORTED_VERSION
+        (described,) = raw.call(69, 0, {"group_ids": ["g"]}).groups
+        assert described.error_code is ErrorCode.UNSUPPORTED_VERSION
+        assert list(raw.call(18, 3, {"client_software_name": "a", "client_software_version": "1"}).finalized_features) == []
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -93,15 +93,17 @@ def compare(name: str, conversation: Conversation, version: int, servers: tuple[
 
 def test_the_versions_are_kafkas(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
     """Every API that is served has Kafka's own range."""
-    ranges = []
-    for bootstrap in (kafka_broker.bootstrap, server.bootstrap):
-        probe = Probe(bootstrap)
-        body = probe.call(API_VERSIONS, 4, {"client_software_name": "probe", "client_software_version": "1"})
-        probe.close()
-        ranges.append({entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys})
-    theirs, ours = ranges
+    theirs, ours = ranges_of(kafka_broker.bootstrap), ranges_of(server.bootstrap)
 
     assert ours == {key: theirs.get(key) for key in ours}
+
+
+def ranges_of(bootstrap: str) -> dict[int, tuple[int, int]]:
+    """Each API that the server announces, with its lowest and highest version."""
+    probe = Probe(bootstrap)
+    body = probe.call(API_VERSIONS, 4, {"client_software_name": "probe", "client_software_version": "1"})
+    probe.close()
+    return {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
 
 
 def test_the_list_of_differences_names_conversations_that_there_are() -> None:

@@ -48,6 +48,10 @@ ConfigFile = Annotated[
 ]
 Metrics = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Serve a page of metrics for Prometheus there.")]
 Brokers = Annotated[int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")]
+BrokerVersion = Annotated[
+    str | None,
+    typer.Option(metavar="VERSION", help="Answer as a broker of this version: 3.9, 4.0, 4.1, 4.2, 4.3.", show_default=False),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")]
 
 
@@ -68,6 +72,7 @@ def serve(
     config_file: ConfigFile = None,
     metrics: Metrics = None,
     brokers: Brokers = 1,
+    broker_version: BrokerVersion = None,
     verbose: Verbose = False,
 ) -> int:
     """Run a group coordinator that Kafka clients talk to, without a broker.
@@ -75,6 +80,8 @@ def serve(
     Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
     SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON.
     """
+    from kgctl.coordinator.config import BROKER_VERSION
+    from kgctl.coordinator.profile import profile_of
     from kgctl.server.config import ServeOptions
     from kgctl.server.security import split_security
     from kgctl.server.service import Server
@@ -82,6 +89,8 @@ def serve(
     from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
+    if broker_version is not None:
+        settings[BROKER_VERSION] = profile_of(broker_version).version
     protocol, address = parse_protocol(listen)
     security, _ = split_security(protocol, settings)
     host, port = parse_address(address, allow_remote=allow_remote or security.keeps_strangers_out)

@@ -87,6 +87,7 @@ def can_downgrade_by_replacing(shard: Shard, group: ConsumerGroup, replaced: Con
         and group.classic_member_count == len(group.members) - 1
         and shard.config.allows_downgrade
         and len(group.members) <= shard.config.group_max_size
+        and group.profile.downgrades_by_replacing
     )
 
 

@@ -78,8 +78,7 @@ class ConsumerGroup(Group):
         self.group_id = group_id
         self.profile = profile
         self.partition_form = WITH_EPOCHS if profile.has_partition_epochs else WITHOUT_EPOCHS
-        self.group_epoch = profile.first_epoch
-        self.assignment_epoch = profile.first_epoch
+        self.group_epoch = self.assignment_epoch = 1 if profile.begins_at_epoch_1 else 0
         self.assignment_timestamp_ms = 0
         self.metadata_hash = 0
         self.members: TimelineHashMap[str, ConsumerMember] = TimelineHashMap()

@@ -180,7 +180,7 @@ def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
     _check_blank("InstanceId", request.instance_id)
     _check_blank("RackId", request.rack_id)
     if epoch == 0:
-        _check_join(request)
+        _check_join(request, subscribes_to_nothing=shard.config.profile.subscribes_to_nothing)
     elif epoch == STATIC_LEAVE_EPOCH:
         _require("InstanceId can't be null.", request.instance_id is not None)
     else:
@@ -192,9 +192,11 @@ def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
         raise Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
 
-def _check_join(request: ConsumerGroupHeartbeat) -> None:
+def _check_join(request: ConsumerGroupHeartbeat, *, subscribes_to_nothing: bool) -> None:
     _require("RebalanceTimeoutMs must be provided in first request.", request.rebalance_timeout_ms != -1)
     _require("TopicPartitions must be empty when (re-)joining.", request.topic_partitions == ())
+    if not subscribes_to_nothing:
+        _require("SubscribedTopicNames must be set in first request.", bool(request.subscribed_topic_names))
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     _require("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.", subscribes)
 

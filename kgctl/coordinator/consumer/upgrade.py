@@ -72,6 +72,8 @@ def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
     elif len(classic.members) > shard.config.group_consumer_max_size:
         reason = "the group size exceeds the consumer group maximum size"
     if reason is not None:
+        if not shard.config.profile.tells_why_not_upgraded:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {classic.group_id} is not a consumer group.")
         raise _cannot_upgrade(classic, f"{reason}.")
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.versions import features_of
 
 CLIENT_SOFTWARE_SINCE = 3
-GROUP_VERSION = 1
-"""Stands for the consumer protocol (KIP-848)."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -23,12 +22,15 @@ def handle(context: RequestContext, body: Any) -> Values:
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return {"error_code": ErrorCode.INVALID_REQUEST}
+    features = features_of(context.profile)
     return {
         "error_code": ErrorCode.NONE,
         "api_keys": [_range(spec) for spec in context.services.registry.specs()],
-        "supported_features": [{"name": "group.version", "min_version": 0, "max_version": GROUP_VERSION}],
+        "supported_features": [{"name": name, "min_version": 0, "max_version": level} for name, level in features.items()],
         "finalized_features_epoch": 0,
-        "finalized_features": [{"name": "group.version", "max_version_level": GROUP_VERSION, "min_version_level": GROUP_VERSION}],
+        "finalized_features": [
+            {"name": name, "max_version_level": level, "min_version_level": level} for name, level in features.items()
+        ],
     }
 
 

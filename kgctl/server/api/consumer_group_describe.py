@@ -13,7 +13,7 @@ from kgctl.model.requests import (
     ConsumerGroupDescribeResult,
     TopicPartitions,
 )
-from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.api.fields import NOT_ASKED, group_operations
 from kgctl.server.cluster import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -22,7 +22,7 @@ from kgctl.server.traffic import Work, each, waited
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
-    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
+    operations = group_operations(context.profile) if body.include_authorized_operations else NOT_ASKED
     answers = []
     for group_id in body.group_ids:
         error = context.not_coordinator(group_id)
@@ -83,4 +83,10 @@ def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str
     }
 
 
-SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle)
+def when_off(_: RequestContext, body: Any) -> Values:
+    """The consumer protocol is not among those that the broker is configured for."""
+    off = [ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids]
+    return {"groups": [_group(group, [], NOT_ASKED) for group in off]}
+
+
+SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle, protocol="consumer", when_off=when_off)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -54,4 +55,9 @@ def render(result: ConsumerGroupHeartbeatResult) -> Values:
     }
 
 
-SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, HeartbeatHandler(question, render))
+def when_off(_: RequestContext, __: Any) -> Values:
+    """The consumer protocol is not among those that the broker is configured for."""
+    return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+
+
+SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, HeartbeatHandler(question, render), protocol="consumer", when_off=when_off)

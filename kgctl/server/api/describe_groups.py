@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
-from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.api.fields import NOT_ASKED, group_operations
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
@@ -14,7 +14,7 @@ from kgctl.server.traffic import Work, each, waited
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Describe each group by itself, in the order of the request."""
-    operations = GROUP_OPERATIONS if getattr(body, "include_authorized_operations", False) else NOT_ASKED
+    operations = group_operations(context.profile) if getattr(body, "include_authorized_operations", False) else NOT_ASKED
     answers = []
     for group_id in body.groups:
         error = context.not_coordinator(group_id)

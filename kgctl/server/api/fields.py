@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from kgctl.coordinator.profile import Profile
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
@@ -28,9 +29,15 @@ def _bits(*operations: int) -> int:
     return sum(1 << operation for operation in operations)
 
 
-GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+_GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+_GROUP_OPERATIONS_WITHOUT_CONFIGS = _bits(_READ, _DELETE, _DESCRIBE)
 TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
 CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
+
+
+def group_operations(profile: Profile) -> int:
+    """What anyone may do with a group; groups have settings since 4.0 (KIP-848)."""
+    return _GROUP_OPERATIONS if profile.is_since("4.0") else _GROUP_OPERATIONS_WITHOUT_CONFIGS
 
 
 class TopicErrors:

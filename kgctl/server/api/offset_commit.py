@@ -10,7 +10,7 @@ from uuid import UUID
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, TopicMetadata
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
-from kgctl.serde.coordinator_records import encode_key, encode_value
+from kgctl.serde.coordinator_records import encode_key, encode_value, older_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.cluster import OFFSETS_TOPIC
@@ -32,6 +32,7 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
     partitions: list[OffsetCommitPartition] = []
     ids: dict[str, UUID | None] = {}
     with_ids = context.version >= TOPIC_IDS_SINCE
+    resolves_ids = context.profile.resolves_topic_ids
     not_coordinator = context.not_coordinator(body.group_id)
     for topic in body.topics:
         asked_id = topic.topic_id if with_ids else None
@@ -41,7 +42,7 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
         for partition in topic.partitions:
             error = not_coordinator or topic_error(known, partition.partition_index, with_ids=with_ids)
             if error is ErrorCode.NONE:
-                partitions.append(_to_core(name, known, partition))
+                partitions.append(_to_core(name, known if with_ids or resolves_ids else None, partition))
             else:
                 errors.add(name, asked_id, partition.partition_index, error)
             yield None
@@ -114,7 +115,10 @@ def fills_more_than_a_batch(context: RequestContext, group_id: str, partitions: 
         key = OffsetCommitKey(group_id, partition.topic, partition.partition)
         text = partition.metadata or ""
         value = OffsetCommitValue(partition.offset, partition.leader_epoch, text, 0, topic_id=partition.topic_id)
-        size += record_size(len(encode_key(key)), len(encode_value(key, value) or b""), offset_delta)
+        key_bytes, value_bytes = encode_key(key), encode_value(key, value)
+        if not context.profile.keeps_topic_ids:
+            value_bytes = older_value(key_bytes, value_bytes)
+        size += record_size(len(key_bytes), len(value_bytes or b""), offset_delta)
         yield None
     return size > limit
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support import maven
 from tests.support.kafka import processes
 from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
-from tests.support.kafka.install import JVM, cache_key, formatted_checkpoint, kafka_command
+from tests.support.kafka.install import JVM, RELEASE, cache_key, formatted_checkpoint, kafka_command
 from tests.support.kafka.ports import free_ports
 from tests.support.patience import PATIENCE_S
 
@@ -26,7 +26,7 @@ NodeConfig = Callable[[Path, NodePorts], Mapping[str, str]]
 
 
 class KafkaBroker:
-    """A node of Apache Kafka 4.3.1 with its own folder; ``bootstrap`` is its PLAINTEXT address.
+    """A node of Apache Kafka with its own folder, of 4.3.1 or another ``release``; ``bootstrap`` is its PLAINTEXT address.
 
     `start` and `stop` may be called again and again: ports and data stay. Every call is made from the thread of the tests.
     """
@@ -44,7 +44,9 @@ class KafkaBroker:
         scram: Sequence[str] = (),
         node_id: int = 1,
         jvm: Sequence[str] = JVM,
+        release: str = RELEASE,
     ) -> None:
+        self.release = release
         self.folder = folder
         self.node_id = node_id
         self._config = config
@@ -85,7 +87,7 @@ class KafkaBroker:
         first = not (self.folder / "log").exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         for remaining in reversed(range(START_TRIES)):
-            self.launch(archive or class_data_archive())
+            self.launch(archive or class_data_archive(self.release))
             try:
                 if wait:
                     self.wait_for_port()
@@ -103,12 +105,13 @@ class KafkaBroker:
         log_dir = self.folder / "log"
         if not log_dir.exists():
             log_dir.mkdir(parents=True)
-            (log_dir / "bootstrap.checkpoint").write_bytes(formatted_checkpoint(self._scram))
+            (log_dir / "bootstrap.checkpoint").write_bytes(formatted_checkpoint(self._scram, self.release))
             meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(self.node_id)}
             maven.write_properties(log_dir / "meta.properties", meta)
         config = {**self._config(log_dir, self.ports), **self._overrides}
         properties = maven.write_properties(self.folder / "server.properties", config)
-        command = kafka_command("kafka.Kafka", str(properties), jvm=(*self._jvm, *jvm), archive=archive)
+        flags = (*self._jvm, *jvm)
+        command = kafka_command("kafka.Kafka", str(properties), jvm=flags, archive=archive, release=self.release)
         self._process = processes.start_process(command, self.folder / "output.log")
 
     def wait_for_port(self) -> None:
@@ -168,20 +171,20 @@ def answers(port: int) -> bool:
         return False
 
 
-def class_data_archive() -> Path | None:
+def class_data_archive(release: str = RELEASE) -> Path | None:
     """The kept archive of the classes that a node loads: it halves the time to start. Made once, by a node that runs for that."""
-    key = f"archive-{cache_key()}"
+    key = f"archive-{cache_key(release)}"
     archive = maven.cache_folder() / f"{key}.jsa"
     with maven.cache_lock(key):
         if not archive.exists():
-            _make_archive(archive)
+            _make_archive(archive, release)
     return archive if archive.stat().st_size else None
 
 
-def _make_archive(archive: Path) -> None:
+def _make_archive(archive: Path, release: str) -> None:
     made = archive.with_suffix(".new")
     folder = archive.with_suffix(".work")
-    trainer = KafkaBroker(folder)
+    trainer = KafkaBroker(folder, release=release)
     try:
         trainer.launch(None, jvm=[f"-XX:ArchiveClassesAtExit={made}"])
         trainer.wait_for_port()

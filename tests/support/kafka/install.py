@@ -14,54 +14,59 @@ from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
 from tests.support.machine import find_java
 
 POM = Path(__file__).with_name("pom.xml")
+RELEASE = "4.3.1"
+"""The release that is meant where none is named."""
 JVM = ("-Xmx256m", *maven.FAST_JVM, "-Xlog:disable")
 ARCHIVE_JVM = ("-Xshare:auto",)
 
 
 @functools.cache
-def kafka_class_path() -> str:
-    """The class path of Apache Kafka's broker and tools.
+def kafka_class_path(release: str = RELEASE) -> str:
+    """The class path of the broker and the tools of a release of Apache Kafka, 3.3 or later.
 
     Raises:
         Unavailable: it cannot be had on this machine.
     """
-    return maven.class_path(POM)
+    return maven.class_path(POM) if release == RELEASE else maven.class_path(POM, kafka_version=release)
 
 
-def kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = JVM, archive: Path | None = None) -> list[str]:
+def kafka_command(
+    main_class: str, *arguments: str, jvm: Sequence[str] = JVM, archive: Path | None = None, release: str = RELEASE
+) -> list[str]:
     """The command line of a class of Kafka; with ``archive`` its classes come ready made from there."""
     extra = (*ARCHIVE_JVM, f"-XX:SharedArchiveFile={archive}") if archive and archive.exists() else ()
-    return maven.java_command(kafka_class_path(), main_class, *arguments, jvm=(*jvm, *extra))
+    return maven.java_command(kafka_class_path(release), main_class, *arguments, jvm=(*jvm, *extra))
 
 
-def cache_key(*parts: str) -> str:
+def cache_key(release: str = RELEASE) -> str:
     """Depends on Kafka's jars, their times (an archive does) and the Java that runs them."""
-    jars = kafka_class_path()
+    jars = kafka_class_path(release)
     times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
     java = find_java()
-    return maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size), *parts)
+    return maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size))
 
 
-def formatted_checkpoint(scram: Sequence[str] = ()) -> bytes:
+def formatted_checkpoint(scram: Sequence[str] = (), release: str = RELEASE) -> bytes:
     """The ``bootstrap.checkpoint`` of a formatted log folder: feature levels and SCRAM users.
 
     It suits any cluster id and node id, so the tool that writes it runs once for all tests to come.
     """
-    key = f"checkpoint-{maven.digest(kafka_class_path(), *scram)}"
+    key = f"checkpoint-{maven.digest(kafka_class_path(release), *scram)}"
     kept = maven.cache_folder() / key
     with maven.cache_lock(key):
         if not kept.exists():
-            maven.write_atomically(kept, _format(scram))
+            maven.write_atomically(kept, _format(scram, release))
     return kept.read_bytes()
 
 
-def _format(scram: Sequence[str]) -> bytes:
+def _format(scram: Sequence[str], release: str) -> bytes:
     with tempfile.TemporaryDirectory() as work:
         log_dir = Path(work) / "log"
         config = combined_node(log_dir, NodePorts({"PLAINTEXT": 1}, 2))
         properties = maven.write_properties(Path(work) / "server.properties", config)
         users = [part for user in scram for part in ("-S", user)]
-        command = kafka_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *users)
+        arguments = ("format", "-t", CLUSTER_ID, "-c", str(properties), *users)
+        command = kafka_command("kafka.tools.StorageTool", *arguments, release=release)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, f"StorageTool:\n{done.stdout}{done.stderr}"
         return (log_dir / "bootstrap.checkpoint").read_bytes()

@@ -1,0 +1,78 @@
+"""What is said about groups and offsets, to kgctl serve as a broker of an older version and to that version of Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kgctl.coordinator.config import BROKER_VERSION, CoordinatorConfig
+from kgctl.server.background import BackgroundServer
+from kgctl.server.service import default_registry
+from tests.support.kafka import KafkaBroker
+from tests.support.kafka.data import wait_until_coordinating
+from tests.support.kafka.fixtures import java_or_skip
+from tests.wire.differential.conversations import CONVERSATIONS
+from tests.wire.test_same_as_kafka import CONFIG, compare, ranges_of
+
+pytestmark = pytest.mark.kafka
+
+RELEASES = {"3.9": "3.9.1", "4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0"}
+EVERY_TIME = "4.0"
+"""The others are for deep runs."""
+ABOUT_GROUPS = range(8, 17)
+"""OffsetCommit to ListGroups."""
+MORE = (42, 47, 68, 69)
+LEFT_OUT = {
+    ("3.9", "committing too much"): "a partition that is named twice is answered once by its classic coordinator",
+    ("3.9", "fetching offsets"): "an OffsetFetch for no group is never answered",
+    ("4.0", "fetching offsets"): "an OffsetFetch for no group is never answered",
+    ("3.9", "subscribing by expression"): "its ConsumerGroupHeartbeat has no expressions",
+}
+"""Where a version does otherwise than kgctl as that version, or has nothing to say."""
+
+
+def _cases() -> Iterator[Any]:
+    names = [name for name, (api_key, _) in CONVERSATIONS.items() if api_key in {*ABOUT_GROUPS, *MORE}]
+    for version in RELEASES:
+        for name in names:
+            if (version, name) not in LEFT_OUT:
+                yield pytest.param(version, name, marks=_marks(version))
+
+
+def _marks(version: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if version == EVERY_TIME else (pytest.mark.deep,)
+
+
+@pytest.fixture(scope="module")
+def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+    """A version, that version's Kafka, and kgctl as one of it."""
+    version = request.param
+    kafka = KafkaBroker(tmp_path_factory.mktemp(f"kafka-{version}"), release=RELEASES[version])
+    try:
+        with java_or_skip():
+            kafka.start()
+            wait_until_coordinating(kafka.bootstrap)
+        with BackgroundServer(config={**CONFIG, BROKER_VERSION: version}) as ours:
+            yield version, kafka.bootstrap, ours.bootstrap
+    finally:
+        kafka.stop()
+
+
+@pytest.mark.parametrize(("brokers", "name"), _cases(), indirect=["brokers"])
+def test_every_answer_is_that_versions(name: str, brokers: tuple[str, str, str]) -> None:
+    version, kafka, ours = brokers
+    api_key, conversation = CONVERSATIONS[name]
+    spec = default_registry(CoordinatorConfig.from_properties({BROKER_VERSION: version})).get(api_key)
+    assert spec is not None
+    compare(name, conversation, spec.max_version, (kafka, ours))
+
+
+@pytest.mark.parametrize("brokers", [pytest.param(each, marks=_marks(each)) for each in RELEASES], indirect=True)
+def test_the_versions_of_its_apis_are_that_versions(brokers: tuple[str, str, str]) -> None:
+    """But for those that KIP-896 took away with 4.0, which kgctl does not read."""
+    _, kafka, ours = brokers
+    theirs, own = ranges_of(kafka), ranges_of(ours)
+
+    assert {key: highest for key, (_, highest) in own.items()} == {key: theirs[key][1] for key in own}
