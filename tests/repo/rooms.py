@@ -45,6 +45,7 @@ ROOMS = {
         raised=(
             (65, "blocks of options, FLAGS and --fail-if-flagged"),
             (176, "undo that knows what came after; the log of changes"),
+            (8, "broker versions"),
         ),
     ),
     "admin": Room(
@@ -55,7 +56,13 @@ ROOMS = {
             (9, "a closed registry stays closed"),
         ),
     ),
-    "coordinator": Room(5_124, raised=((3, "Kafka's own words for settings of groups"),)),
+    "coordinator": Room(
+        5_124,
+        raised=(
+            (3, "Kafka's own words for settings of groups"),
+            (306, "broker versions: switches and older rules of 3.9 to 4.2"),
+        ),
+    ),
     "server": Room(
         4_594,
         raised=(
@@ -63,6 +70,7 @@ ROOMS = {
             (37, "commits are answered by a callback of their flush"),
             (22, "replicas that a client names are looked at"),
             (600, "settings of topics, brokers and clients' metrics are kept, checked, described and altered as Kafka's"),
+            (61, "broker versions: APIs by version, group protocols that are off"),
         ),
     ),
     "storage": Room(
@@ -74,7 +82,14 @@ ROOMS = {
     ),
     "member": Room(2_751, raised=((18, "what an assignor leaves to nobody"),)),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
-    "serde": Room(1_563, raised=((8, "batches that the log stamps"), (34, "large messages are read in half of the time"))),
+    "serde": Room(
+        1_563,
+        raised=(
+            (8, "batches that the log stamps"),
+            (34, "large messages are read in half of the time"),
+            (26, "the topics of a group, as brokers before 4.1 record them"),
+        ),
+    ),
     "group": Room(
         1_315,
         raised=(

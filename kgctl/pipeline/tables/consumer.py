@@ -38,7 +38,8 @@ from kgctl.pipeline.tables.group_history import (
     change_of_members,
 )
 from kgctl.serde.coordinator_records import decode_record
-from kgctl.serde.record_schema import INT32, Field, Layout, Reader, RecordDecodeError, Structure, array, string, uuid, uuid_text
+from kgctl.serde.partition_metadata import decode_partition_metadata
+from kgctl.serde.record_schema import RecordDecodeError, uuid_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,10 +107,10 @@ class TopicNames:
 
     def _learn_list(self, partition_metadata: bytes) -> None:
         try:
-            topics = _PARTITION_METADATA.read(Reader(partition_metadata, 2))
+            topics = decode_partition_metadata(partition_metadata)
         except RecordDecodeError:
             return
-        self._in_lists.update((uuid_text(topic_id.bytes), name) for topic_id, name in topics)
+        self._in_lists.update((uuid_text(topic.topic_id.bytes), topic.name) for topic in topics)
 
     def _narrow(self, member_id: str, topic_ids: Sequence[UUID]) -> None:
         names, regex = self._subscriptions.get(member_id, ((), ""))
@@ -149,16 +150,6 @@ def names_in(offset_commits: pa.Table) -> Iterator[tuple[str, str, str]]:
     for row in rows.to_pylist():
         if row["topic_id"] is not None:
             yield row["group"], row["topic_id"], row["topic"]
-
-
-def _topic(layout: Layout) -> Structure:
-    racks = array(lambda inner: Structure(dict, (Field("partition", INT32), Field("racks", array(string))), inner))
-    rows = (Field("id", uuid), Field("name", string), Field("partitions", INT32), Field("racks", racks))
-    return Structure(lambda **found: (found["id"], found["name"]), rows, layout)
-
-
-_PARTITION_METADATA = Structure(lambda topics: topics, (Field("topics", array(_topic)),), Layout(0, flexible=True))
-"""Kafka: ConsumerGroupPartitionMetadataValue.json."""
 
 
 _CLOSED_EPOCH = -2
