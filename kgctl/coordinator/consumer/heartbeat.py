@@ -325,7 +325,8 @@ def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions |
         shard.regexes_to_resolve[change.group.group_id] = regex.to_resolve
     # The classic protocol knows no expressions: one that a replaced member leaves behind is dropped, which always counts.
     names_changed = change.names_changed
-    bump = names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps or change.group.group_epoch == 0)
+    begins = change.group.group_epoch == 0 and not change.group.profile.begins_at_epoch_1
+    bump = names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps or begins)
     subscriptions = subscribe(shard, change, bump=bump)
     target = update_target(shard, change, subscriptions)
     reconcile_member(shard, change, target, owned, subscription_changed=names_changed or regex.changed)
