@@ -60,7 +60,7 @@ ROOMS = {
         5_124,
         raised=(
             (3, "Kafka's own words for settings of groups"),
-            (306, "broker versions: switches and older rules of 3.9 to 4.2"),
+            (307, "broker versions: switches and older rules of 3.9 to 4.2"),
         ),
     ),
     "server": Room(
