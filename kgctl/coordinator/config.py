@@ -168,6 +168,11 @@ class CoordinatorConfig:
         return self.group_consumer_migration_policy in ("downgrade", "bidirectional")
 
 
+def with_broker_version(settings: Mapping[str, str], version: str | None) -> dict[str, str]:
+    """These settings as those of a broker of this version; as they are where none is named. Raises `UsageError`."""
+    return {**settings, **({} if version is None else {BROKER_VERSION: profile_of(version).version})}
+
+
 @cache
 def _settings() -> dict[str, Any]:
     return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig)}

@@ -117,7 +117,7 @@ class Profile:
     )
     keeps_groups_without_offsets: bool = switch(
         "4.0",
-        "GroupMetadataManager#cleanupGroupMetadata",
+        "GroupCoordinatorShard#cleanupGroupMetadata",
         "An empty group outlives the last offset that OffsetDelete takes, until the next cycle of expiry.",
     )
 

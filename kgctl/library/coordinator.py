@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor
-from kgctl.coordinator.config import BROKER_VERSION, CoordinatorConfig
+from kgctl.coordinator.config import CoordinatorConfig, with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
@@ -107,6 +107,7 @@ class Coordinator:
         clock_ms: Callable[[], int] | None = None,
         broker_version: str | None = None,
     ) -> None:
+        settings = with_broker_version(config or {}, broker_version)
         self.storage: OffsetStorage = storage if storage is not None else MemoryOffsetStorage()
         self._clock_ms = checked_clock(clock_ms) if clock_ms is not None else steady_clock()
         self._member_ids = None if member_id is None else MemberIds(member_id)
@@ -119,11 +120,8 @@ class Coordinator:
         self._changed = threading.Condition(threading.RLock())
         self._is_closed = False
         self._image = MetadataImage()
-        version = {} if broker_version is None else {BROKER_VERSION: broker_version}
         self._core = GroupCoordinator(
-            CoordinatorConfig.from_properties({**(config or {}), **version}),
-            self._member_ids or new_member_id,
-            start_ms=self._clock_ms(),
+            CoordinatorConfig.from_properties(settings), self._member_ids or new_member_id, start_ms=self._clock_ms()
         )
         self._load()
         self.set_topics(topics or {})

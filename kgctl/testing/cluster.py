@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kgctl.arguments import checked
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import start_rebalance
-from kgctl.coordinator.config import BROKER_VERSION
+from kgctl.coordinator.config import with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
@@ -72,10 +72,9 @@ class EmbeddedServer:
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
         for name in topics or {}:
             _check_name(name)
+        settings = with_broker_version({**AT_ONCE, **(QUICK if quick else {}), **(config or {})}, broker_version)
         self._brokers = brokers
         folder = None if data is None else Path(data)
-        version = {} if broker_version is None else {BROKER_VERSION: broker_version}
-        settings = {**AT_ONCE, **(QUICK if quick else {}), **(config or {}), **version}
         self._server = BackgroundServer(topics=topics, config=settings, brokers=brokers, data=folder)
         self._admin: GroupAdmin | None = None
         self._is_running = self._was_entered = False

@@ -80,8 +80,7 @@ def serve(
     Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
     SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON.
     """
-    from kgctl.coordinator.config import BROKER_VERSION
-    from kgctl.coordinator.profile import profile_of
+    from kgctl.coordinator.config import with_broker_version
     from kgctl.server.config import ServeOptions
     from kgctl.server.security import split_security
     from kgctl.server.service import Server
@@ -89,8 +88,7 @@ def serve(
     from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
-    if broker_version is not None:
-        settings[BROKER_VERSION] = profile_of(broker_version).version
+    settings = with_broker_version(settings, broker_version)
     protocol, address = parse_protocol(listen)
     security, _ = split_security(protocol, settings)
     host, port = parse_address(address, allow_remote=allow_remote or security.keeps_strangers_out)
