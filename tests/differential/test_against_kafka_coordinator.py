@@ -137,8 +137,7 @@ def test_static_members_that_change_protocol_time_and_again_go_as_in_kafka(
 )
 @pytest.mark.parametrize("about", ["classic", "consumer", "mixed", "offsets"])
 def test_each_version_goes_as_that_versions_coordinator(version: str, sequences: int, about: str, tmp_path: Path) -> None:
-    with java_or_skip():
-        kafka = KafkaCoordinator(version)
+    kafka = KafkaCoordinator(version)
     tally = run(kafka, sequences, start=5, folder=tmp_path, themes=KINDS[about])
     kafka.close()
 

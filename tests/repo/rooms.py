@@ -45,7 +45,7 @@ ROOMS = {
         raised=(
             (65, "blocks of options, FLAGS and --fail-if-flagged"),
             (176, "undo that knows what came after; the log of changes"),
-            (8, "broker versions"),
+            (5, "broker versions"),
         ),
     ),
     "admin": Room(
@@ -60,7 +60,7 @@ ROOMS = {
         5_124,
         raised=(
             (3, "Kafka's own words for settings of groups"),
-            (307, "broker versions: switches and older rules of 3.9 to 4.2"),
+            (309, "broker versions: switches and older rules of 3.9 to 4.2"),
         ),
     ),
     "server": Room(

@@ -12,7 +12,6 @@ from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
-from tests.support.kafka.fixtures import java_or_skip
 from tests.wire.differential.conversations import CONVERSATIONS
 from tests.wire.test_same_as_kafka import CONFIG, compare, ranges_of
 
@@ -51,9 +50,8 @@ def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     version = request.param
     kafka = KafkaBroker(tmp_path_factory.mktemp(f"kafka-{version}"), release=RELEASES[version])
     try:
-        with java_or_skip():
-            kafka.start()
-            wait_until_coordinating(kafka.bootstrap)
+        kafka.start()
+        wait_until_coordinating(kafka.bootstrap)
         with BackgroundServer(config={**CONFIG, BROKER_VERSION: version}) as ours:
             yield version, kafka.bootstrap, ours.bootstrap
     finally:
