@@ -14,7 +14,7 @@ _NAMES = """
     allow.auto.create.topics auto.include.jmx.reporter bootstrap.servers bootstrap.resolve.timeout.ms check.crcs client.dns.lookup
     client.id config.providers connections.max.idle.ms enable.metrics.push exclude.internal.topics fetch.max.bytes
     fetch.max.wait.ms fetch.min.bytes group.id interceptor.classes isolation.level key.deserializer
-    max.partition.fetch.bytes max.poll.records metadata.recovery.rebootstrap.trigger.ms
+    max.partition.fetch.bytes metadata.recovery.rebootstrap.trigger.ms
     metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
     reconnect.backoff.ms security.protocol security.providers send.buffer.bytes share.acknowledgement.mode share.acquire.mode
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms value.deserializer
@@ -131,6 +131,7 @@ class MemberConfig:
     session_timeout_ms: int = setting("session.timeout.ms", 45_000, at_least=1)
     heartbeat_interval_ms: int = setting("heartbeat.interval.ms", 3_000, at_least=1)
     max_poll_interval_ms: int = setting("max.poll.interval.ms", 300_000, at_least=1)
+    max_poll_records: int = setting("max.poll.records", 500, at_least=1)
     rebalance_timeout_ms: int | None = setting("rebalance.timeout.ms", None, at_least=1, kind="number")
     partition_assignment_strategy: tuple[str, ...] = setting("partition.assignment.strategy", ("range", "cooperative-sticky"))
     enable_auto_commit: bool = setting("enable.auto.commit", default=True)
@@ -241,7 +242,8 @@ def _parse_number(name: str, text: str, at_least: int | None) -> int:
     try:
         value = int(text.strip())
     except ValueError:
-        raise UsageError(f"setting {name!r} must be a whole number of milliseconds, not {text!r}") from None
+        unit = " of milliseconds" if name.endswith(".ms") else ""
+        raise UsageError(f"setting {name!r} must be a whole number{unit}, not {text!r}") from None
     if at_least is not None and value < at_least:
         raise UsageError(f"setting {name!r} must be at least {at_least}, not {value}")
     if value > MAX_INT:

@@ -32,7 +32,13 @@ TOP = "top"
 """The modules that lie in ``kgctl`` itself."""
 
 ROOMS = {
-    "simulate": Room(15_933, raised=((10, "an event has its kind beside its name; partitions of deleted topics"),)),
+    "simulate": Room(
+        15_933,
+        raised=(
+            (10, "an event has its kind beside its name; partitions of deleted topics"),
+            (169, "batches take time: what a poll() finds, and what waits for it"),
+        ),
+    ),
     "pipeline": Room(
         10_925,
         raised=(

@@ -171,7 +171,7 @@ public class Fleet {
             if (!ranges.isEmpty() && mode().equals("before-batch")) commit();
             if (!stalls() && (!ranges.isEmpty() || loop.containsKey("poll.pauses.always"))) {
                 double rate = Double.parseDouble(loop.getOrDefault("records.per.second", "0"));
-                rest(Math.max(draw("poll.pauses.ms"), rate > 0 ? records.count() * 1000 / rate : 0) * factor);
+                rest((draw("poll.pauses.ms") + (rate > 0 ? records.count() * 1000 / rate : 0)) * factor);
                 stalls();
             }
             if (!ranges.isEmpty() && isCommitDue()) commit();

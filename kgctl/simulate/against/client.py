@@ -116,7 +116,7 @@ class Member(threading.Thread):
             self._commit(consumer)
         if not self._stalls() and (messages or self._loop.pauses_always):
             work_s = len(messages) / self._loop.rate if self._loop.rate else 0.0
-            self.is_closing.wait(max(self._loop.draw_s("poll.pauses.ms"), work_s) * self.factor)
+            self.is_closing.wait((self._loop.draw_s("poll.pauses.ms") + work_s) * self.factor)
             self._stalls()
         if messages and self._is_commit_due():
             self._commit(consumer)

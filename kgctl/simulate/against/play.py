@@ -31,8 +31,9 @@ from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, GroupPoint, Identity, Recording
 from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, Removed, TraceEvent
-from kgctl.simulate.recording.traffic import UNIT_PR, Wait
+from kgctl.simulate.recording.traffic import Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import Cause
 
 PREFIX = "kgctl-rehearsal-"

@@ -140,8 +140,7 @@ def _loop(pod: Pod) -> dict[str, str]:
         found |= {"poll.timeout.ms": str(members.poll_timeout_us / 1000), "poll.pauses.always": "true"}
     if members.rate_uhz is not None:
         found["records.per.second"] = str(members.rate_uhz / 1_000_000)
-    if "max.poll.records" in pod.settings:
-        found["max.poll.records"] = pod.settings["max.poll.records"]
+    found["max.poll.records"] = str(config.max_poll_records)
     for name in ("assigned", "revoked", "lost"):
         duration: Distribution = getattr(members.callbacks, name)
         if duration.mean_us:

@@ -198,7 +198,7 @@ class Settings:
     Whether a member crashed can be inferred only where its session time-out is known; where it is not nothing hangs on it.
     """
 
-    pause: int = 100
+    pause: int = 0
     heartbeat: int = _HEARTBEAT_MS
     session: int = _SESSION_MS
     latency: int = 1
@@ -206,7 +206,7 @@ class Settings:
 
 _CHOICES: Mapping[str, tuple[int, ...]] = {
     "heartbeat": (1_000, 3_000, 5_000, 10_000),
-    "pause": (100, 500, 1_000, 3_000, 10_000),
+    "pause": (0, 100, 500, 1_000, 3_000, 10_000),
     "latency": (1, 5, 20, 50, 100),
 }
 

@@ -19,10 +19,10 @@ from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
-from kgctl.simulate.scenario.fields import Keys, changed, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
-from kgctl.simulate.scenario.quantities import ZERO, Constant
+from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
+from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
 
 _BEFORE_US = 600_000_000
@@ -355,7 +355,7 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
         "static membership": (lambda each: each.instance_id is not None, {"instance_id": None}),
         "boot times": (lambda each: each.boot.mean_us > 0, {"boot": ZERO}),
         "the time of callbacks": (lambda each: each.callbacks != Callbacks(), {"callbacks": Callbacks()}),
-        "pauses between poll() calls": (lambda each: each.poll.mean_us > 0, {"poll_loop": PollLoop(pause=ZERO)}),
+        "pauses between poll() calls": (lambda each: each.poll.mean_us > 0, {"poll_loop": USUAL_LOOP}),
     }
     for name, (applies, change) in changes.items():
         if any(applies(each) for each in scenario.members):
@@ -366,6 +366,14 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
     session_ms = read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
     if any(_session_ms(each) == 0 for each in scenario.members) and session_ms > _SHORT_SESSION_MS:
         yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
+    if any(_has_long_batches(each) for each in scenario.members):
+        sets = (
+            changed(each, config={**each.config, "max.poll.records": str(_few_records(each))})
+            if _has_long_batches(each)
+            else each
+            for each in scenario.members
+        )
+        yield f"long batches (max.poll.records for {duration(_SHORT_BATCH_US)})", changed(scenario, members=tuple(sets))
     yield from _without_habits(scenario)
     yield from _without_settings(scenario, asked, was_empty=was_empty)
     if scenario.cluster.network != Network():
@@ -472,6 +480,17 @@ def _anchored(event: Event, gone: Event) -> Event:
     if not gone.name or event.after != gone.name:
         return event
     return replace(event, after=gone.after, at_us=event.at_us + gone.at_us)
+
+
+_LONG_BATCH_US, _SHORT_BATCH_US = 1_000_000, 100_000
+
+
+def _has_long_batches(members: MemberSet) -> bool:
+    return full_batch_us(members, member_config(members, members.config)) > _LONG_BATCH_US
+
+
+def _few_records(members: MemberSet) -> int:
+    return max((members.rate_uhz or 0) * _SHORT_BATCH_US // UNIT_PR, 1)
 
 
 def _session_ms(members: MemberSet) -> int:

@@ -20,9 +20,9 @@ from kgctl.simulate.batch.outcome import result_of
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import EPOCH_MS, Recording
 from kgctl.simulate.recording.trace import TraceEvent
-from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import LoadedFile, Variant
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 if TYPE_CHECKING:
     from kgctl.storage.folder import DataFolder

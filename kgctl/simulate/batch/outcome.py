@@ -27,6 +27,7 @@ from kgctl.simulate.scenario.fields import (
     client_id_of,
     client_start_of,
     commit_of,
+    full_batch_us,
     member_config,
     read_broker_settings,
 )
@@ -73,9 +74,10 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
     yield from _own_settings(config)
     yield "boot, then client start", f"{distribution_text(members.boot)}, then {distribution_text(client_start_of(members))}"
     timeout = "waits for records" if members.poll_timeout_us is None else f"waits {format_duration(members.poll_timeout_us)}"
-    yield "poll()", f"{timeout}, then a pause of {distribution_text(members.poll)}"
-    rate = members.rate_uhz
-    yield "processes", "as fast as records come" if rate is None else f"{rate / 1_000_000:g}/s"
+    yield "poll()", f"{timeout}, then the batch, then a pause of {distribution_text(members.poll)}"
+    rate, batch = members.rate_uhz, f"batches of up to {config.max_poll_records}"
+    length = f"a full one takes {format_duration(full_batch_us(members, config))}"
+    yield "processes", f"{batch}, as fast as records come" if rate is None else f"{rate / 1_000_000:g}/s, {batch}: {length}"
     yield "commits", _commit(members, config)
     yield "callbacks", ", ".join(f"{kind} {distribution_text(getattr(members.callbacks, kind))}" for kind in _CALLBACKS)
     yield "each heartbeat is late by", _drift(members, config)

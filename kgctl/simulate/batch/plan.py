@@ -18,12 +18,12 @@ from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, 
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.recording import Identity, Recording, Scaling
-from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import Cause
 
 

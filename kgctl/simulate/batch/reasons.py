@@ -14,7 +14,7 @@ from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, R
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.checks import NO_FILTERS
-from kgctl.simulate.scenario.fields import member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
 
@@ -60,6 +60,15 @@ class Look:
         history = self.result.recording.history.pods[number]
         value = getattr(member_config(history.members, history.settings), name.replace(".", "_"))
         return f"{name}={value}"
+
+    def batch(self, number: int) -> str:
+        """How long this pod works on a full batch; "": no time."""
+        history = self.result.recording.history.pods[number]
+        config = member_config(history.members, history.settings)
+        length_us = full_batch_us(history.members, config)
+        return (
+            f"a batch of {config.max_poll_records} records (max.poll.records) takes it {duration(length_us)}" if length_us else ""
+        )
 
     def number(self, pod: str) -> int:
         """The number of the pod of this name; -1: there is none."""
@@ -174,7 +183,10 @@ def _stall(look: Look) -> str:
     if changes and changes[-1].what == "pause":
         limit = _session_limit(look, owner)
         return f"{name} was frozen at {duration(changes[-1].at_us)} and sent no heartbeat; its session ({limit}) held on"
-    return f"{name} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
+    limit, batch = look.setting(owner, "max.poll.interval.ms"), look.batch(owner)
+    is_stuck = bool(changes) and changes[-1].what == "stall"
+    why = f"; {batch}" if batch and not is_stuck else ""
+    return f"{name} did not go on; the limit between two poll() calls is {limit}{why}"
 
 
 _MATTERS = 5
@@ -327,7 +339,10 @@ def _own_time(look: Look, latest: Requested) -> str:
         return f"; its onPartitionsRevoked takes {duration(members.callbacks.revoked.mean_us)} in the mean (callbacks.revoked)"
     if members.poll.mean_us * _MATTERS >= length_us:
         return f"; its poll() calls are {duration(members.poll.mean_us)} apart in the mean (poll)"
-    return ""
+    batch = look.batch(look.number(latest.pod))
+    return (
+        f"; {batch}" if batch and full_batch_us(members, member_config(members, members.config)) * _MATTERS >= length_us else ""
+    )
 
 
 def _stuck(look: Look, pod: str, at_us: int) -> str:
@@ -409,10 +424,11 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
     last = next((each for each in reversed(changes) if each.what in ("stall", "unstall", "start", "stop")), None)
     if last is not None and last.what == "stop":
         return "closed", "closed its consumer"
-    limit = look.setting(number, "max.poll.interval.ms")
-    since = (
-        f": no poll() since {duration(last.at_us)}, when its batch got stuck" if last is not None and last.what == "stall" else ""
-    )
+    limit, batch = look.setting(number, "max.poll.interval.ms"), look.batch(number)
+    if last is not None and last.what == "stall":
+        since = f": no poll() since {duration(last.at_us)}, when its batch got stuck"
+    else:
+        since = f": {batch}" if batch else ""
     return "poll", f"left by itself, past {limit}{since}"
 
 

@@ -20,8 +20,8 @@ from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.recording import Scaling
 from kgctl.simulate.recording.trace import Scaled
-from kgctl.simulate.recording.traffic import UNIT_PR, max_min_shares
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 _PPM = 1_000_000
 
@@ -267,13 +267,12 @@ def is_ready(pod: Pod) -> bool:
 
 
 def utilization_ppm(process: Process) -> int:
-    """Return what the process works off at this moment, in millionths of what it could."""
-    flow, ledger = process.flow, process.context.ledger
+    """Return for which part of the time the process processes records at this moment, in millionths."""
+    flow, rate_uhz = process.flow, process.pod.members.rate_uhz
     flow.advance(process.context.loop.now_us)
-    if not flow.rate_uhz:
+    if not flow.rate_uhz or not rate_uhz:
         return 0
-    needs = {number: ledger.arrivals.rate_uhz[number] if ledger.is_caught_up[number] else None for number in flow.partitions}
-    return sum(max_min_shares(flow.rate_uhz, needs).values()) * 1_000_000 // flow.rate_uhz
+    return sum(flow.shares().values()) * process.pod.factor_ppm // rate_uhz
 
 
 def replicas_of(simulation: Simulation, name: str) -> list[Pod]:

@@ -14,8 +14,9 @@ from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.traffic import UNIT_PR, split_rate
+from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic
+from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import Cause
 
 

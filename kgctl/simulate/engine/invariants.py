@@ -22,7 +22,7 @@ from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.traffic import UNIT_PR
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 ASSIGN_TWICE = frozenset({"sticky", "cooperative-sticky"})
 """Kafka's assignors that can give one partition to two members: when the leader's metadata is older than a member's assignment,

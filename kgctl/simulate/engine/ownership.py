@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from kgctl.simulate.recording.recording import Counted, Overtaken
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import Cause
 
 FENCED_COMMITS = frozenset(
@@ -65,6 +67,8 @@ class Ownership:
                 number = self._numbers.get(partition)
                 if number is not None and number not in taken:
                     self._begin(process, number, offset, now_us)
+        if not process.consuming:
+            process.polls.reads_from(now_us)
         process.consuming.update(dict.fromkeys(numbers))
         self._note_discoveries(numbers, now_us)
         if taken:
@@ -78,8 +82,19 @@ class Ownership:
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The member says that the process reads these no longer."""
         numbers = self._partitions.numbers_of(partitions)
-        process.lost_its_batch |= reason is StopReason.POLL_TIMEOUT and bool(numbers)
+        if reason is StopReason.POLL_TIMEOUT and numbers:
+            self._kicked(process, numbers)
         self.end(process, numbers, self._cause(process, reason))
+
+    def _kicked(self, process: Process, numbers: list[int]) -> None:
+        """It is out for want of polls, and processes the rest of its batch, which others read once more."""
+        context, now_us, pod = self._context, self._context.loop.now_us, process.pod.number
+        process.lost_its_batch = True
+        context.history.kicked.append(Counted(now_us, 1, pod, "max.poll.interval.ms"))
+        left = process.polls.left(now_us)
+        by_topic = Counter(self._ledger.topic[number] for number in numbers)
+        for topic, count in by_topic.items() if left else ():
+            context.history.duplicates.append(Counted(now_us, left * count // len(numbers), pod, topic))
 
     def end(self, process: Process, numbers: list[int], cause: Cause) -> None:
         if not numbers:
@@ -132,8 +147,9 @@ class Ownership:
         process.unseen_commit_us = now_us
         process.flow.advance(now_us)
         left_us = process.polls.upcoming_us(now_us) - now_us
-        for number in process.consuming if self._context.has_traffic else ():
-            lost = self._ledger.position(number, now_us) - self._position_at(number, now_us - left_us)
+        before = self._positions_at(process, now_us - left_us) if self._context.has_traffic else {}
+        for number, offset in before.items():
+            lost = self._ledger.position(number, now_us) - offset
             self._context.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
 
     def suspend(self, process: Process, cause: Cause) -> None:
@@ -185,7 +201,7 @@ class Ownership:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
         if self._context.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
             process.flow.advance(self._context.loop.now_us)
-            offsets = {number: self._position_at(number, process.unseen_commit_us) for number in process.consuming}
+            offsets = self._positions_at(process, process.unseen_commit_us)
             newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
                 self._coordinator.commit_unseen(process, newer)
@@ -195,15 +211,23 @@ class Ownership:
         process.last_commit_us = process.unseen_commit_us = at_us
         if self._context.has_traffic and process.consuming:
             process.flow.advance(self._context.loop.now_us)
-            offsets = {number: self._position_at(number, at_us) for number in process.consuming}
+            offsets = self._positions_at(process, at_us)
             self._ledger.commit_quietly(offsets, from_us, at_us, every_us)
 
-    def _position_at(self, number: int, at_us: int) -> int:
-        """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""
-        now_us = self._context.loop.now_us
-        arrivals = self._ledger.arrivals
-        written_pr = 0 if number in self._owners.dark else arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
-        return max(self._ledger.position_pr(number, now_us) - written_pr, 0) // 1_000_000_000_000
+    def _positions_at(self, process: Process, at_us: int) -> dict[int, int]:
+        """What it had read at a time of the recent past. Of a backlog: as if it had been read at the present rate since."""
+        now_us, ledger, arrivals = self._context.loop.now_us, self._ledger, self._ledger.arrivals
+        shares = process.flow.shares() if process.flow.rate_uhz else {}
+        found = {}
+        for number in process.consuming:
+            if number in self._owners.dark:
+                read_pr = 0
+            elif ledger.is_caught_up[number] or not shares:
+                read_pr = arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
+            else:
+                read_pr = shares.get(number, 0) * (now_us - at_us)
+            found[number] = max(ledger.position_pr(number, now_us) - read_pr, 0) // UNIT_PR
+        return found
 
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
         context, ledger = self._context, self._ledger

@@ -32,7 +32,8 @@ from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
-from kgctl.simulate.engine.pods import Pod, PollCadence
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.polls import PollCadence
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import Flow
@@ -140,9 +141,9 @@ class DrivenMember(ABC):
             self.config.heartbeat_interval_ms if self.config.group_protocol == "classic" else 0
         )
         self.commit = commit_of(pod.members, self.config)
-        self.polls = PollCadence(pod)
-        self.flow = Flow(pod.context.ledger, pod.members.rate_uhz, pod.context.loop.now_us)
+        self.flow = Flow(pod.context.ledger, 0, pod.context.loop.now_us)
         self.consuming: dict[int, None] = {}
+        self.polls = PollCadence(pod, self.config, self.flow, self.consuming)
         self.is_skipping = False
         self.is_suspended = False
         self.is_cut_off = False
@@ -206,7 +207,7 @@ class DrivenMember(ABC):
         if phase is _RUNNING and self._next_poll is None and self._may_poll_now():
             actions = member.answer_in_poll(answer[0], answer[1], now_us)
             if actions is not None:  # as a poll() that is called now and finds the answer there
-                next_us = self.polls.polled(now_us, finds_records=False)
+                next_us = self.polls.called(now_us, drops=True)
                 self._perform(member, self._note_busy(member, actions, next_us))
                 self._look_ahead(member)
                 return
@@ -252,11 +253,7 @@ class DrivenMember(ABC):
                 has_to = self.stop_wanted or member.needs_poll
                 if (has_to or self._polls_each) and not member.in_callback:
                     now_us = self.loop.now_us
-                    self._arm_poll(
-                        now_us
-                        if has_to and self._waits_in_poll
-                        else self.polls.upcoming_us(now_us, finds_records=self._finds_records)
-                    )
+                    self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
                 elif not self.is_skipping and member.is_quiet:
                     self.around.skip(self._me)
         elif phase is not _CLOSING:
@@ -316,19 +313,19 @@ class DrivenMember(ABC):
 
     def _call_poll(self, member: Member) -> list[Action]:
         """poll(): it waits for answers where there is nothing to process."""
-        now_us, finds_records = self.loop.now_us, self._finds_records
-        next_us = self.polls.polled(now_us, finds_records=finds_records)
+        now_us, polls = self.loop.now_us, self.polls
+        next_us = polls.called(now_us)
         actions = member.poll(now_us, now_us if self._waits_in_poll else None)
         # What an eager member has fetched is dropped as it joins: ConsumerCoordinator#maybeMarkPartitionsPendingRevocation.
-        waits = finds_records and self.polls.timeout_us is not None and self.config.group_protocol == "classic"
-        if waits and any(type(each) is StopConsuming for each in actions) and not member.consumed_partitions:
-            next_us = self.polls.polled(now_us, finds_records=False)
+        drops = polls.batch > 0 and self.config.group_protocol == "classic"
+        if drops and any(type(each) is StopConsuming for each in actions) and not member.consumed_partitions:
+            next_us = polls.called(now_us, drops=True)
         return self._note_busy(member, actions, next_us)
 
     def _note_busy(self, member: Member, actions: list[Action], next_us: int) -> list[Action]:
-        now_us = self.loop.now_us
-        if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
-            return actions + member.application_busy(now_us)
+        returned_us = self.polls.returned_us
+        if self._polls_each and next_us - returned_us > self.config.max_poll_interval_ms * 1000:
+            return actions + member.application_busy(returned_us)
         return actions
 
     def _commit_batch(self, member: Member) -> None:
@@ -361,15 +358,11 @@ class DrivenMember(ABC):
         while it waits for records.
         """
         polls = self.polls
-        if polls.timeout_us is None:
-            return polls.is_continuous or not self.consuming
-        if self._finds_records or self.config.group_protocol == "consumer":
+        if polls.timeout_us is None and (polls.is_continuous or not self.consuming):
+            return True
+        if self.config.group_protocol == "consumer" or (polls.timeout_us is None and not self.context.has_traffic):
             return False
         return polls.is_inside(self.loop.now_us)
-
-    @property
-    def _finds_records(self) -> bool:
-        return bool(self.consuming) and self.context.has_traffic
 
     def _hold(self, task: Callable[[Any], None], argument: object) -> bool:
         """While it is suspended, what comes to it waits."""
@@ -435,7 +428,7 @@ class Process(DrivenMember):
             return
         pod, context, around = self.pod, self.context, self.around
         self.phase = Phase.RUNNING
-        self.flow = Flow(context.ledger, pod.members.rate_uhz, self.loop.now_us)
+        self.flow = self.polls.flow = Flow(context.ledger, self.polls.capacity_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = make_member(
             self.config,
@@ -469,7 +462,7 @@ class Process(DrivenMember):
             self.catch_up()
             self._cancel_poll()
             if self.member is not None and not self.member.in_callback:
-                self._arm_poll(self.polls.upcoming_us(self.loop.now_us))
+                self._arm_poll(self.polls.free_us(self.loop.now_us))
 
     def _kill(self, _: object) -> None:
         if self.phase is not Phase.GONE:
@@ -508,7 +501,7 @@ class Process(DrivenMember):
             return
         now_us = self.loop.now_us
         is_stalled = now_us < self.stalled_until_us
-        since_us = self.polls.previous_us(now_us)
+        since_us = self.polls.away_since_us(now_us)
         self.catch_up()
         self.around.ownership.settle_unseen(self)
         self.stalled_until_us = max(until_us, self.stalled_until_us)
@@ -583,11 +576,10 @@ class Process(DrivenMember):
         """Set how many records a second the process reads at present."""
         now_us = self.loop.now_us
         self.flow.advance(now_us)
-        rate_uhz = self.pod.members.rate_uhz
         if self.is_suspended or self.is_cut_off or now_us < self.stalled_until_us:
             self.flow.rate_uhz = 0
         else:
-            self.flow.rate_uhz = None if rate_uhz is None else rate_uhz * 1_000_000 // max(self.pod.factor_ppm, 1)
+            self.flow.rate_uhz = self.polls.capacity_uhz
 
     def catch_up(self) -> Skipped | None:
         """Something is about to happen to it: what it did unwatched is taken as done."""

@@ -14,11 +14,11 @@ from kgctl.member.config import COOPERATIVE_ASSIGNORS, MemberConfig, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
 from kgctl.simulate.scenario.event_kinds import Share
-from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
-from kgctl.simulate.scenario.quantities import format_duration
+from kgctl.simulate.scenario.quantities import UNIT_PR, format_duration
 from kgctl.simulate.scenario.vocabulary import NODE, Choice
 from kgctl.yaml_files import Path, Problem
 
@@ -243,13 +243,15 @@ def session_outside_of_the_brokers_bounds(context: Context) -> Iterator[Finding]
 def poll_beyond_its_limit(context: Context) -> Iterator[Finding]:
     """Find members whose processing exceeds max.poll.interval.ms."""
     for members, config in context.sets():
-        longest_us = members.poll.upper_us or members.poll.mean_us
-        if config.behaviour.limits_poll_interval and longest_us >= config.max_poll_interval_ms * 1_000:
-            yield Finding(
-                ("members", members.name, "poll"),
-                f"poll ({format_duration(longest_us)}) reaches max.poll.interval.ms ({config.max_poll_interval_ms} ms): "
-                "such a member leaves its group again and again",
-            )
+        pause_us, batch_us = members.poll.upper_us or members.poll.mean_us, full_batch_us(members, config)
+        if config.behaviour.limits_poll_interval and pause_us + batch_us >= config.max_poll_interval_ms * 1_000:
+            limit = f"reaches max.poll.interval.ms ({config.max_poll_interval_ms} ms)"
+            if pause_us >= batch_us:
+                told = f"poll ({format_duration(pause_us)}) {limit}: such a member leaves its group again and again"
+            else:
+                batch = f"{config.max_poll_records} records (max.poll.records), at {(members.rate_uhz or 0) / 1e6:g}/s"
+                told = f"a full batch, {batch}, takes {format_duration(batch_us)} and {limit}: a backlog ends the membership"
+            yield Finding(("members", members.name, "poll" if pause_us >= batch_us else "rate"), told)
 
 
 def no_warmup(context: Context) -> Iterator[Finding]:
@@ -371,7 +373,7 @@ def target_below_what_commits_leave(context: Context) -> Iterator[Finding]:
                     f"the target of {format_duration(spec.target)} is out of reach",
                 )
             continue
-        left = members.rate_uhz * between_us // 2 // (ONE_PER_SECOND_UHZ * 1_000_000)
+        left = members.rate_uhz * between_us // 2 // UNIT_PR
         if spec.target < left:
             yield Finding(
                 ("autoscale", "target"),

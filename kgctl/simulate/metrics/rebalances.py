@@ -132,7 +132,7 @@ def _calm_us(run: Measured) -> int:
 
 
 def kicked(run: Measured, filters: Filters) -> float:
-    """Members that a timer took out while their process lived."""
+    """Members that were taken out while their process lived: by a timer, or by their client past max.poll.interval.ms."""
     return run.total(run.history.kicked, filters)
 
 

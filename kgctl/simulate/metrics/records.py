@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
-from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries, Wait
+from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.fields import commit_of, member_config
+from kgctl.simulate.scenario.fields import commit_of, full_batch_us, member_config
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 
 def _records(amount_pr: int) -> float:
@@ -182,10 +183,10 @@ def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
     The first returns what had been fetched before the process stood still, next to nothing, and only then asks for more.
     """
     found = run.history.pods[pod]
-    polls = max(-(-max(length_us - 2 * found.latency_us, 0) // max(found.members.poll.mean_us, 1_000)) - 1, 0)
-    batches_pr = polls * int(found.settings.get("max.poll.records", "500")) * UNIT_PR
-    rate_uhz = run.history.pods[pod].rate_uhz
-    return batches_pr if rate_uhz is None else min(batches_pr, rate_uhz * length_us)
+    config = member_config(found.members, found.settings)
+    turn_us = full_batch_us(found.members, config) + found.members.poll.mean_us
+    polls = max(-(-max(length_us - 2 * found.latency_us, 0) // max(turn_us, 1_000)) - 1, 0)
+    return polls * config.max_poll_records * UNIT_PR
 
 
 def duplicates_bound(run: Measured, filters: Filters) -> float:
@@ -196,7 +197,8 @@ def duplicates_bound(run: Measured, filters: Filters) -> float:
         config = member_config(members, run.history.pods[pod].settings)
         commit = commit_of(members, config)
         interval_us = config.auto_commit_interval_ms * 1000 if commit.mode == "auto" else commit.interval_us
-        batch_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
+        pause_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
+        batch_us = pause_us + full_batch_us(members, config)
         interval_us = 0 if commit.mode in ("after-batch", "before-batch") else interval_us
         rate_uhz = members.rate_uhz if members.rate_uhz is not None else sum(run.ledger.arrivals.rate_uhz)
         if run.is_meant(pod, filters) and run.window(filters)[0] <= at_us <= run.window(filters)[1]:

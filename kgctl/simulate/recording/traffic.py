@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-UNIT_PR = 1_000_000_000_000
-"""One record."""
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 
 class Arrivals:
@@ -387,15 +386,32 @@ class Flow:
         if not behind and sum([arrivals[number] for number in self.partitions]) <= rate_uhz:
             return
         while since_us < now_us:
-            since_us = self._advance_piece(rate_uhz, since_us, now_us)
+            since_us = self._advance_piece(since_us, now_us)
 
-    def _advance_piece(self, rate_uhz: int, since_us: int, now_us: int) -> int:
-        """As far as no backlog reaches zero; returns how far."""
+    def supply(self, consuming: Iterable[int], now_us: int, written_us: int) -> tuple[int, int]:
+        """What was written by then of partitions that it lags behind in, and waits now; how fast the others get records.
+
+        It was advanced to this time. Partitions that others have by now, and it reads on, are such others.
+        """
+        ledger, waiting_pr, rate_uhz = self._ledger, 0, 0
+        for number in consuming:
+            if ledger.is_caught_up[number] or number not in self.partitions:
+                rate_uhz += ledger.arrivals.rate_uhz[number]
+            else:
+                waiting_pr += max(ledger.arrivals.total_pr(number, written_us) - ledger.position_pr(number, now_us), 0)
+        return waiting_pr, rate_uhz
+
+    def shares(self) -> dict[int, int]:
+        """How fast it reads each of its partitions at present, if there is a bound to that."""
         ledger = self._ledger
         needs = {
             number: None if not ledger.is_caught_up[number] else ledger.arrivals.rate_uhz[number] for number in self.partitions
         }
-        shares = max_min_shares(rate_uhz, needs)
+        return max_min_shares(self.rate_uhz or 0, needs)
+
+    def _advance_piece(self, since_us: int, now_us: int) -> int:
+        """As far as no backlog reaches zero; returns how far."""
+        ledger, shares = self._ledger, self.shares()
         until_us = now_us
         for number, share in shares.items():
             shrinks_by = share - ledger.arrivals.rate_uhz[number]

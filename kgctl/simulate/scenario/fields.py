@@ -23,6 +23,7 @@ from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.event_kinds import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
+    UNIT_PR,
     UNITS_US,
     Distribution,
     Uniform,
@@ -478,6 +479,8 @@ class Settable(Protocol):
     def client_start(self) -> Distribution | None: ...
     @property
     def commit(self) -> Commit: ...
+    @property
+    def rate_uhz(self) -> int | None: ...
 
 
 def member_config(members: Settable, settings: Mapping[str, str]) -> MemberConfig:
@@ -493,6 +496,11 @@ def commit_of(members: Settable, config: MemberConfig) -> Commit:
     if members.commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
         return Commit(mode=CommitMode.AFTER_BATCH)
     return members.commit
+
+
+def full_batch_us(members: Settable, config: MemberConfig) -> int:
+    """Return how long a member works on ``max.poll.records``; 0 where it is as fast as records come."""
+    return config.max_poll_records * UNIT_PR // members.rate_uhz if members.rate_uhz else 0
 
 
 def client_start_of(members: Settable) -> Distribution:

@@ -40,7 +40,7 @@ from kgctl.simulate.scenario.fields import (
     reading,
 )
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
-from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Uniform, Wave, shown
+from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path
 
@@ -50,7 +50,6 @@ ONE_PER_SECOND_UHZ = 1_000_000
 
 _ONE_MILLISECOND = Constant(1_000)
 _FIVE_SECONDS = Constant(5 * SECOND_US)
-_UP_TO_A_TENTH = Uniform(0, 100_000)
 # Measured with Apache Kafka 4.3.1 and its Java client: from the leader's SyncGroup to the first answer, 82 generations, 3 ms in
 # the middle, 7 and 14 ms for the last quarter and tenth, 45 at the most. Two ways through the network are in it.
 _APPEND = LogNormal(5_000, 8_000)
@@ -171,14 +170,18 @@ class Callbacks(Section):
 
 
 class PollLoop(Section):
-    """The application's poll loop."""
+    """The application's poll loop: poll(), the batch that it returned, a pause."""
 
     timeout_us: fields.Duration | None = Field(
         default=None,
         validation_alias="timeout",
         description="What poll() is given: so long it waits for records; default: as long as there are none.",
     )
-    pause: fields.Varying = Field(default=_UP_TO_A_TENTH, description="From the return of a poll() to the next one.")
+    pause: fields.Varying = Field(default=ZERO, description="From the end of a batch to the next poll().")
+
+
+USUAL_LOOP = PollLoop(timeout_us=100_000)
+"""What most applications have: ``poll(Duration.ofMillis(100))`` again and again."""
 
 
 def short_poll(raw: Any) -> Any:
@@ -212,12 +215,14 @@ class MemberSet(Section):
         default=None, description="From the end of boot to the client's first request; default: as the client was measured."
     )
     poll_loop: Annotated[PollLoop, in_short(short_poll, PollLoop | str | int)] = Field(
-        default_factory=PollLoop,
+        default=USUAL_LOOP,
         validation_alias="poll",
-        description="The poll loop: {timeout: 100ms, pause: 0ms..100ms}; a duration alone is the pause.",
+        description="The poll loop, {timeout: 100ms, pause: 0ms} if not given; a duration alone is the pause.",
     )
     rate_uhz: fields.Rate | None = Field(
-        default=None, validation_alias="rate", description="Records that a member can process; default: as fast as they come."
+        default=None,
+        validation_alias="rate",
+        description="Records that a member processes a second; a batch takes as long. Default: as fast as they come.",
     )
     commit: fields.CommitText = Field(default_factory=Commit, description="auto, after-batch, before-batch or every 5s.")
     leaves_on_stop: fields.OnStop = Field(

@@ -170,6 +170,8 @@ def parse_sizes(raw: object) -> tuple[int, ...]:
     return tuple(map(parse_size, raw)) if isinstance(raw, list) and raw else (parse_size(raw),)
 
 
+UNIT_PR = 1_000_000_000_000
+"""One record, as what is written and read is counted: rates (uHz) times microseconds."""
 MOST_PIECES = 96
 _SHORTEST_PIECE_US = 1_000_000
 _PPM = 1_000_000

@@ -8,7 +8,7 @@ from typing import Any, cast
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Line
 from kgctl.simulate.against.play import Play, processes_of
 from kgctl.simulate.metrics.result import RunResult
-from kgctl.simulate.recording.traffic import UNIT_PR
+from kgctl.simulate.scenario.quantities import UNIT_PR
 from tests.support.simulated import S, event, scenario
 
 

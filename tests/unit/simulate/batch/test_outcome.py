@@ -69,14 +69,14 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     of_a = {what.removeprefix("a: "): value for what, value in classic.items() if what.startswith("a: ")}
     assert of_a["client"] == "librdkafka, classic protocol"
     assert of_a["client.id"] == "rdkafka"
-    assert of_a["processes"] == "100/s"
+    assert of_a["processes"] == "100/s, batches of up to 500: a full one takes 5s"
     assert of_a["commits"] == "every 5s"
     assert of_a["each heartbeat is late by"] == "anything: phases are random"
     of_b = {what.removeprefix("b: "): value for what, value in consumer.items() if what.startswith("b: ")}
     assert of_b["client"] == "java, consumer protocol"
     assert of_b["client.id"] == "consumer-group-$name"
     assert of_b["boot, then client start"] == "exp(10s), then 36ms..114ms"
-    assert of_b["poll()"] == "waits 1s, then a pause of 20ms..40ms"
+    assert of_b["poll()"] == "waits 1s, then the batch, then a pause of 20ms..40ms"
     assert of_b["callbacks"] == "revoked pareto(1s, 1.5), assigned 0s, lost 0s"
     assert of_b["a clean stop"] == "ends the process without close()"
     assert "session.timeout.ms" not in of_b

@@ -145,7 +145,7 @@ HEAD = "kgctl: 1\nname: x\nwarmup: 60s\ntopics: {orders: 4}\nmembers: {app: {cou
 
 
 def test_without_a_seed_the_first_of_the_file_that_fails_is_taken() -> None:
-    text = HEAD + "events: [{at: 0s, crash: app/0}]\nexpect: [max_gap < 45400ms]\n"
+    text = HEAD + "events: [{at: 0s, crash: app/0}]\nexpect: [max_gap < 44900ms]\n"
     tree = read_yaml(text, "file.yaml")
     fails = [seed for seed in range(1, 9) if any(not each.passed for each in verdicts_of(load(tree), seed))]
 

@@ -74,6 +74,17 @@ def test_rule_finds_its_doubt(rule: str) -> None:
     assert rules_of(DOUBTS[rule]) == {rule}
 
 
+def test_a_full_batch_that_takes_longer_than_the_poll_limit_is_told() -> None:
+    patch = "members: {app: {rate: 5/s, config: {max.poll.interval.ms: 30s}}}, traffic: {orders: 9/s}"
+    (problem,) = lint(load(read_yaml(f"{GOOD}variants:\n  v: {{{patch}}}\n", "f")))
+    assert problem.rule == "poll-beyond-limit"
+    assert problem.message == (
+        "a full batch, 500 records (max.poll.records), at 5/s, takes 1m40s and reaches max.poll.interval.ms (30000 ms): "
+        "a backlog ends the membership"
+    )
+    assert rules_of(patch.replace("5/s", "500/s")) == set()
+
+
 @pytest.mark.parametrize("rule", OF_THE_FILE)
 def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))

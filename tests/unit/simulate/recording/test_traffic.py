@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Flow, Ledger, LinearSeries, Wait, max_min_shares, split_rate
+from kgctl.simulate.recording.traffic import Arrivals, Flow, Ledger, LinearSeries, Wait, max_min_shares, split_rate
+from kgctl.simulate.scenario.quantities import UNIT_PR
 
 S = 1_000_000
 RATE = 1_000_000
