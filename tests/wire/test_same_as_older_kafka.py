@@ -58,7 +58,7 @@ def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         kafka.stop()
 
 
-@pytest.mark.parametrize(("brokers", "name"), _cases(), indirect=["brokers"])
+@pytest.mark.parametrize(("brokers", "name"), list(_cases()), indirect=["brokers"])
 def test_every_answer_is_that_versions(name: str, brokers: tuple[str, str, str]) -> None:
     version, kafka, ours = brokers
     api_key, conversation = CONVERSATIONS[name]
