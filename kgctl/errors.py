@@ -27,7 +27,7 @@ Failures of one group or one partition among several are data (`kgctl.admin`), n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -83,10 +83,19 @@ class ExpectationError(KgctlError):
 
 
 class UnreachableError(KgctlError):
-    """The cluster cannot be reached. ``nothing_sent`` is True where a request for a change surely never left."""
+    """The cluster cannot be reached.
+
+    ``nothing_sent`` is True where a request for a change surely never left; ``is_lost`` where an open connection broke, and
+    another may hold; ``is_lasting`` where asking again is of no use. ``may_want_login``: it broke as listeners do that want SASL.
+    ``unsent`` are the keys of several requests whose own surely never left.
+    """
 
     slug = "UNREACHABLE"
     nothing_sent = False
+    unsent: Collection[object] = ()
+    is_lost = False
+    is_lasting = False
+    may_want_login = False
 
 
 class TimedOutError(UnreachableError):

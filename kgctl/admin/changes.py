@@ -3,11 +3,12 @@
 A change is carried out in steps, so that whatever ends it early leaves an account of each item: done, failed, unknown, not tried.
 A step is one request to the cluster, or several that are under way at once. Between two steps the change can be stopped without
 any doubt; of a step that is cut short (a lost connection, a time-out, a second signal) the items that were not answered for are
-unknown, and these are read back where the cluster answers again.
+unknown, and these are read back where the cluster answers again; what was lost with a connection is then sent again.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.wire.settings import RECONNECT
 
 K = TypeVar("K", bound=Hashable)
 
@@ -135,108 +137,189 @@ def carry_out(
     read_back: Callable[[Sequence[K]], Mapping[K, bool]],
     stop: Stop | None = None,
     watch: Watch[K] | None = None,
+    *,
+    patience_ms: int = 0,
 ) -> Account[K]:
     """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
     ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
-    be on its way. ``watch`` looks before each step, whose items it may refuse, and after it.
+    be on its way. ``watch`` looks before each step, whose items it may refuse, and after it. Items of a step that were lost with
+    a connection are read back, and those that are not done sent again, looked at by ``watch`` as at first, as long as these
+    further tries do not take more than ``patience_ms`` in all.
+
     A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else one of several
     brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
     other, and a signal.
     """
-    pending, stop = list(steps), stop or NeverStop()
-    account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
-    lost_in_a_row = 0
-    for step in pending:
-        if stop.signal is not None:
-            break
-        unanswered, is_sent = dict.fromkeys(step.items), False
-        try:
-            wanted = _looked_at(account, step.items, watch)
-            if stop.signal is not None:
+    return _Carrying(list(steps), read_back, stop or NeverStop(), watch, patience_ms).through()
+
+
+class _Carrying(Generic[K]):
+    """One change on its way."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step[K]],
+        read_back: Callable[[Sequence[K]], Mapping[K, bool]],
+        stop: Stop,
+        watch: Watch[K] | None,
+        patience_ms: int,
+    ) -> None:
+        self._steps = steps
+        self._read_back = read_back
+        self._stop = stop
+        self._watch = watch
+        self._patience_s = patience_ms / 1000
+        self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
+
+    def through(self) -> Account[K]:
+        account, lost_in_a_row = self._account, 0
+        for step in self._steps:
+            if self._stop.signal is not None:
                 break
-            unanswered, is_sent = dict.fromkeys(wanted), True
-            for answer in step.act(wanted) if wanted else ():
-                _note(account, answer)
-                for item in answer.items:
-                    unanswered.pop(item, None)
-            lost_in_a_row = 0
-        except Interrupted:
-            stop.allow(LAST_LOOK_S)
-            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
-            _mark(account, unanswered if is_sent else (), Outcome.UNKNOWN, interrupted)
-            break
-        except UnreachableError as error:
-            may_be_done = is_sent and not error.nothing_sent
-            _mark(account, unanswered, Outcome.UNKNOWN if may_be_done else Outcome.FAILED, _item_error(error))
-            lost_in_a_row += 1
-            is_hopeless = isinstance(error, TimedOutError) and len(unanswered) == len(set(step.items))
-            if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
+            try:
+                error = self._step(step)
+            except Interrupted:
+                break
+            except KgctlError as error:
                 account.ended_by = error
                 break
+            lost_in_a_row = lost_in_a_row + 1 if error else 0
+            if error is not None:
+                is_hopeless = isinstance(error, TimedOutError) and not any(map(self._is_answered, step.items))
+                if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(self._steps) == 1:
+                    account.ended_by = error
+                    break
+            else:
+                self._look_again(step.items)
+        account.signal = self._stop.signal
+        self._look_for_the_last_time()
+        self._stop.allow(0)
+        return account
+
+    def _step(self, step: Step[K]) -> UnreachableError | None:
+        """Send what the step has, and again what was lost on the way; None where that came through in the end.
+
+        Raises:
+            Interrupted: a signal has cut it short.
+            KgctlError: nothing more can come of the change.
+        """
+        error, waits, most = self._send(step, step.items), RECONNECT.waits_s(), len(step.items)
+        begun_s = time.monotonic()
+        while lost := list(filter(self._is_lost, step.items)):
+            if self._stop.signal is not None or time.monotonic() - begun_s > self._patience_s:
+                break
+            time.sleep(next(waits))
+            readable = self._read(lost)
+            again = [item for item in lost if item in readable and self._is_lost(item)][:most]
+            error = self._send(step, again) or error
+            self._read([item for item in again if self._account.outcomes[item] in (Outcome.FAILED, Outcome.REFUSED)])
+            # All that is under way on a connection is lost with it: the fewer, the more comes through.
+            most = max(1, len(again) // 2) if any(map(self._is_lost, again)) else 2 * most
+            waits = waits if all(map(self._is_lost, again)) else RECONNECT.waits_s()
+        self._patience_s -= time.monotonic() - begun_s
+        return None if all(map(self._is_answered, step.items)) else error
+
+    def _send(self, step: Step[K], items: Sequence[K]) -> UnreachableError | None:
+        """One try; what it was cut short by, where it was."""
+        unanswered, is_sent = dict.fromkeys(items), False
+        try:
+            wanted = self._looked_at(items)
+            if self._stop.signal is not None:
+                return None
+            unanswered, is_sent = dict.fromkeys(wanted), True
+            for answer in step.act(wanted) if wanted else ():
+                self._note(answer)
+                for item in answer.items:
+                    unanswered.pop(item, None)
+        except Interrupted:
+            self._stop.allow(LAST_LOOK_S)
+            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
+            self._mark(unanswered if is_sent else (), Outcome.UNKNOWN, interrupted)
+            raise
+        except UnreachableError as error:
+            may_be_done = is_sent and not error.nothing_sent
+            self._mark(unanswered, Outcome.UNKNOWN if may_be_done else Outcome.FAILED, _item_error(error))
+            return error
         except KgctlError as error:
-            _mark(account, unanswered, Outcome.FAILED, _item_error(error))
-            account.ended_by = error
-            break
-        _look_again(account, step.items, watch)
-    account.signal = stop.signal
-    _read_back(account, read_back, stop)
-    stop.allow(0)
-    return account
+            self._mark(unanswered, Outcome.FAILED, _item_error(error))
+            raise
+        return None
 
+    def _is_answered(self, item: K) -> bool:
+        error = self._account.errors.get(item)
+        return error is None or error.code not in _UNANSWERED
 
-def _looked_at(account: Account[K], items: Sequence[K], watch: Watch[K] | None) -> Sequence[K]:
-    """The items that are as planned; the others are refused, or failed where nobody can tell. Whatever is raised, nothing was
-    sent for any of them."""
-    found = watch.before(items) if watch else {}
-    for item, why in found.items():
-        if isinstance(why, ItemError):
-            _mark(account, [item], Outcome.FAILED, replace(why, nothing_sent=True))
-        else:
-            account.outcomes[item], account.notes[item] = Outcome.REFUSED, why
-    return [item for item in items if item not in found] if found else items
+    def _is_doubtful(self, item: K) -> bool:
+        """Whether it failed for a reason that may have come after the deed."""
+        error = self._account.errors.get(item)
+        return error is not None and error.code is ErrorCode.UNKNOWN_SERVER_ERROR and not error.nothing_sent
 
+    def _is_lost(self, item: K) -> bool:
+        """Whether it failed for want of a connection, or nobody knows whether it did, and another try may fare better."""
+        error = self._account.errors.get(item)
+        return error is not None and error.code in _UNANSWERED - {ErrorCode.REQUEST_TIMED_OUT}
 
-def _look_again(account: Account[K], items: Sequence[K], watch: Watch[K] | None) -> None:
-    """Where the cluster does not answer, what it said of the step holds."""
-    done = [item for item in items if account.outcomes[item] is Outcome.DONE]
-    if not (watch and done):
-        return
-    with suppress(KgctlError, Interrupted):
-        for item, note in watch.after(done).items():
-            account.outcomes[item], account.notes[item] = Outcome.MOVED, note
+    def _looked_at(self, items: Sequence[K]) -> Sequence[K]:
+        """The items that are as planned; the others are refused, or failed where nobody can tell. Whatever is raised, nothing was
+        sent for any of them."""
+        found = self._watch.before(items) if self._watch else {}
+        for item, why in found.items():
+            if isinstance(why, ItemError):
+                self._mark([item], Outcome.FAILED, replace(why, nothing_sent=True))
+            else:
+                self._settle(item, Outcome.REFUSED)
+                self._account.notes[item] = why
+        return [item for item in items if item not in found] if found else items
 
+    def _look_again(self, items: Sequence[K]) -> None:
+        """Where the cluster does not answer, what it said of the step holds."""
+        done = [item for item in items if self._account.outcomes[item] is Outcome.DONE]
+        if not (self._watch and done):
+            return
+        with suppress(KgctlError, Interrupted):
+            for item, note in self._watch.after(done).items():
+                self._account.outcomes[item], self._account.notes[item] = Outcome.MOVED, note
 
-def _note(account: Account[K], answer: Answer[K]) -> None:
-    for item in answer.items:
-        error = answer.errors.get(item)
-        if error is None:
-            account.outcomes[item] = Outcome.DONE
-        else:
-            is_unknown = error.code in _UNANSWERED and not error.nothing_sent
-            account.outcomes[item] = Outcome.UNKNOWN if is_unknown else Outcome.FAILED
-            account.errors[item] = error
+    def _note(self, answer: Answer[K]) -> None:
+        for item in answer.items:
+            error = answer.errors.get(item)
+            if error is None:
+                self._settle(item, Outcome.DONE)
+            else:
+                is_unknown = error.code in _UNANSWERED and not error.nothing_sent
+                self._mark([item], Outcome.UNKNOWN if is_unknown else Outcome.FAILED, error)
 
+    def _settle(self, item: K, outcome: Outcome) -> None:
+        self._account.outcomes[item] = outcome
+        self._account.errors.pop(item, None)
+        self._account.notes.pop(item, None)
 
-def _mark(account: Account[K], items: Iterable[K], outcome: Outcome, error: ItemError) -> None:
-    for item in items:
-        account.outcomes[item], account.errors[item] = outcome, error
+    def _mark(self, items: Iterable[K], outcome: Outcome, error: ItemError) -> None:
+        for item in items:
+            self._account.outcomes[item], self._account.errors[item] = outcome, error
 
+    def _read(self, items: Sequence[K]) -> Mapping[K, bool]:
+        """Look whether items are done after all, and answer of which that could be told."""
+        if not items:
+            return {}
+        try:
+            found = self._read_back(items)
+        except KgctlError:
+            return {}
+        for item, is_done in found.items():
+            if is_done:
+                self._settle(item, Outcome.DONE)
+        return found
 
-def _read_back(account: Account[K], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop) -> None:
-    unknown = account.having(Outcome.UNKNOWN)
-    if not unknown:
-        return
-    if account.signal is not None:
-        stop.allow(LAST_LOOK_S)
-    try:
-        found = read_back(unknown)
-    except (KgctlError, Interrupted):
-        return
-    for item, is_done in found.items():
-        if is_done:
-            account.outcomes[item] = Outcome.DONE
-            account.errors.pop(item, None)
+    def _look_for_the_last_time(self) -> None:
+        unknown = [*self._account.having(Outcome.UNKNOWN), *filter(self._is_doubtful, self._account.having(Outcome.FAILED))]
+        if not unknown:
+            return
+        if self._account.signal is not None:
+            self._stop.allow(LAST_LOOK_S)
+        with suppress(Interrupted):
+            self._read(unknown)
 
 
 def _item_error(error: KgctlError) -> ItemError:
@@ -245,6 +328,11 @@ def _item_error(error: KgctlError) -> ItemError:
     except KeyError:
         code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
     return ItemError(code, error.message)
+
+
+def patience_ms(admin: GroupAdmin) -> int:
+    """Return how long each request may take; 0 for what has no connection that could be lost."""
+    return getattr(admin, "timeout_ms", 0)
 
 
 _GROUPS_PER_STEP = 50
@@ -287,7 +375,8 @@ def execute_deletion(
     wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
     batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
     steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
-    return carry_out(steps, lambda items: _are_gone(admin, items), stop, _GroupsAsSaved(admin, saved or {}))
+    watch = _GroupsAsSaved(admin, saved or {})
+    return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, patience_ms=patience_ms(admin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,13 +405,14 @@ CommitKey = tuple[str, TopicPartition]
 class CommitsAsPlanned:
     """Refuses groups, each as a whole, whose commits are no longer the planned ones, which are those of the undo file; and finds
     commits that came right after the change. ``aim`` is what each partition has by then; None for nothing. ``per_partition``: of
-    a group only those partitions are refused."""
+    a group only those partitions are refused. What was ``sent`` before and lost may be there by now."""
 
     admin: GroupAdmin
     planned: Mapping[CommitKey, OffsetAndMetadata | None]
     aim: Mapping[CommitKey, OffsetAndMetadata | None]
     per_partition: bool = False
     refused: set[str] = field(default_factory=set)
+    sent: set[CommitKey] = field(default_factory=set)
 
     def before(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str | ItemError]:
         """One look at the groups of a step."""
@@ -331,12 +421,14 @@ class CommitsAsPlanned:
         now = found.values
         for key in (key for key in items if key[0] in now):
             old, new = self.planned[key], now[key[0]].get(key[1])
-            if old != new and present(old) != present(new):
+            is_ours = key in self.sent and _offset(new) == _offset(self.aim[key])
+            if old != new and present(old) != present(new) and not is_ours:
                 notes[key] = outdated(present(old), present(new))
                 self.refused.add(key[0])
-        if not self.refused or self.per_partition:
-            return notes
-        return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
+        if self.refused and not self.per_partition:
+            notes |= {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
+        self.sent.update(key for key in items if key not in notes)
+        return notes
 
     def after(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str]:
         """Of a group that cannot be asked nothing is said."""

@@ -178,19 +178,13 @@ class ConfluentGroupAdmin(Closing):
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int, *, why: str = "these settings") -> None:
         self._calls = AdminCalls(properties, timeout_ms)
-        self._shared: Deadline | None = None
         self._why = why
         self._properties = properties
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._user = properties.get("sasl.username")
 
-    def share(self, deadline: Deadline) -> None:
-        """The next operation's time is this deadline's: part of it has been done elsewhere."""
-        self._shared = deadline
-
     def _begin(self) -> None:
-        self._calls.begin(self._shared)
-        self._shared = None
+        self._calls.begin()
 
     def cluster_id(self) -> str | None:
         """As Metadata tells it."""
@@ -281,13 +275,13 @@ class ConfluentGroupAdmin(Closing):
 
     def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """With a consumer that is in no group."""
-        return READ.told(read_spans(self._properties, spans, Deadline(self._timeout_ms)), self._user)
+        return READ.told(read_spans(self._properties, spans, Deadline(self.timeout_ms)), self._user)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """From the end of the offsets topic, with a consumer that is in no group."""
 
         count = self.list_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC, 0)
-        return READ.told(commit_times(self._properties, wanted, count, Deadline(self._timeout_ms)), self._user)
+        return READ.told(commit_times(self._properties, wanted, count, Deadline(self.timeout_ms)), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""

@@ -7,8 +7,8 @@ removal of members. Each is a function of a `kgctl.wire.cluster.Cluster` and a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from kgctl.admin import (
     NO_SUCH_NAME,
@@ -35,7 +35,8 @@ from kgctl.model.groups import (
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, ClusterLayout, Failure, ask_coordinators
+from kgctl.wire.asking import Failure, ask_coordinators, is_worth_asking
+from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
@@ -83,7 +84,7 @@ def explained(
 ) -> ItemError:
     """Return the failure with one sentence of explanation."""
     if failure.message and failure.code in _OWN_WORDS:
-        return ItemError(failure.code, failure.message)
+        return ItemError(failure.code, failure.message, failure.nothing_sent)
     return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)
 
 
@@ -119,6 +120,9 @@ def _orphans(who: str, count: int, total: int) -> ItemError:
 _LOADING_PATIENCE = 0.7
 """How much of the time left a broker that is still loading is asked again, before that is the answer."""
 
+_LISTING_PATIENCE = 0.7
+"""How much of the time left goes into brokers that are lost; the rest of them is told without their part then."""
+
 _STATES_SINCE = 4  # KIP-518
 _TYPES_SINCE = 5  # KIP-848, KIP-1043
 
@@ -132,18 +136,29 @@ def list_groups(
 
     `kgctl.errors.UnsupportedError` when a filter is asked for that an old broker does not have.
     """
-    layout = cluster.layout([OFFSETS_TOPIC], deadline)
     filters = {"states_filter": [state.value for state in states], "types_filter": [kind.value for kind in types]}
 
-    def ask(connection: Connection, node: Node) -> list[GroupListing]:
+    def ask(connection: Connection, node: Node) -> _Listed:
         _check_filters(connection, states, types)
-        return [_listing(group, node) for group in _ask_until_loaded(connection, filters, deadline)]
+        groups, leaders = _ask_until_loaded(connection, filters, deadline)
+        return _Listed([_listing(group, node) for group in groups], leaders)
 
-    answers = cluster.on_each({node: node for node in layout.nodes.values()}, ask, deadline)
-    failed = {node: answer for node, answer in answers.items() if isinstance(answer, KgctlError)}
-    if failed and len(failed) == len(answers):
+    until, waits = deadline.part(_LISTING_PATIENCE), cluster.settings.reconnect.waits_s()
+    listed: dict[Node, _Listed] = {}
+    while True:
+        layout = cluster.layout([OFFSETS_TOPIC], deadline)
+        held = {
+            node: listed[node] for node in layout.nodes.values() if node in listed and listed[node].leaders == _leaders(layout)
+        }
+        answers = cluster.on_each({node: node for node in layout.nodes.values() if node not in held}, ask, deadline)
+        failed = {node: answer for node, answer in answers.items() if isinstance(answer, KgctlError)}
+        listed = held | {node: answer for node, answer in answers.items() if isinstance(answer, _Listed)}
+        has_moved = any(each.leaders != _leaders(layout) for each in listed.values())
+        if not ((has_moved or any(map(is_worth_asking, failed.values()))) and until.wait(next(waits))):
+            break
+    if failed and not listed:
         raise next(iter(failed.values()))
-    listings = [listing for answer in answers.values() if not isinstance(answer, KgctlError) for listing in answer]
+    listings = [listing for each in listed.values() for listing in each.groups]
     return Results(
         {listing.group_id: listing for listing in sorted(listings, key=lambda listing: listing.group_id)},
         {},
@@ -158,14 +173,34 @@ def _check_filters(connection: Connection, states: Sequence[GroupState], types: 
         raise UnsupportedError(f"{connection.address} is too old to filter groups by {what}")
 
 
-def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> Sequence[Any]:
-    """A broker that is still loading groups would leave them out: it says so, and is asked again."""
-    until = deadline.part(_LOADING_PATIENCE)
+class _Listed(NamedTuple):
+    """What one broker lists, and who leads what of the offsets topic as it knows it then."""
+
+    groups: Sequence[GroupListing]
+    leaders: Mapping[int, int]
+
+
+def _leaders(layout: ClusterLayout) -> Mapping[int, int]:
+    topic = layout.topics.get(OFFSETS_TOPIC)
+    return topic.leaders if topic else {}
+
+
+_ABOUT_OFFSETS = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
+
+
+def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> tuple[Sequence[Any], Any]:
+    """A broker that is still loading groups would leave them out: it says so, and is asked again.
+
+    Groups that are being handed over may be listed by neither broker: who leads what is asked for with them, of each broker, and
+    they are all asked again where that is not the same everywhere.
+    """
+    until, apis = deadline.part(_LOADING_PATIENCE), ((LIST_GROUPS, filters), (METADATA, _ABOUT_OFFSETS))
     while True:
-        answer = connection.call(LIST_GROUPS, filters, deadline)
+        requests = [Request(api, connection.version(api), values) for api, values in apis]
+        answer, metadata = connection.call_all(requests, deadline)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
-            return list(answer.groups)
+            return list(answer.groups), _leaders(layout_of(metadata))
         if not (code.is_retriable and until.wait(0.05)):
             raise ItemError(code, f"{connection.address}: {code.name}").to_exception()
 
@@ -220,10 +255,13 @@ def describe_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadli
     names the type.
     """
 
-    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Answer]:
-        answers = _describe(connection, groups, deadline)
-        missing = [group for group, answer in answers.items() if _is_missing(answer)]
-        return answers | _of_other_types(connection, missing, deadline) if missing else answers
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Answer]]:
+        missing: list[str] = []
+        for part in _describe(connection, groups, deadline):
+            missing += [group for group, answer in part.items() if _is_missing(answer)]
+            yield {group: answer for group, answer in part.items() if not _is_missing(answer)}
+        if missing:
+            yield _missing(connection, missing, deadline)
 
     answers = ask_coordinators(cluster, group_ids, ask, deadline)
     values = {group: answer for group, answer in answers.items() if isinstance(answer, GroupDescription)}
@@ -241,8 +279,8 @@ def _is_missing(answer: Answer) -> bool:
     return isinstance(answer, Failure) and answer.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def _describe(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
-    """Both requests for each hundred groups, sent ahead of their answers."""
+def _describe(connection: Connection, groups: list[str], deadline: Deadline) -> Iterator[dict[str, Answer]]:
+    """Both requests for each hundred groups, sent ahead of their answers; the answers of a hundred at a time."""
     has_consumer_groups = connection.versions.has(CONSUMER_GROUP_DESCRIBE)
     requests: list[Request] = []
     for start in range(0, len(groups), _GROUPS_PER_REQUEST):
@@ -255,9 +293,10 @@ def _describe(connection: Connection, groups: list[str], deadline: Deadline) -> 
     for request, response in zip(requests, connection.stream(requests, deadline), strict=True):
         of_one = _classic_group if request.api is DESCRIBE_GROUPS else _consumer_group
         for group in response.groups:
-            known = answers.get(group.group_id)
-            answers[group.group_id] = _better(known, of_one(group, connection))
-    return answers
+            answers[group.group_id] = _better(answers.get(group.group_id), of_one(group, connection))
+        if request.api is CONSUMER_GROUP_DESCRIBE or not has_consumer_groups:
+            yield answers
+            answers = {}
 
 
 def _better(first: Answer | None, second: Answer) -> Answer:
@@ -362,10 +401,11 @@ def _by_topic(assignment: Any) -> Assignment:
     return {topic.topic_name: tuple(sorted(topic.partitions)) for topic in topics}
 
 
-def _of_other_types(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
-    """Those of ``groups`` that exist all the same, by ListGroups of the same broker, with an error that names their type."""
+def _missing(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
+    """What is not of these types: those that exist all the same, by ListGroups of the same broker, have an error that names their
+    type."""
     listed = {group.group_id: group for group in connection.call(LIST_GROUPS, {}, deadline).groups}
-    found: dict[str, Answer] = {}
+    found: dict[str, Answer] = dict.fromkeys(groups, Failure(ErrorCode.GROUP_ID_NOT_FOUND))
     for group in groups:
         if group in listed:
             kind = group_type(getattr(listed[group], "group_type", "")).value
@@ -412,11 +452,11 @@ def _leave(
 ) -> dict[str, ErrorCode]:
     members = [{"group_instance_id": None, "reason": reason, **identity} for identity in identities]
 
-    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
         answer = connection.call(LEAVE_GROUP, {"group_id": group_id, "members": members}, deadline)
-        return dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
+        yield dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
 
-    answer = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
+    answer = ask_coordinators(cluster, [group_id], ask, deadline, is_idempotent=False)[group_id]
     keys = [member["group_instance_id"] or member["member_id"] for member in members]
     if isinstance(answer, Failure):
         return dict.fromkeys(map(str, keys), answer.code)
@@ -441,12 +481,12 @@ def _leave_consumer_group(cluster: Cluster, group_id: str, keys: Sequence[str], 
 def _last_heartbeats(
     cluster: Cluster, group_id: str, members: Mapping[str, MemberDescription], deadline: Deadline
 ) -> dict[str, ErrorCode]:
-    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
         version = connection.version(CONSUMER_GROUP_HEARTBEAT)
         requests = [Request(CONSUMER_GROUP_HEARTBEAT, version, _last_heartbeat(group_id, member)) for member in members.values()]
-        return dict.fromkeys(groups, connection.call_all(requests, deadline))
+        yield dict.fromkeys(groups, connection.call_all(requests, deadline))
 
-    answers = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
+    answers = ask_coordinators(cluster, [group_id], ask, deadline, is_idempotent=False)[group_id]
     if isinstance(answers, Failure):
         return dict.fromkeys(members, answers.code)
     return {key: ErrorCode(answer.error_code) for key, answer in zip(members, answers, strict=True)}
@@ -474,19 +514,16 @@ def sight(cluster: Cluster, deadline: Deadline, user: str | None) -> Sight:
     TOPIC_AUTHORIZATION_FAILED for a topic that may not be described, there or not. ListGroups has all groups also for whoever may
     describe the cluster.
     """
-    connection = cluster.any_broker(deadline)
-    groups, topics = connection.call_all(
-        [
-            Request(DESCRIBE_GROUPS, connection.version(DESCRIBE_GROUPS), {"groups": [NO_SUCH_NAME]}),
-            Request(
-                METADATA, connection.version(METADATA), {"topics": [{"name": NO_SUCH_NAME}], "allow_auto_topic_creation": False}
-            ),
-        ],
-        deadline,
-    )
+    about_topics = {"topics": [{"name": NO_SUCH_NAME}], "allow_auto_topic_creation": False}
+
+    def ask(connection: Connection) -> list[Any]:
+        asked = ((DESCRIBE_GROUPS, {"groups": [NO_SUCH_NAME]}), (METADATA, about_topics))
+        return connection.call_all([Request(api, connection.version(api), values) for api, values in asked], deadline)
+
+    groups, topics = cluster.ask(ask, deadline)
     is_denied = any(group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED for group in groups.groups)
     return Sight(
-        all_groups=not is_denied or _may_describe_cluster(connection, deadline),
+        all_groups=not is_denied or cluster.ask(lambda connection: _may_describe_cluster(connection, deadline), deadline),
         all_topics=not any(topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED for topic in topics.topics),
         user=user,
     )

@@ -39,6 +39,11 @@ _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._WAIT_COORD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     KafkaError._TRANSPORT: ErrorCode.NETWORK_EXCEPTION,
     KafkaError._ALL_BROKERS_DOWN: ErrorCode.NETWORK_EXCEPTION,
+    **dict.fromkeys(
+        (KafkaError._DESTROY, KafkaError._BAD_MSG, KafkaError._PURGE_INFLIGHT, KafkaError._OUTDATED, KafkaError._RESOLVE),
+        ErrorCode.NETWORK_EXCEPTION,
+    ),
+    -137: ErrorCode.NETWORK_EXCEPTION,  # _DESTROY_BROKER, since 2.12: its handle is given up, and nobody knows what arrived
     KafkaError._UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     KafkaError._UNKNOWN_TOPIC: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     KafkaError._NOENT: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -146,12 +151,9 @@ class AdminCalls:
             raise TimedOutError("this connection was given up after a call that ran out of time")
         return self._client
 
-    def begin(self, deadline: Deadline | None = None) -> None:
-        """Another operation begins; its time is ``deadline``'s where part of the operation has been done elsewhere.
-
-        After one that ran out of time it has a client of its own.
-        """
-        self._deadline = deadline or Deadline(self._timeout_ms)
+    def begin(self) -> None:
+        """Another operation begins. After one that ran out of time it has a client of its own."""
+        self._deadline = Deadline(self._timeout_ms)
         if self._client is None:
             self._open()
 

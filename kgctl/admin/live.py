@@ -1,17 +1,16 @@
-"""A live cluster: confluent-kafka for what changes groups, kgctl's own connection for what reads them and for what confluent
-lacks.
+"""A live cluster: kgctl's own connection for groups, confluent-kafka for records, of which it knows every compression.
 
-Why reading does not go through confluent-kafka although it could, in part: it drops share, streams and Connect groups from a
+Why groups do not go through confluent-kafka although they could, in part: it drops share, streams and Connect groups from a
 listing, shows the states of the consumer protocol as UNKNOWN and a share group as a missing one, has no epochs, asks one
-group a request, can abort the process (`kgctl.admin.librdkafka`), and its import alone costs a third of the time that
-``describe group`` may take. Where kgctl's own connection does not cover the login (GSSAPI, PKCS12 key stores),
-all goes through confluent-kafka, and `connect` says what is lost.
+group a request, can abort the process (`kgctl.admin.librdkafka`), its import alone costs a third of the time that
+``describe group`` may take; and of a change whose connection broke it does not tell what was never sent. Where kgctl's own
+connection does not cover the login (GSSAPI, PKCS12 key stores), all goes through confluent-kafka, and `connect` says what is
+lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from struct import Struct
 from struct import error as struct_error
@@ -25,7 +24,6 @@ from kgctl.admin import (
     REMOVE_MEMBERS,
     Closing,
     GroupResults,
-    ItemError,
     PartitionResults,
     Place,
     Record,
@@ -34,8 +32,8 @@ from kgctl.admin import (
     Span,
     groups,
 )
-from kgctl.admin.groups import describe_groups, explained, group_results, list_groups, partition_results, remove_members
-from kgctl.errors import UnreachableError
+from kgctl.admin.groups import describe_groups, group_results, list_groups, partition_results, remove_members
+from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
@@ -50,8 +48,10 @@ from kgctl.serde.codec import read_varint, skip_tags
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import EARLIEST, LATEST, LEFT_OUT, Answers, Cluster, Failure, ask_coordinators, ask_leaders, list_offsets
-from kgctl.wire.connection import OFFSET_DELETE, OFFSET_FETCH, Connection, Request
+from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import OFFSET_FETCH, Connection, Request
+from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import WireSettings
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def list_committed_offsets(
     With ``require_stable`` a group with offsets of an open transaction has the error UNSTABLE_OFFSET_COMMIT.
     """
 
-    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Committed | Failure]:
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Committed | Failure]]:
         if connection.version(OFFSET_FETCH) >= _SEVERAL_GROUPS_SINCE:
             return _in_batches(connection, groups, deadline, require_stable=require_stable)
         return _one_by_one(connection, groups, deadline, require_stable=require_stable)
@@ -83,16 +83,13 @@ def list_committed_offsets(
 
 def _in_batches(
     connection: Connection, groups: list[str], deadline: Deadline, *, require_stable: bool
-) -> Mapping[str, Committed | Failure]:
+) -> Iterator[Mapping[str, Committed | Failure]]:
     version = connection.version(OFFSET_FETCH)
     requests = []
     for start in range(0, len(groups), _GROUPS_PER_REQUEST):
         asked = [{"group_id": group, "topics": None} for group in groups[start : start + _GROUPS_PER_REQUEST]]
         requests.append(Request(OFFSET_FETCH, version, {"groups": asked, "require_stable": require_stable}))
-    found: dict[str, Committed | Failure] = {}
-    for answer in connection.stream(requests, deadline, _read_commits):
-        found.update(answer)
-    return found
+    return connection.stream(requests, deadline, _read_commits)
 
 
 _PLAIN = {1: (Struct(">iqiBhB"), 0x01), 2: (Struct(">iqiHhB"), 0x0200)}
@@ -157,12 +154,12 @@ def _in_order(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> Committed:
 
 def _one_by_one(
     connection: Connection, groups: list[str], deadline: Deadline, *, require_stable: bool
-) -> Mapping[str, Committed | Failure]:
+) -> Iterator[Mapping[str, Committed | Failure]]:
     version = connection.version(OFFSET_FETCH)
     fields = {"topics": None, "require_stable": require_stable}
     requests = [Request(OFFSET_FETCH, version, {"group_id": group, **fields}) for group in groups]
-    responses = connection.stream(requests, deadline)
-    return {group: _committed(response) for group, response in zip(groups, responses, strict=True)}
+    for group, response in zip(groups, connection.stream(requests, deadline), strict=True):
+        yield {group: _committed(response)}
 
 
 def _committed(answer: Any) -> Committed | Failure:
@@ -193,9 +190,9 @@ def list_log_offsets(
 ) -> PartitionResults[LogOffsets]:
     """Log start and log end (the high watermark, or the last stable offset) of each partition, both asked at once."""
 
-    def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, LogOffsets | Failure]:
-        starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline, read_committed=read_committed)
-        return {partition: _both(starts[partition], ends[partition]) for partition in wanted}
+    def ask(connection: Connection, wanted: list[TopicPartition]) -> Iterator[Mapping[TopicPartition, LogOffsets | Failure]]:
+        for part in list_offsets(connection, wanted, (EARLIEST, LATEST), deadline, read_committed=read_committed):
+            yield {partition: _both(*bounds) for partition, bounds in part.items()}
 
     return partition_results(ask_leaders(cluster, partitions, ask, deadline))
 
@@ -205,9 +202,9 @@ def list_offsets_at(
 ) -> PartitionResults[int | None]:
     """The first offset at or after the time; None where there is no such record."""
 
-    def ask(connection: Connection, wanted: list[TopicPartition]) -> Answers:
-        (found,) = list_offsets(connection, wanted, (timestamp_ms,), deadline)
-        return found
+    def ask(connection: Connection, wanted: list[TopicPartition]) -> Iterator[Mapping[TopicPartition, int | Failure]]:
+        for part in list_offsets(connection, wanted, (timestamp_ms,), deadline):
+            yield {partition: offset for partition, (offset,) in part.items()}
 
     results = partition_results(ask_leaders(cluster, partitions, ask, deadline))
     return Results({key: None if offset < 0 else offset for key, offset in results.values.items()}, results.errors)
@@ -219,40 +216,6 @@ def _both(start: int | Failure, end: int | Failure) -> LogOffsets | Failure:
     if isinstance(end, Failure):
         return end
     return LogOffsets(start, end)
-
-
-def delete_offsets(
-    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
-) -> PartitionResults[None]:
-    """Success also where nothing was committed. A failure of the whole request is on each partition."""
-    wanted = list(dict.fromkeys(partitions))
-    if not wanted:
-        return partition_results({})
-
-    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
-        answer = connection.call(OFFSET_DELETE, {"group_id": group_id, "topics": _topics(wanted)}, deadline)
-        return dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
-
-    answer = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
-    if isinstance(answer, Failure):
-        return partition_results(dict.fromkeys(wanted, answer), group_id)
-    found = _by_partition(answer)
-    return partition_results({partition: found.get(partition, LEFT_OUT) for partition in wanted}, group_id)
-
-
-def _topics(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
-    by_topic: dict[str, list[dict[str, int]]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append({"partition_index": partition})
-    return [{"name": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
-
-
-def _by_partition(answer: Any) -> dict[TopicPartition, Failure | None]:
-    return {
-        TopicPartition(topic.name, each.partition_index): Failure(ErrorCode(each.error_code)) if each.error_code else None
-        for topic in answer.topics
-        for each in topic.partitions
-    }
 
 
 def list_topics(cluster: Cluster, topics: Sequence[str] | None, deadline: Deadline) -> Mapping[str, int]:
@@ -273,7 +236,7 @@ class LiveGroupAdmin(Closing):
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         self._properties = properties
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         settings = WireSettings.from_properties(properties)
         self._user = settings.sasl.username if settings.sasl else None
         self._cluster = Cluster(settings)
@@ -282,7 +245,7 @@ class LiveGroupAdmin(Closing):
     def _confluent(self) -> ConfluentGroupAdmin:
         from kgctl.admin.confluent import ConfluentGroupAdmin
 
-        return ConfluentGroupAdmin(self._properties, self._timeout_ms)
+        return ConfluentGroupAdmin(self._properties, self.timeout_ms)
 
     def cluster_id(self) -> str | None:
         """As Metadata tells it."""
@@ -342,12 +305,8 @@ class LiveGroupAdmin(Closing):
         self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
     ) -> Iterator[tuple[str, PartitionResults[None]]]:
         """All groups at the same time."""
-        unready = self._hand_over(list(wanted))
-        for group_id, error in unready.items():
-            yield group_id, COMMIT.told(Results({}, dict.fromkeys(wanted[group_id], error)), self._user)
-        ready = {group_id: offsets for group_id, offsets in wanted.items() if group_id not in unready}
-        for group_id, results in self._confluent.alter_offsets_of(ready):
-            yield group_id, self._naming_type(group_id, results)
+        for group_id, results in commit_offsets(self._cluster, wanted, self._deadline()).items():
+            yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
@@ -356,9 +315,7 @@ class LiveGroupAdmin(Closing):
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
-        unready = self._hand_over(group_ids)
-        results = self._confluent.delete_groups([group for group in group_ids if group not in unready])
-        return Results(results.values, {**results.errors, **DELETE_GROUP.told_errors(unready, self._user)})
+        return DELETE_GROUP.told(delete_groups(self._cluster, group_ids, self._deadline()), self._user)
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
@@ -376,7 +333,7 @@ class LiveGroupAdmin(Closing):
             self._confluent.close()
 
     def _deadline(self) -> Deadline:
-        return Deadline(self._timeout_ms)
+        return Deadline(self.timeout_ms)
 
     def _naming_type(self, group_id: str, results: Results[K, None]) -> Results[K, None]:
         """To brokers a group of another type is one that does not exist; the errors say what it is."""
@@ -387,19 +344,3 @@ class LiveGroupAdmin(Closing):
             return results
         errors = {key: described if error.code in _SEEMS_MISSING else error for key, error in results.errors.items()}
         return Results(results.values, errors)
-
-    def _hand_over(self, group_ids: Sequence[str]) -> dict[str, ItemError]:
-        """Before a change is handed to librdkafka: the groups whose coordinator is not to be had, with the reason.
-
-        Raises when none is: a broker that hangs is met here, where that harms nothing, and before anything is changed. Both
-        clients together have the time of one call.
-        """
-        deadline = self._deadline()
-        try:
-            answers = ask_coordinators(self._cluster, group_ids, lambda _, groups: dict.fromkeys(groups), deadline)
-        except UnreachableError as error:
-            error.nothing_sent = True
-            raise
-        self._confluent.share(deadline)
-        failed = {group: answer for group, answer in answers.items() if isinstance(answer, Failure)}
-        return {group: replace(explained(answer, group=group), nothing_sent=True) for group, answer in failed.items()}

@@ -17,6 +17,7 @@ from kgctl.admin.changes import (
     Stop,
     carry_out,
     committed_now,
+    patience_ms,
     present,
 )
 from kgctl.admin.group_view import check_rights_on, missing_topic
@@ -261,7 +262,13 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
     steps = list(_steps(admin, groups))
     planned, aim = ({key: getattr(row, side) for key, row in wanted.items()} for side in ("old", "new"))
     watch = CommitsAsPlanned(admin, planned, aim, plan.per_partition)
-    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, watch)
+    account = carry_out(
+        steps,
+        lambda items: _are_done(admin, [wanted[item] for item in items]),
+        stop,
+        watch,
+        patience_ms=patience_ms(admin),
+    )
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(replace(plan, groups=done, errors=tuple(errors)), account.ended_by, account.signal)
 

@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeVar
@@ -22,10 +22,11 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
-from kgctl.wire import cluster as brokers
-from kgctl.wire.cluster import Cluster, ClusterLayout, Failure, ask_leaders, find_coordinators, layout_of, list_offsets
+from kgctl.wire.asking import Failure, ask_leaders, find_coordinators
+from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
 from kgctl.wire.connection import METADATA, Connection, open_connection
 from kgctl.wire.connection import Request as WireRequest
+from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import Address, WireSettings
 
 NO_LIMIT_MS = 24 * 60 * 60 * 1000
@@ -311,7 +312,7 @@ class Errands:
         def ask(cluster: Cluster) -> _Metadata:
             asked = None if topics is None else [{"name": topic} for topic in topics]
             values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
-            answer = cluster.any_broker(self._deadline()).call(METADATA, values, self._deadline())
+            answer = cluster.call(METADATA, values, self._deadline())
             self._desk.version += 1
             return _Metadata(answer, self._desk.version)
 
@@ -327,11 +328,12 @@ class Errands:
     ) -> dict[TopicPartition, int]:
         """Return where these partitions begin or end; those that could not be asked are left out."""
         deadline = self._deadline()
-        timestamp = brokers.EARLIEST if strategy == "earliest" else brokers.LATEST
+        timestamp = EARLIEST if strategy == "earliest" else LATEST
         known = self._desk.metadata
 
-        def ask(connection: Connection, wanted: list[TopicPartition]) -> Any:
-            return list_offsets(connection, wanted, [timestamp], deadline)[0]
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Iterator[dict[TopicPartition, Any]]:
+            for part in list_offsets(connection, wanted, [timestamp], deadline):
+                yield {partition: offset for partition, (offset,) in part.items()}
 
         layout = known.layout if known is not None else None
         found: dict[TopicPartition, int] = {}

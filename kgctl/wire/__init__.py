@@ -42,6 +42,10 @@ class Deadline:
         time.sleep(min(seconds, left))
         return True
 
+    def within(self, seconds: float) -> Deadline:
+        """A deadline that is over with this one, and after so long at the latest."""
+        return Deadline(max(0, round(min(seconds, self._end - time.monotonic()) * 1000)))
+
     def part(self, share: float) -> Deadline:
         """A deadline that leaves time for another try: this share of what is left."""
         return Deadline(max(1, round(max(0.0, self._end - time.monotonic()) * 1000 * share)))

@@ -7,7 +7,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,6 +86,9 @@ side's buffers fill up while the other waits."""
 IDLE_S = 5.0
 """A connection that was not used for so long is looked at before it is used again."""
 
+MOST_IDLE_S = 120.0
+"""A connection that was not used for longer is not used again: a NAT or a load balancer may have dropped it without a word."""
+
 LOGIN_SHARE = 0.85
 """How much of a login's time is used. Kafka: SaslClientAuthenticator#setAuthenticationEndAndSessionReauthenticationTimes takes
 85 to 95 percent."""
@@ -143,7 +146,7 @@ class Connection:
         A login that ends (KIP-368) makes it unusable before the broker hangs up: another connection logs in anew.
         """
         now_s = time.monotonic()
-        if self.is_closed or now_s >= self._ends_s:
+        if self.is_closed or now_s >= self._ends_s or now_s - self._last_used_s > MOST_IDLE_S:
             return False
         if now_s - self._last_used_s < IDLE_S:
             return True
@@ -216,11 +219,14 @@ class Connection:
 
     def stream(
         self,
-        requests: Sequence[Request],
+        requests: Iterable[Request],
         deadline: Deadline,
         decode: Callable[[int, int, bytes], tuple[int, Any]] = decode_response,
     ) -> Iterator[Any]:
-        """As `call_all`, each answer as soon as it is there, as ``decode`` reads it. The caller takes all of them."""
+        """As `call_all`, each answer as soon as it is there, as ``decode`` reads it. The caller takes all of them.
+
+        A request is taken of ``requests`` when it is sent.
+        """
         with self._closing_on_error():
             sent: list[tuple[Request, int]] = []
             for request in requests:
@@ -271,11 +277,9 @@ class Connection:
         try:
             echoed, body = decode(request.api.key, request.version, payload)
         except MalformedMessage as error:
-            raise UnreachableError(
-                f"{self.address} answered {request.api.name} with bytes that cannot be read: {error}"
-            ) from None
+            raise _lasting(f"{self.address} answered {request.api.name} with bytes that cannot be read: {error}") from None
         if echoed != correlation_id:
-            raise UnreachableError(f"{self.address} answered out of order: {echoed}, expected {correlation_id}")
+            raise _lasting(f"{self.address} answered out of order: {echoed}, expected {correlation_id}")
         return body
 
     def _next_frame(self, api: Api, deadline: Deadline) -> bytes:
@@ -309,13 +313,14 @@ class Connection:
                 what = "TLS: set security.protocol to SSL or SASL_SSL"
             elif data[:5] == b"HTTP/":
                 what = "HTTP, not Kafka: this is the port of a web server (a REST proxy, metrics, a user interface)"
-            raise UnreachableError(f"{self.address} speaks {what}") from None
+            raise _lasting(f"{self.address} speaks {what}") from None
 
     def _lost(self, api: Api | None, error: OSError | None) -> UnreachableError:
         why = f": {error.strerror or error}" if error else ""
-        if not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS:
-            why += " (does this listener want SASL? set security.protocol)"
-        return UnreachableError(f"{self.address} closed the connection{f' at {api.name}' if api is not None else ''}{why}")
+        lost = UnreachableError(f"{self.address} closed the connection{f' at {api.name}' if api is not None else ''}{why}")
+        lost.is_lost = True
+        lost.may_want_login = not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS
+        return lost
 
     @contextmanager
     def _closing_on_error(self) -> Iterator[None]:
@@ -325,6 +330,13 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+
+def _lasting(message: str) -> UnreachableError:
+    """The error of a server that will say the same again."""
+    error = UnreachableError(message)
+    error.is_lasting = True
+    return error
 
 
 _FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
@@ -378,7 +390,7 @@ def _resolve(address: Address, family: int) -> list[Any]:
     try:
         return socket.getaddrinfo(_encoded(address.host), address.port, family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UnreachableError(f"cannot resolve {address.host}: {getattr(error, 'strerror', None) or error}") from None
+        raise _lasting(f"cannot resolve {address.host}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _encoded(host: str) -> str | bytes:
@@ -423,13 +435,15 @@ def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadli
     try:
         connection.start_tls(context, deadline)
     except ssl.SSLCertVerificationError as error:
-        raise UnreachableError(f"{connection.address}: its certificate is not trusted: {error.verify_message}") from None
+        raise _lasting(f"{connection.address}: its certificate is not trusted: {error.verify_message}") from None
     except TimeoutError:
         raise deadline.timed_out(f"{connection.address} (TLS handshake)") from None
     except OSError as error:
         reason = (getattr(error, "reason", None) or error.strerror or "the connection was closed").replace("_", " ").lower()
         hint = "does it speak TLS, and does it want a client certificate?"
-        raise UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})") from None
+        lost = UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})")
+        lost.is_lost = True
+        raise lost from None
 
 
 def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
@@ -444,7 +458,7 @@ def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
     if is_too_new and not answer.api_keys:
         answer = connection.call(API_VERSIONS, {}, deadline, version=0)
     elif answer.error_code and not is_too_new:
-        raise UnreachableError(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
+        raise _lasting(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
     ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     return BrokerVersions(ranges, str(connection.address))
 
@@ -453,7 +467,7 @@ def _decode_versions(connection: Connection, payload: bytes, version: int) -> An
     try:
         _, body = decode_response(API_VERSIONS.key, version, payload)
     except MalformedMessage as error:
-        raise UnreachableError(f"{connection.address} does not answer as a Kafka broker: {error}") from None
+        raise _lasting(f"{connection.address} does not answer as a Kafka broker: {error}") from None
     return body
 
 

@@ -13,9 +13,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
 from kgctl.wire import Deadline
@@ -313,9 +313,38 @@ class SaslSettings:
     token: TokenSource | None = None
 
 
+class Pause(NamedTuple):
+    """How long is waited before something is tried again: ``first_ms``, doubled each time up to ``longest_ms``."""
+
+    first_ms: int
+    longest_ms: int = 1000
+
+    def given(self, properties: Mapping[str, str], name: str) -> Pause:
+        """As ``NAME.ms`` and ``NAME.max.ms`` say, where they are there. Raises `UsageError`."""
+        first_ms = _whole_number(properties, f"{name}.ms", self.first_ms)
+        return Pause(first_ms, _whole_number(properties, f"{name}.max.ms", self.longest_ms))
+
+    def waits_s(self) -> Iterator[float]:
+        """The waits one after the other; up to 20 percent apart in different processes, so that these do not come all at once.
+
+        Kafka: ExponentialBackoff#backoff.
+        """
+        milliseconds, spread = min(self.first_ms, self.longest_ms), 0.8 + 0.4 * (os.getpid() % 101) / 100
+        while True:
+            yield milliseconds * spread / 1000
+            milliseconds = min(2 * milliseconds, self.longest_ms)
+
+
+RECONNECT, RETRY = Pause(50), Pause(100)
+"""As Kafka's own clients pause: ``reconnect.backoff.ms`` and ``retry.backoff.ms``."""
+
+
 @dataclass(frozen=True, slots=True)
 class WireSettings:
-    """All that a connection needs to know. ``tls`` and ``sasl`` are None where the protocol has none."""
+    """All that a connection needs to know. ``tls`` and ``sasl`` are None where the protocol has none.
+
+    ``reconnect`` is the pause after a connection that was lost, ``retry`` that after an answer that was "not yet".
+    """
 
     bootstrap: tuple[Address, ...]
     client_id: str = "kgctl"
@@ -323,6 +352,8 @@ class WireSettings:
     sasl: SaslSettings | None = None
     address_family: str = "any"
     max_frame_bytes: int = 100_000_000
+    reconnect: Pause = RECONNECT
+    retry: Pause = RETRY
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> WireSettings:
@@ -335,6 +366,8 @@ class WireSettings:
             sasl=_sasl(properties) if protocol.startswith("SASL") else None,
             address_family=properties.get("broker.address.family", "any"),
             max_frame_bytes=_whole_number(properties, "receive.message.max.bytes", 100_000_000),
+            reconnect=RECONNECT.given(properties, "reconnect.backoff"),
+            retry=RETRY.given(properties, "retry.backoff"),
         )
 
 

@@ -41,6 +41,7 @@ from tests.support.fault_lab import (
 )
 from tests.support.kafka import SecureKafkaBroker, create_topic, delete_topic, produce, unique
 from tests.support.kafka.consumers import joined
+from tests.support.kafka.lossy import LossyCluster
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.deep, pytest.mark.slow]
@@ -74,12 +75,16 @@ class Lab:
         topic = create_topic(self.broker.bootstrap, unique("lab"), 2)
         produce(self.broker.bootstrap, topic, {0: 10, 1: 10})
         scene = Scene(topic, tuple(unique("lab") for _ in range(3)), unique("manned"))
-        self.broker.allow("carol", ResourceType.GROUP, [*scene.groups, scene.manned], EVERYTHING)
-        self.broker.allow("carol", ResourceType.TOPIC, topic, EVERYTHING)
+        self.allow(scene)
         for group in scene.groups:
             commits = {TopicPartition(topic, number): OffsetAndMetadata(OLD) for number in (0, 1)}
             assert not self.root.alter_offsets(group, commits).errors
         return scene
+
+    def allow(self, scene: Scene) -> None:
+        """Give carol all rights there."""
+        self.broker.allow("carol", ResourceType.GROUP, [*scene.groups, scene.manned], EVERYTHING)
+        self.broker.allow("carol", ResourceType.TOPIC, scene.topic, EVERYTHING)
 
     def truth(self, change: Change, scene: Scene) -> State:
         """What the broker has, as soon as it answers."""
@@ -90,6 +95,25 @@ class Lab:
             except (KgctlError, AssertionError):
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
+
+
+class LossyLab(Lab):
+    """Three brokers behind proxies, by which the operator comes; there are no rights."""
+
+    def __init__(self, cluster: LossyCluster) -> None:
+        self.cluster, self.broker = cluster, cluster.brokers[0]  # type: ignore[assignment]
+        self.address, self.login = cluster.lossy_bootstrap, {}
+        self.root = connect(ConnectionSettings(cluster.bootstrap, timeout_ms=PATIENCE_MS))
+
+    def allow(self, scene: Scene) -> None:
+        """Whoever comes may do everything."""
+
+
+@pytest.fixture(scope="module")
+def lossy_lab(lossy_kafka_brokers: LossyCluster) -> Iterator[LossyLab]:
+    made = LossyLab(lossy_kafka_brokers)
+    with made.root:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +218,48 @@ def test_what_is_told_is_so(lab: Lab, change: Change, fault: str, tmp_path: Path
                     assert undone.code == 0, undone.err
                     if change.name != "delete-groups":
                         assert lab.truth(change, scene) == before
+            if len(steps.names) < at:
+                break
+    assert wrong == {}
+
+
+def break_all(cluster: LossyCluster) -> None:
+    for proxy in cluster.proxies:
+        proxy.break_all()
+
+
+LOSSES: dict[str, tuple[str, Callable[[LossyCluster], None]]] = {
+    "broken-before": (BEFORE, break_all),
+    "broken-after": (AFTER, break_all),
+    "lossy-from-then-on": (BEFORE, lambda cluster: cluster.lose(0.1)),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_a_proxy_that_loses_connections_costs_time_and_nothing_else(
+    lossy_lab: LossyLab, change: Change, loss: str, tmp_path: Path
+) -> None:
+    """At each step: what is told is so, and everything was done in the end."""
+    when, lose = LOSSES[loss]
+    at, wrong, cluster = 0, {}, lossy_lab.cluster
+    while True:
+        at += 1
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        scene, steps = lossy_lab.scene(), Steps(at, when)
+        with manned(lossy_lab, scene, change):
+            if change.first:
+                assert run(command(lossy_lab, scene, folder, Steps()), change.first, scene).code == 0
+            before = lossy_lab.truth(change, scene)
+            steps.act = partial(lose, cluster)
+            try:
+                told = run(command(lossy_lab, scene, folder, steps), change.line, scene)
+            finally:
+                cluster.lose(0.0)
+            found = lies(told, change, before, lossy_lab.truth(change, scene), ())
+            if found or told.code:
+                wrong[at, steps.names[-1]] = (told.code, found, told.out, told.err)
             if len(steps.names) < at:
                 break
     assert wrong == {}

@@ -88,6 +88,7 @@ def stepped(admin: GroupAdmin, steps: Steps) -> GroupAdmin:
 
     methods: dict[str, Any] = {name: counted(name) for name in CALLS}
     methods |= {
+        "timeout_ms": getattr(admin, "timeout_ms", 0),
         "cluster_id": lambda _: admin.cluster_id(),
         "close": lambda _: admin.close(),
         "__enter__": lambda self: self,

@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
-from kgctl.admin.changes import Account, CommitsAsPlanned, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
+from kgctl.admin.changes import (
+    Account,
+    CommitsAsPlanned,
+    Decision,
+    Outcome,
+    Step,
+    carry_out,
+    decide_deletion,
+    execute_deletion,
+    patience_ms,
+)
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
@@ -254,6 +264,7 @@ def delete_offsets(
             lambda items: _are_gone(admin, items),
             stop,
             CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits)),
+            patience_ms=patience_ms(admin),
         )
     report = _offsets_report(plan, account, errors, str(cluster))
     started.settle({*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}, report.summary or {})

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError, item_error
-from kgctl.admin.changes import Account, Step, carry_out
+from kgctl.admin.changes import Account, Step, carry_out, patience_ms
 from kgctl.admin.notation import named_groups
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import account_report, counted, result_report
@@ -113,7 +113,8 @@ def remove_members(
             check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(group_ids))[0], cluster)
         stop = session.stop_signals()
         started = start_change(session, cluster, (), Backup(), list(dict.fromkeys(one.group_id for one in members)))
-        account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop)
+        steps, again = _steps(admin, members, reason), patience_ms(admin)
+        account = carry_out(steps, lambda items: _are_gone(admin, items), stop, patience_ms=again)
     report = _report(members, account, errors, str(cluster))
     started.settle((), report.summary or {})
     return report

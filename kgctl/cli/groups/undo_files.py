@@ -205,9 +205,11 @@ def _log(session: Session, line: Mapping[str, Any]) -> None:
     data = f"{json.dumps(line, ensure_ascii=False)}\n".encode()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(folder / LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(descriptor, data)  # in one call: of two changes at a time neither line breaks the other
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            cut = size and os.pread(descriptor, 1, size - 1) != b"\n"  # a full disk has left half a line there
+            os.write(descriptor, b"\n" + data if cut else data)  # in one call: of two changes at a time no line breaks the other
         finally:
             os.close(descriptor)
     except OSError as error:

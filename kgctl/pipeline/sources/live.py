@@ -4,7 +4,7 @@ batches, so that transactions and their markers are seen as they are."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -17,19 +17,10 @@ from kgctl.pipeline.sources.batches import Damage
 from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import (
-    EARLIEST,
-    LATEST,
-    Cluster,
-    ClusterLayout,
-    Failure,
-    Fetched,
-    FetchLimits,
-    ask_leaders,
-    fetch,
-    list_offsets,
-)
+from kgctl.wire.asking import Failure, ask_leaders
+from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection
+from kgctl.wire.logs import EARLIEST, LATEST, Fetched, FetchLimits, fetch, list_offsets
 from kgctl.wire.settings import WireSettings, not_covered
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -163,8 +154,8 @@ class WireReader:
         deadline = Deadline(self._timeout_ms + max_wait_ms)
         limits = FetchLimits(max_wait_ms=max_wait_ms)
 
-        def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Fetched | Failure]:
-            return fetch(connection, {place: positions[place.partition] for place in wanted}, limits, deadline)
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Iterator[Mapping[TopicPartition, Fetched | Failure]]:
+            yield fetch(connection, {place: positions[place.partition] for place in wanted}, limits, deadline)
 
         answers = ask_leaders(self._cluster, [TopicPartition(OFFSETS_TOPIC, number) for number in positions], ask, deadline)
         parts: dict[int, Part] = {}
@@ -203,9 +194,9 @@ class WireReader:
     ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[TopicPartition, KgctlError]]:
         deadline = Deadline(self._timeout_ms)
 
-        def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Bounds | Failure]:
-            starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline)
-            return {place: _both(starts[place], ends[place]) for place in wanted}
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Iterator[Mapping[TopicPartition, Bounds | Failure]]:
+            for part in list_offsets(connection, wanted, (EARLIEST, LATEST), deadline):
+                yield {place: _both(*bounds) for place, bounds in part.items()}
 
         found: dict[TopicPartition, tuple[int, int]] = {}
         errors: dict[TopicPartition, KgctlError] = {}

@@ -227,7 +227,7 @@ def test_the_log_has_every_change(cli: Cli, cluster: FakeGroupAdmin) -> None:
 def test_a_change_whose_end_nobody_saw_is_in_the_log(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
     log = cli.folder / "backups" / "changes.jsonl"
-    log.write_text(log.read_text().splitlines()[0] + "\n{broken\n")
+    log.write_text(log.read_text().splitlines()[0] + "\n{broken")
     (row,) = cli("undo --log -o json").data
     assert row["results"] == ["not known: it did not end by itself"]
 

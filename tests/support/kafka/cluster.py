@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from tests.support.kafka.broker import KafkaBroker, class_data_archive
-from tests.support.kafka.config import THREE_BROKER_KEYS, NodePorts, broker_node
+from tests.support.kafka.broker import KafkaBroker, NodeConfig, class_data_archive
+from tests.support.kafka.config import THREE_BROKER_KEYS, broker_node, combined_node
 from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
 
 
@@ -15,10 +16,27 @@ class KafkaCluster:
 
     def __init__(self, folder: Path, overrides: Mapping[str, str] | None = None) -> None:
         keys = {**THREE_BROKER_KEYS, **(overrides or {})}
-        first = KafkaBroker(folder / "1", overrides=keys)
-        controller = first.ports.controller
-        others = [_follower(folder / str(node_id), node_id, controller, keys) for node_id in (2, 3)]
-        self.brokers = [first, *others]
+        first = self._broker(folder, 0, keys)
+        self.brokers = [first, *(self._broker(folder, number, keys, first.ports.controller) for number in (1, 2))]
+
+    @property
+    def listeners(self) -> Sequence[str]:
+        """The names of each broker's listeners, the tests' own first."""
+        return ("PLAINTEXT",)
+
+    def config_of(self, number: int) -> NodeConfig:
+        """The configuration of the broker at this place."""
+        return partial(broker_node if number else combined_node, node_id=number + 1)
+
+    def _broker(self, folder: Path, number: int, keys: Mapping[str, str], controller: int | None = None) -> KafkaBroker:
+        return KafkaBroker(
+            folder / str(number + 1),
+            config=self.config_of(number),
+            overrides=keys,
+            listeners=self.listeners,
+            controller_port=controller,
+            node_id=number + 1,
+        )
 
     @property
     def bootstrap(self) -> str:
@@ -46,10 +64,3 @@ class KafkaCluster:
         """Ends all three, the controller last."""
         for broker in reversed(self.brokers):
             broker.stop()
-
-
-def _follower(folder: Path, node_id: int, controller_port: int, keys: Mapping[str, str]) -> KafkaBroker:
-    def config(log_dir: Path, ports: NodePorts) -> dict[str, str]:
-        return broker_node(log_dir, ports, node_id)
-
-    return KafkaBroker(folder, config=config, overrides=keys, controller_port=controller_port, node_id=node_id)

@@ -12,6 +12,7 @@ from tests.support.gates import needs_of, what_is_missing
 from tests.support.kafka.broker import KafkaBroker, class_data_archive
 from tests.support.kafka.cluster import KafkaCluster
 from tests.support.kafka.data import wait_until_coordinating
+from tests.support.kafka.lossy import LossyCluster
 from tests.support.kafka.security import SecureKafkaBroker
 from tests.support.machine import Unavailable
 
@@ -51,6 +52,17 @@ def own_kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka
 def three_kafka_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Three brokers."""
     cluster = KafkaCluster(tmp_path_factory.mktemp("kafka-cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def lossy_kafka_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LossyCluster]:
+    """Three brokers, and proxies before them that lose connections when they are told to; tell them no more afterwards."""
+    cluster = LossyCluster(tmp_path_factory.mktemp("kafka-lossy"))
     try:
         cluster.start()
         yield cluster

@@ -43,7 +43,7 @@ from kgctl.wire.connection import (
     LIST_GROUPS,
     METADATA,
 )
-from tests.support.fake_broker import FakeBroker, Handler, metadata
+from tests.support.fake_broker import CLOSE, FakeBroker, Handler, metadata
 
 
 def group(group_id: str, protocol: str, state: str, kind: str) -> dict[str, str]:
@@ -138,21 +138,26 @@ def test_an_error_of_the_only_broker_is_raised(
         list_groups(cluster, deadline)
 
 
-def test_a_broker_that_is_away_is_named_beside_what_the_others_have(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
-) -> None:
+def test_a_broker_that_is_away_is_named_beside_what_the_others_have(broker: FakeBroker, cluster: Cluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     answer = metadata([broker])
     answer["brokers"].append({"node_id": 7, "host": "127.0.0.1", "port": port})
     broker.handlers[METADATA] = lambda _: answer
     broker.handlers[LIST_GROUPS] = answering(group("g", "", "Empty", "Classic"))
-    found = list_groups(cluster, deadline)
+    found = list_groups(cluster, Deadline(500))
 
     assert (list(found.values), found.status) == (["g"], "partial")
     assert {name: error.code for name, error in found.unreachable.items()} == {
         f"127.0.0.1:{port} (id 7)": ErrorCode.NETWORK_EXCEPTION
     }
+
+
+def test_a_broker_that_comes_back_is_listed(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    answers = [CLOSE, CLOSE, {"groups": [group("g", "", "Empty", "Classic")]}]
+    broker.handlers[LIST_GROUPS] = lambda _: answers.pop(0)
+    found = list_groups(cluster, deadline)
+    assert (list(found.values), found.status) == (["g"], "ok")
 
 
 def test_names_of_states_and_types_are_kafkas() -> None:

@@ -15,7 +15,6 @@ from kgctl.admin.librdkafka import AdminCalls, connection_error, error_code, exp
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.wire import Deadline
 from kgctl.wire.settings import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES, OWN_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 
@@ -92,17 +91,12 @@ def test_a_call_that_runs_out_of_time_ends_in_time_and_its_client_lives_on(calls
     assert calls.client is not client
 
 
-def test_an_operation_may_have_less_time_left_than_a_whole_one(calls: AdminCalls) -> None:
-    calls.begin(Deadline(50))
-    with pytest.raises(TimedOutError, match=r"within 0\.05 s"):
-        calls.wait([never()])
-
-
-def test_a_pause_is_refused_when_there_is_no_time_for_it(calls: AdminCalls) -> None:
-    calls.begin(Deadline(PATIENCE_MS))
-    assert calls.pause() is True
-    calls.begin(Deadline(1))
-    assert calls.pause() is False
+def test_a_pause_is_refused_when_there_is_no_time_for_it() -> None:
+    for timeout_ms, has_time in ((PATIENCE_MS, True), (1, False)):
+        calls = AdminCalls(NOBODY, timeout_ms)
+        calls.begin()
+        assert calls.pause() is has_time
+        calls.close()
 
 
 @pytest.mark.parametrize(("code", "expected"), [(KafkaError._AUTHENTICATION, AuthError), (KafkaError._SSL, UnreachableError)])
@@ -126,7 +120,8 @@ def test_brokers_that_are_all_down_are_given_a_moment() -> None:
     assert 0.9 < time.monotonic() - started < SOON_S
 
 
-def test_a_blocking_call_is_repeated(calls: AdminCalls) -> None:
+def test_a_blocking_call_is_repeated() -> None:
+    calls = AdminCalls(NOBODY, PATIENCE_MS)
     tries: list[float] = []
 
     def call(seconds: float) -> str:
@@ -135,9 +130,9 @@ def test_a_blocking_call_is_repeated(calls: AdminCalls) -> None:
             raise KafkaException(error(KafkaError._TRANSPORT))
         return "done"
 
-    calls.begin(Deadline(PATIENCE_MS))
     assert calls.blocking(call) == "done"
     assert len(tries) == 3
+    calls.close()
 
 
 def test_a_blocking_call_is_not_repeated_when_the_time_is_up(calls: AdminCalls) -> None:

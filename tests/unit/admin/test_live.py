@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kgctl.admin.live import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
+from kgctl.admin.live import list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
+from kgctl.admin.writes import delete_offsets
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest

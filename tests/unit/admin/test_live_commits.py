@@ -11,7 +11,7 @@ import pytest
 from kgctl.admin import live
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_response, encode_response
-from kgctl.wire.cluster import Failure
+from kgctl.wire.asking import Failure
 
 OFFSET_FETCH = 9
 VERSIONS = (8, 9)

@@ -13,7 +13,7 @@ from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
 from kgctl.wire.connection import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE, Connection
 from kgctl.wire.settings import Address, SaslSettings, WireSettings
-from tests.support.fake_broker import SILENCE, FakeBroker, metadata
+from tests.support.fake_broker import CLOSE, SILENCE, FakeBroker, metadata
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 
@@ -27,6 +27,10 @@ def dead_port() -> int:
         return port
 
 
+def some_broker(cluster: Cluster, deadline: Deadline) -> Connection:
+    return cluster.ask(lambda connection: connection, deadline)
+
+
 def soon() -> Deadline:
     return Deadline(PATIENCE_MS)
 
@@ -35,7 +39,7 @@ def test_the_first_bootstrap_server_that_answers_is_used() -> None:
     with FakeBroker() as broker:
         cluster = cluster_of(dead_port(), broker.port)
 
-        assert cluster.any_broker(soon()).address.port == broker.port
+        assert some_broker(cluster, soon()).address.port == broker.port
         cluster.close()
 
 
@@ -43,7 +47,7 @@ def test_a_silent_bootstrap_server_leaves_time_for_the_next() -> None:
     with FakeBroker({API_VERSIONS: lambda _: SILENCE}) as silent, FakeBroker() as broker:
         cluster = cluster_of(silent.port, broker.port)
 
-        assert cluster.any_broker(Deadline(4_000)).address.port == broker.port
+        assert some_broker(cluster, Deadline(4_000)).address.port == broker.port
         cluster.close()
 
 
@@ -51,7 +55,7 @@ def test_no_bootstrap_server_at_all_names_each_with_its_reason() -> None:
     first, second = dead_port(), dead_port()
 
     with pytest.raises(UnreachableError, match=rf"no bootstrap server answers: .*:{first}: .*:{second}: ") as caught:
-        cluster_of(first, second).any_broker(soon())
+        some_broker(cluster_of(first, second), soon())
     assert not isinstance(caught.value, TimedOutError)
 
 
@@ -61,7 +65,7 @@ def test_silence_of_all_bootstrap_servers_is_a_time_out() -> None:
         FakeBroker({API_VERSIONS: lambda _: SILENCE}) as other,
         pytest.raises(TimedOutError, match="no bootstrap server answers"),
     ):
-        cluster_of(one.port, other.port).any_broker(Deadline(200))
+        some_broker(cluster_of(one.port, other.port), Deadline(200))
 
 
 def test_a_refused_login_ends_the_search() -> None:
@@ -70,19 +74,19 @@ def test_a_refused_login_ends_the_search() -> None:
         cluster = Cluster(WireSettings(addresses, sasl=SaslSettings("PLAIN", "u", "p")))
 
         with pytest.raises(AuthError):
-            cluster.any_broker(soon())
+            some_broker(cluster, soon())
         assert other.requests == []
 
 
 def test_a_connection_is_made_once_and_again_after_it_was_lost() -> None:
     with FakeBroker() as broker:
         cluster = cluster_of(broker.port)
-        first = cluster.any_broker(soon())
+        first = some_broker(cluster, soon())
 
-        assert cluster.any_broker(soon()) is first
+        assert some_broker(cluster, soon()) is first
         assert cluster.broker(Node(1, "127.0.0.1", broker.port), soon()) is first
         first.close()
-        assert cluster.any_broker(soon()) is not first
+        assert some_broker(cluster, soon()) is not first
         cluster.close()
 
 
@@ -90,14 +94,62 @@ def test_a_connection_that_the_broker_gave_up_in_a_pause_is_made_again(monkeypat
     monkeypatch.setattr("kgctl.wire.connection.IDLE_S", 0.0)
     with FakeBroker() as broker:
         cluster = cluster_of(broker.port)
-        first = cluster.any_broker(soon())
-        assert cluster.any_broker(soon()) is first
+        first = some_broker(cluster, soon())
+        assert some_broker(cluster, soon()) is first
         broker.hang_up()
-        second = cluster.any_broker(soon())
+        second = some_broker(cluster, soon())
         cluster.close()
 
     assert second is not first
     assert first.is_closed
+
+
+def test_a_lost_connection_is_one_more_try() -> None:
+    with FakeBroker() as broker:
+        answers = [CLOSE, CLOSE, {"groups": []}]
+        broker.handlers[LIST_GROUPS] = lambda _: answers.pop(0)
+        cluster = cluster_of(broker.port)
+        assert list(cluster.call(LIST_GROUPS, {}, soon()).groups) == []
+        cluster.close()
+
+
+def test_a_cluster_that_has_never_answered_is_given_up_soon_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.wire.cluster.FIRST_PATIENCE_S", 0.2)
+    with FakeBroker({METADATA: lambda _: CLOSE}) as broker:
+        deadline = soon()
+        with pytest.raises(UnreachableError, match=r"at Metadata \(does this listener want SASL\? .*\); asked \d times"):
+            cluster_of(broker.port).layout([], deadline)
+        assert not deadline.is_over
+
+
+def test_a_cluster_that_has_answered_is_asked_until_the_time_is_over_and_wants_no_login() -> None:
+    with FakeBroker({LIST_GROUPS: lambda _: CLOSE}) as broker:
+        cluster, deadline = cluster_of(broker.port), Deadline(600)
+        cluster.layout([], deadline)
+        with pytest.raises(UnreachableError) as caught:
+            cluster.call(LIST_GROUPS, {}, deadline)
+        cluster.close()
+    assert deadline.is_over
+    assert "SASL" not in caught.value.message
+    assert "closed the connection at ListGroups; asked" in caught.value.message
+
+
+def test_brokers_that_were_found_stand_in_for_bootstrap_servers_that_are_gone() -> None:
+    with FakeBroker(node_id=2) as other:
+        with FakeBroker() as first:
+            first.handlers[METADATA] = lambda _: metadata([first, other])
+            cluster = cluster_of(first.port)
+            cluster.layout([], soon())
+        assert cluster.layout([], soon()).nodes[2].port == other.port
+        cluster.close()
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.wire.connection.MOST_IDLE_S", 0.0)
+    with FakeBroker() as broker:
+        cluster = cluster_of(broker.port)
+        assert some_broker(cluster, soon()) is not some_broker(cluster, soon())
+        cluster.close()
 
 
 def test_layout_tells_brokers_partitions_and_leaders() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from uuid import UUID
 
@@ -109,7 +110,7 @@ def test_damage_that_comes_alone_is_passed(broker: FakeBroker, reader: WireReade
 def test_errors_of_a_partition(
     broker: FakeBroker, reader: WireReader, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[KgctlError]
 ) -> None:
-    monkeypatch.setattr("kgctl.wire.cluster._LEADER_PATIENCE", 0.0)  # errors that pass are not waited for
+    monkeypatch.setattr("kgctl.wire.asking._LEADER_PATIENCE", 0.0)  # errors that pass are not waited for
     broker.handlers[FETCH] = answering(b"", error=code)
     parts, errors = reader.fetch({0: 8, 1: 9}, 0)
     assert (parts, [type(error) for error in errors.values()]) == ({}, [kind, kind])
@@ -154,8 +155,8 @@ def test_a_topic_that_is_not_to_be_had(broker: FakeBroker, reader: WireReader, c
 
 def test_a_broker_that_hangs_up(broker: FakeBroker, reader: WireReader) -> None:
     broker.handlers[FETCH] = lambda _: CLOSE
-    with pytest.raises(UnreachableError):
-        reader.fetch({0: 8}, 0)
+    with closing(WireReader({"bootstrap.servers": broker.address}, 500)) as hasty, pytest.raises(UnreachableError):
+        hasty.fetch({0: 8}, 0)
 
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"

@@ -13,10 +13,11 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
+from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
+from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import FIND_COORDINATOR, LIST_GROUPS, METADATA, Connection
 from kgctl.wire.settings import Address, WireSettings
-from tests.support.fake_broker import FakeBroker, coordinator_of, metadata
+from tests.support.fake_broker import CLOSE, FakeBroker, coordinator_of, metadata
 from tests.support.patience import PATIENCE_MS
 
 
@@ -38,8 +39,8 @@ def soon() -> Deadline:
     return Deadline(PATIENCE_MS)
 
 
-def echo(_: Connection, groups: list[str]) -> dict[str, str]:
-    return {group: group.upper() for group in groups}
+def echo(_: Connection, groups: list[str]) -> Iterator[dict[str, str]]:
+    yield {group: group.upper() for group in groups}
 
 
 def test_many_groups_are_looked_up_in_one_request(broker: FakeBroker, cluster: Cluster) -> None:
@@ -81,7 +82,7 @@ def test_a_coordinator_that_moved_or_loads_is_looked_up_and_asked_again(
 ) -> None:
     answers: list[Any] = [Failure(code), "done"]
 
-    result = ask_coordinators(cluster, ["a"], lambda _, groups: dict.fromkeys(groups, answers.pop(0)), soon())
+    result = ask_coordinators(cluster, ["a"], lambda _, groups: iter([dict.fromkeys(groups, answers.pop(0))]), soon())
 
     assert result == {"a": "done"}
     assert len(broker.asked(FIND_COORDINATOR)) == 2
@@ -102,11 +103,13 @@ def test_a_coordinator_that_is_not_there_yet_is_looked_up_again(broker: FakeBrok
 def test_a_passing_error_that_does_not_pass_is_the_answer(cluster: Cluster) -> None:
     failure = Failure(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    assert ask_coordinators(cluster, ["a"], lambda _, groups: dict.fromkeys(groups, failure), Deadline(1_000)) == {"a": failure}
+    assert ask_coordinators(cluster, ["a"], lambda _, groups: iter([dict.fromkeys(groups, failure)]), Deadline(1_000)) == {
+        "a": failure
+    }
 
 
 def test_a_group_that_the_answer_leaves_out_has_an_error(cluster: Cluster) -> None:
-    answers = ask_coordinators(cluster, ["a"], lambda *_: {}, soon())
+    answers = ask_coordinators(cluster, ["a"], lambda *_: iter([{}]), soon())
 
     assert answers == {"a": Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")}
 
@@ -123,8 +126,8 @@ def test_a_group_that_has_no_coordinator_in_the_answer_has_an_error(broker: Fake
     cluster.coordinators["known"] = Node(1, "127.0.0.1", broker.port)
     left_out = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
 
-    def ask(_: Connection, groups: list[str]) -> dict[str, str | Failure]:
-        return {group: Failure(ErrorCode.NOT_COORDINATOR) if group == "known" else group.upper() for group in groups}
+    def ask(_: Connection, groups: list[str]) -> Iterator[dict[str, str | Failure]]:
+        yield {group: Failure(ErrorCode.NOT_COORDINATOR) if group == "known" else group.upper() for group in groups}
 
     assert ask_coordinators(cluster, ["b", "a", "known"], ask, soon()) == {"b": left_out, "a": "A", "known": left_out}
 
@@ -139,7 +142,7 @@ def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cl
         return {"coordinators": [{"key": key, "node_id": ports[key], "host": "127.0.0.1", "port": ports[key]} for key in keys]}
 
     broker.handlers[FIND_COORDINATOR] = two_coordinators
-    answers = ask_coordinators(cluster, ["down", "up"], echo, soon())
+    answers = ask_coordinators(cluster, ["down", "up"], echo, Deadline(500))
 
     assert answers["up"] == "UP"
     assert isinstance(answers["down"], Failure)
@@ -151,8 +154,12 @@ def test_the_only_coordinator_being_down_is_raised(broker: FakeBroker, cluster: 
         gone = Node(2, "127.0.0.1", listener.getsockname()[1])
     cluster.coordinators["a"] = gone
 
-    with pytest.raises(UnreachableError, match="cannot connect"):
-        ask_coordinators(cluster, ["a"], echo, soon())
+    broker.handlers[FIND_COORDINATOR] = lambda _: {
+        "coordinators": [{"key": "a", "node_id": 2, "host": "127.0.0.1", "port": gone.port}]
+    }
+    with pytest.raises(UnreachableError, match="cannot connect") as caught:
+        ask_coordinators(cluster, ["a"], echo, Deadline(500), is_idempotent=False)
+    assert caught.value.nothing_sent
 
 
 def test_leaders_are_found_by_metadata(broker: FakeBroker, cluster: Cluster) -> None:
@@ -172,7 +179,7 @@ def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBrok
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}})
     deadline = Deadline(10_000)
     answers = ask_leaders(
-        cluster, [TopicPartition("t", 0), TopicPartition("t", 1)], lambda _, wanted: dict.fromkeys(wanted, 1), deadline
+        cluster, [TopicPartition("t", 0), TopicPartition("t", 1)], lambda _, wanted: iter([dict.fromkeys(wanted, 1)]), deadline
     )
 
     assert answers == {TopicPartition("t", 0): 1, TopicPartition("t", 1): Failure(ErrorCode.LEADER_NOT_AVAILABLE)}
@@ -183,7 +190,7 @@ def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBrok
 def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, cluster: Cluster) -> None:
     leaders = [-1, 1]
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: leaders.pop(0)}})
-    found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: dict.fromkeys(wanted, 7), soon())
+    found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: iter([dict.fromkeys(wanted, 7)]), soon())
 
     assert found == {TopicPartition("t", 0): 7}
 
@@ -191,12 +198,60 @@ def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, c
 def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1}})
     answers: list[Any] = [Failure(ErrorCode.NOT_LEADER_OR_FOLLOWER), 7]
-    found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: dict.fromkeys(wanted, answers.pop(0)), soon())
+    found = ask_leaders(
+        cluster, [TopicPartition("t", 0)], lambda _, wanted: iter([dict.fromkeys(wanted, answers.pop(0))]), soon()
+    )
 
     assert found == {TopicPartition("t", 0): 7}
 
 
 def test_nothing_asked_is_nothing_sent(broker: FakeBroker, cluster: Cluster) -> None:
     assert ask_coordinators(cluster, [], echo, soon()) == {}
-    assert ask_leaders(cluster, [], lambda *_: {}, soon()) == {}
+    assert ask_leaders(cluster, [], lambda *_: iter([{}]), soon()) == {}
     assert broker.asked(LIST_GROUPS) == broker.requests == []
+
+
+def lists(connection: Connection, groups: list[str]) -> Iterator[dict[str, str]]:
+    """A request a group."""
+    for group in groups:
+        connection.call(LIST_GROUPS, {}, soon())
+        yield {group: group.upper()}
+
+
+class Closing:
+    """Answers each request, but closes the connection at those with these numbers."""
+
+    def __init__(self, *numbers: int, answer: Any = None) -> None:
+        self._numbers, self._answer, self._count = numbers, answer, 0
+
+    def __call__(self, _: DecodedRequest) -> Any:
+        self._count += 1
+        return CLOSE if self._count in self._numbers else self._answer
+
+
+def test_what_was_answered_before_a_connection_broke_is_not_asked_again(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[LIST_GROUPS] = Closing(2, 3, answer={"groups": []})
+    assert ask_coordinators(cluster, ["a", "b", "c"], lists, soon()) == {"a": "A", "b": "B", "c": "C"}
+    assert len(broker.asked(LIST_GROUPS)) == 5
+
+
+def test_what_may_have_arrived_is_not_sent_again_where_that_is_another_thing(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[LIST_GROUPS] = Closing(1, answer={"groups": []})
+    with pytest.raises(UnreachableError, match="closed the connection at ListGroups") as caught:
+        ask_coordinators(cluster, ["a"], lists, soon(), is_idempotent=False)
+    assert not caught.value.nothing_sent
+    assert len(broker.asked(LIST_GROUPS)) == 1
+
+
+def test_a_broker_that_keeps_closing_is_told_when_the_time_is_over(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[LIST_GROUPS] = lambda _: CLOSE
+    deadline = Deadline(700)
+    with pytest.raises(UnreachableError, match="closed the connection at ListGroups"):
+        ask_coordinators(cluster, ["a"], lists, deadline)
+    assert deadline.is_over
+
+
+def test_a_coordinator_that_went_down_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        cluster.coordinators["a"] = Node(2, "127.0.0.1", listener.getsockname()[1])
+    assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}

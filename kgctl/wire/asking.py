@@ -1,0 +1,272 @@
+"""Who of a cluster must be asked: the coordinator of each group, the leader of each partition; all of them at the same time, and
+again where a connection was lost, or the answer was "not me" or "not yet"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from kgctl.errors import KgctlError, TimedOutError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import Node, TopicPartition
+from kgctl.wire import Deadline
+from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
+from kgctl.wire.connection import FIND_COORDINATOR, Connection, Request
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+_ELECTION_S = 0.2
+"""After so long a partition without a leader is looked at once more: a new leader is there by then, where there can be one."""
+_BATCH_VERSION = 4  # FindCoordinator takes several keys from here on (KIP-699)
+_ASK_AGAIN = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that pass when the cluster has settled: asked again for a while. Any other is the answer."""
+
+_COORDINATOR_PATIENCE = 0.5
+_LEADER_PATIENCE = 0.2
+"""How much of the time left goes into asking again, before the error is the answer: a leader that is away costs one row."""
+
+_UNKNOWN_TOPIC = TopicLayout(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {})
+
+
+class Failure(NamedTuple):
+    """An error of Kafka's for one thing that was asked, with the broker's own words where it had any.
+
+    ``nothing_sent``: the request for it surely never left.
+    """
+
+    code: ErrorCode
+    message: str | None = None
+    nothing_sent: bool = False
+
+
+NO_LEADER = Failure(ErrorCode.LEADER_NOT_AVAILABLE)
+"""By the cluster's own word: none of those in sync is there, and only an operator can tell when one will be."""
+
+LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+
+
+class Route(NamedTuple):
+    """Where each key must go, and the keys that can go nowhere."""
+
+    by_node: Mapping[Node, list[Any]]
+    failures: Mapping[Any, Failure]
+
+
+Ask = Callable[[Connection, list[K]], Iterator[Mapping[K, R | Failure]]]
+"""Asks one broker for its keys and yields answers as they come: what came before the connection broke is not asked again."""
+
+
+def ask_coordinators(
+    cluster: Cluster, group_ids: Iterable[str], ask: Ask[str, R], deadline: Deadline, *, is_idempotent: bool = True
+) -> dict[str, R | Failure]:
+    """Ask the coordinator of each group, all coordinators at the same time; one answer a group, in the order given.
+
+    A coordinator that has moved is looked up again, and one whose connection was lost is asked again as long as there is time;
+    where the request is not ``is_idempotent`` only if nothing of it can have arrived. What is left is REQUEST_TIMED_OUT or
+    NETWORK_EXCEPTION; when no group has another answer, the error is raised.
+    """
+
+    def find(groups: list[str], *, again: bool) -> Route:
+        return find_coordinators(cluster, groups, deadline, forget=again)
+
+    return _Asking(cluster, find, ask, deadline, is_idempotent=is_idempotent).answers(group_ids, _COORDINATOR_PATIENCE)
+
+
+def ask_leaders(
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    ask: Ask[TopicPartition, R],
+    deadline: Deadline,
+    *,
+    known: ClusterLayout | None = None,
+) -> dict[TopicPartition, R | Failure]:
+    """Ask the leader of each partition; as `ask_coordinators`. ``known`` is where to go first, where it names all leaders."""
+
+    def find(wanted: list[TopicPartition], *, again: bool) -> Route:
+        route = Route({}, {}) if known is None or again else _leaders_in(known, wanted)
+        return route if route.by_node and not route.failures else find_leaders(cluster, wanted, deadline)
+
+    return _Asking(cluster, find, ask, deadline, is_idempotent=True).answers(partitions, _LEADER_PATIENCE)
+
+
+class _Find(Protocol):
+    """Finds out where to go; ``again`` says that the last answer was wrong."""
+
+    def __call__(self, keys: list[Any], /, *, again: bool) -> Route: ...
+
+
+class _Asking(Generic[K, R]):
+    """Rounds of asking: in each, every broker of the route is asked for what is still open."""
+
+    def __init__(self, cluster: Cluster, find: _Find, ask: Ask[K, R], deadline: Deadline, *, is_idempotent: bool) -> None:
+        self._cluster = cluster
+        self._find = find
+        self._ask = ask
+        self._deadline = deadline
+        self._is_idempotent = is_idempotent
+        self._answers: dict[K, R | Failure] = {}
+        self._errors: list[KgctlError] = []
+
+    def answers(self, keys: Iterable[K], patience: float) -> dict[K, R | Failure]:
+        """One answer a key. Errors that pass are waited for with this share of the time, lost connections with all of it."""
+        until = self._deadline.part(patience)
+        wanted = list(dict.fromkeys(keys))
+        after_loss, after_answer = self._cluster.settings.reconnect.waits_s(), self._cluster.settings.retry.waits_s()
+        pending, is_second_look = wanted, False
+        while pending:
+            lost = self._round(pending)
+            if lost is None:
+                break
+            passing = [key for key in pending if key not in lost and is_passing(self._answers.setdefault(key, LEFT_OUT))]
+            if is_second_look:
+                passing = [key for key in passing if self._answers[key] is not NO_LEADER]
+            if until.is_over:
+                passing = []
+            if len(lost) + len(passing) < len(pending):
+                after_loss = self._cluster.settings.reconnect.waits_s()
+            pending = [key for key in pending if key in lost or key in passing]
+            has_election = NO_LEADER in (self._answers[key] for key in passing)
+            wait_s = next(after_loss) if lost else _ELECTION_S if has_election else next(after_answer)
+            if pending and not self._deadline.wait(wait_s):
+                break
+            is_second_look = True
+        self._raise_if_nothing_was_learnt()
+        return {key: self._answers[key] for key in wanted}
+
+    def _round(self, pending: list[K]) -> Collection[K] | None:
+        """Ask for these keys, and return those that were lost on the way; None where nobody can tell where to go."""
+        try:
+            route = self._find(pending, again=bool(self._answers))
+        except UnreachableError as error:
+            if self._answers:
+                return None
+            error.nothing_sent = True
+            raise
+        self._answers.update(route.failures)
+        found: dict[K, R | Failure] = {}
+
+        def work(connection: Connection, keys: list[K]) -> None:
+            for part in self._ask(connection, keys):
+                found.update(part)
+
+        results = self._cluster.on_each(route.by_node, work, self._deadline)
+        lost: dict[K, None] = {}
+        for node, result in results.items():
+            if isinstance(result, KgctlError):
+                self._errors.append(result)
+                left = [key for key in route.by_node[node] if key not in found]
+                unsent = _unsent(result, left)
+                found |= dict.fromkeys(left, _transport_failure(result))
+                found |= dict.fromkeys(unsent, _transport_failure(result, nothing_sent=True))
+                if is_worth_asking(result):
+                    lost |= dict.fromkeys(left if self._is_idempotent else unsent)
+        self._answers.update(found)
+        return lost.keys()
+
+    def _raise_if_nothing_was_learnt(self) -> None:
+        transport = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION)
+        answers = self._answers.values()
+        if self._errors and all(isinstance(answer, Failure) and answer.code in transport for answer in answers):
+            raise self._errors[0]
+
+
+def is_worth_asking(error: KgctlError) -> bool:
+    """Whether a broker with this error may answer another time: not one that took all the time there was."""
+    return isinstance(error, UnreachableError) and not isinstance(error, TimedOutError) and not error.is_lasting
+
+
+def is_passing(answer: object) -> bool:
+    """Whether it is an error that says "not yet" or "not me": nothing was done, and it may be asked again."""
+    return isinstance(answer, Failure) and answer.code in _ASK_AGAIN
+
+
+def _unsent(error: KgctlError, keys: Sequence[K]) -> Sequence[K]:
+    if not isinstance(error, UnreachableError):
+        return ()
+    return keys if error.nothing_sent else [key for key in keys if key in error.unsent]
+
+
+def _transport_failure(error: KgctlError, *, nothing_sent: bool = False) -> Failure:
+    code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
+    return Failure(code, error.message, nothing_sent)
+
+
+def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, *, forget: bool = False) -> Route:
+    """The coordinator of each group: known from before, unless ``forget``, or asked for."""
+    known = {} if forget else cluster.coordinators
+    failures = _look_up([group for group in group_ids if group not in known], cluster, deadline)
+    by_node: dict[Node, list[str]] = {}
+    for group in group_ids:
+        if group not in failures:
+            by_node.setdefault(cluster.coordinators[group], []).append(group)
+    return Route(by_node, failures)
+
+
+def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> dict[str, Failure]:
+    """All in one request where the broker can (since Kafka 3.0). What is found is remembered, what is not is returned."""
+    if not group_ids:
+        return {}
+
+    def ask(connection: Connection) -> dict[str, Any]:
+        version = connection.version(FIND_COORDINATOR)
+        if version >= _BATCH_VERSION:
+            answer = connection.call(FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": list(group_ids)}, deadline)
+            return {each.key: each for each in answer.coordinators}
+        requests = [Request(FIND_COORDINATOR, version, {"key": group, "key_type": 0}) for group in group_ids]
+        return dict(zip(group_ids, connection.call_all(requests, deadline), strict=True))
+
+    found = cluster.ask(ask, deadline)
+    failures: dict[str, Failure] = {}
+    for group in group_ids:
+        each = found.get(group)
+        if each is None:
+            failures[group] = LEFT_OUT
+        elif each.error_code:
+            failures[group] = Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
+        else:
+            cluster.coordinators[group] = Node(each.node_id, each.host, each.port)
+    return failures
+
+
+def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
+    """The leader of each partition."""
+    return _leaders_in(cluster.layout(sorted({partition.topic for partition in partitions}), deadline), partitions)
+
+
+def _leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> Route:
+    by_node: dict[Node, list[TopicPartition]] = {}
+    failures: dict[TopicPartition, Failure] = {}
+    for partition in partitions:
+        topic = layout.topics.get(partition.topic, _UNKNOWN_TOPIC)
+        leader = layout.nodes.get(topic.leaders.get(partition.partition, -1))
+        if leader:
+            by_node.setdefault(leader, []).append(partition)
+        elif topic.error_code:
+            failures[partition] = _topic_failure(partition.topic, ErrorCode(topic.error_code))
+        elif partition.partition not in topic.leaders:
+            why = f"topic '{partition.topic}' has no partition {partition.partition} (it has {len(topic.leaders)})"
+            failures[partition] = Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
+        else:
+            failures[partition] = NO_LEADER
+    return Route(by_node, failures)
+
+
+def _topic_failure(topic: str, code: ErrorCode) -> Failure:
+    """Brokers tell topics that are hidden from a user and topics that do not exist with the same error."""
+    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return Failure(code, f"topic '{topic}' does not exist, or this user may not see it")
+    return Failure(code)

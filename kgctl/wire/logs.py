@@ -1,0 +1,127 @@
+"""What a leader tells of its logs: their bounds, offsets by time (ListOffsets), and bytes (Fetch)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from kgctl.errors import UnsupportedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import TopicPartition
+from kgctl.wire import Deadline
+from kgctl.wire.asking import LEFT_OUT, Failure
+from kgctl.wire.connection import FETCH, LIST_OFFSETS, Connection, Request
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+_ISOLATION_SINCE = 2
+_SINCE = {MAX_TIMESTAMP: (7, "the largest timestamp"), -4: (8, "its first local record"), -5: (9, "its last tiered record")}
+"""Timestamps that are marks (KIP-734, KIP-405) -> the version that has them, and what is asked for."""
+_PARTITIONS_PER_REQUEST = 2_000
+_CLIENT = -1  # the replica id of whoever is no broker
+
+
+def list_offsets(
+    connection: Connection,
+    wanted: Sequence[TopicPartition],
+    timestamps: Sequence[int],
+    deadline: Deadline,
+    *,
+    read_committed: bool = False,
+) -> Iterator[Mapping[TopicPartition, tuple[int | Failure, ...]]]:
+    """Yield for some of the partitions at a time an offset a timestamp (milliseconds, or `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`).
+
+    Every partition that was asked for is answered: one that the broker's answer leaves out is a failure. Requests are sent ahead;
+    one may name a partition only once, so each timestamp has requests of its own.
+    """
+    version = connection.version(LIST_OFFSETS)
+    for since, what in (_SINCE[timestamp] for timestamp in timestamps if timestamp in _SINCE):
+        if version < since:
+            raise UnsupportedError(f"{connection.address} is too old to be asked for {what}")
+    isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
+    batches = [wanted[at : at + _PARTITIONS_PER_REQUEST] for at in range(0, len(wanted), _PARTITIONS_PER_REQUEST)]
+    requests = [
+        Request(LIST_OFFSETS, version, {"replica_id": _CLIENT, **isolation, "topics": _topics(batch, timestamp)})
+        for batch in batches
+        for timestamp in timestamps
+    ]
+    responses = connection.stream(requests, deadline)
+    for batch in batches:
+        found = [_offsets(response) for response in islice(responses, len(timestamps))]
+        yield {partition: tuple(each.get(partition, LEFT_OUT) for each in found) for partition in batch}
+
+
+def _offsets(response: Any) -> dict[TopicPartition, int | Failure]:
+    return {
+        TopicPartition(topic.name, each.partition_index): Failure(ErrorCode(each.error_code)) if each.error_code else each.offset
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def _topics(partitions: Sequence[TopicPartition], timestamp: int) -> list[dict[str, object]]:
+    by_topic: dict[str, list[dict[str, int]]] = {}
+    for topic, partition in partitions:
+        asked = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
+        by_topic.setdefault(topic, []).append(asked)
+    return [{"name": topic, "partitions": asked} for topic, asked in by_topic.items()]
+
+
+_CONSUMER = -1
+_READ_UNCOMMITTED = 0
+_NO_SESSION = {"session_id": 0, "session_epoch": -1}
+
+
+class FetchLimits(NamedTuple):
+    """How much to send, and how long a broker may wait for something to send."""
+
+    max_wait_ms: int = 500
+    max_bytes: int = 32 << 20
+    max_partition_bytes: int = 8 << 20
+
+
+class Fetched(NamedTuple):
+    """``records`` are batches from the one with the offset asked for on, the last of them perhaps cut off."""
+
+    records: bytes
+    high_watermark: int
+    log_start_offset: int
+
+
+def fetch(
+    connection: Connection, offsets: Mapping[TopicPartition, int], limits: FetchLimits, deadline: Deadline
+) -> dict[TopicPartition, Fetched | Failure]:
+    """Ask one broker for what its partitions hold from these offsets on; an answer for each partition that it names."""
+    topics: dict[str, list[dict[str, int]]] = {}
+    for (topic, partition), offset in offsets.items():
+        asked = {
+            "partition": partition,
+            "fetch_offset": offset,
+            "partition_max_bytes": limits.max_partition_bytes,
+            "current_leader_epoch": -1,
+            "log_start_offset": -1,
+        }
+        topics.setdefault(topic, []).append(asked)
+    values = {
+        "replica_id": _CONSUMER,
+        "max_wait_ms": limits.max_wait_ms,
+        "min_bytes": 1,
+        "max_bytes": limits.max_bytes,
+        "isolation_level": _READ_UNCOMMITTED,
+        **_NO_SESSION,
+        "topics": [{"topic": topic, "partitions": asked} for topic, asked in topics.items()],
+        "forgotten_topics_data": [],
+    }
+    answer = connection.call(FETCH, values, deadline)
+    code = getattr(answer, "error_code", 0)
+    if code:
+        return dict.fromkeys(offsets, Failure(ErrorCode(code)))
+    return {
+        TopicPartition(topic.topic, each.partition_index): Failure(ErrorCode(each.error_code))
+        if each.error_code
+        else Fetched(bytes(each.records or b""), each.high_watermark, getattr(each, "log_start_offset", -1))
+        for topic in answer.responses
+        for each in topic.partitions
+    }
