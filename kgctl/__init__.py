@@ -1,7 +1,7 @@
 """Administers Apache Kafka consumer groups, and rehearses what will happen to them.
 
-The public API is what `__all__` names, the package `kgctl.testing` and the exceptions of `kgctl.errors`; all else may change at
-any time. Nothing heavy is imported before a name is used.
+The public API is what `__all__` names, `kgctl.testing`, `kgctl.results`, `kgctl.zookeeper` and the exceptions of `kgctl.errors`;
+all else may change at any time. Nothing heavy is imported before a name is used.
 """
 
 from importlib import import_module as _import_module
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> object:
         if name not in _DEPRECATED:
             globals()[name] = found
         return found
-    if name in ("errors", "simulate", "testing"):
+    if name in ("errors", "results", "simulate", "testing"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,6 +1,7 @@
 """What type checkers see of the public API, which `kgctl/__init__.py` imports when it is used."""
 
 from kgctl import errors as errors
+from kgctl import results as results
 from kgctl import testing as testing
 from kgctl.admin import GroupAdmin as GroupAdmin
 from kgctl.assignors.spec import Assignor as Assignor

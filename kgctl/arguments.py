@@ -81,6 +81,8 @@ def _check_of(function: Callable[..., object], parameter: inspect.Parameter, not
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.annotation is parameter.empty:
         return None
     check = check_of(_resolved(parameter.annotation, function), "a number of milliseconds" if _is_time(parameter) else None)
+    if check is not None:
+        check = _fitting(parameter.name, check)
     if check is None or parameter.name not in not_empty:
         return check
 
@@ -97,6 +99,35 @@ def _check_of(function: Callable[..., object], parameter: inspect.Parameter, not
 
 def _is_time(parameter: inspect.Parameter) -> bool:
     return parameter.name.endswith("_ms")
+
+
+MOST_BYTES = 2**15 - 1
+"""What a text on the wire can have, as UTF-8."""
+_IDS = ("group_id", "member_id", "group_instance_id")
+_MORE = ("client_id", "client_host", "rack", "server_assignor", "protocol_type", "reason", "pattern")
+TEXTS = frozenset((*_IDS, *(f"{name}s" for name in _IDS), *_MORE))
+"""Parameters that go into requests as texts, or as lists of them."""
+
+
+def _fitting(name: str, check: Check) -> Check:
+    """A check of the type, and then of what the protocol's field can hold."""
+    if name in TEXTS:
+        return lambda value: check(value) or _text_problem(value)
+    bits = 63 if name.endswith("timestamp_ms") else 31
+    if name.endswith("_ms"):
+        return lambda value: check(value) or _time_problem(value, 2**bits - 1)
+    return check
+
+
+def _time_problem(value: object, most: int) -> str | None:
+    too_much = isinstance(value, int) and value > most
+    return f"must be at most {most}, what the protocol's field holds, not {value}" if too_much else None
+
+
+def _text_problem(value: object) -> str | None:
+    texts = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    most = max((len(text.encode(errors="replace")) for text in texts if isinstance(text, str)), default=0)
+    return f"has a text of {most} bytes, and the protocol's field {MOST_BYTES}" if most > MOST_BYTES else None
 
 
 def _resolved(annotation: object, function: Callable[..., object]) -> object:

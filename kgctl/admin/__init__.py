@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, TimedOutError, UnsupportedError
+from kgctl.errors import (
+    AuthError,
+    BrokerError,
+    KgctlError,
+    MisuseError,
+    NotFoundError,
+    RefusedError,
+    TimedOutError,
+    UnreachableError,
+    UnsupportedError,
+)
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
@@ -28,6 +38,7 @@ from kgctl.model.groups import (
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,10 @@ class ItemError:
     code: ErrorCode
     message: str
     nothing_sent: bool = False
+
+    def __str__(self) -> str:
+        """The sentence."""
+        return self.message
 
     def to_exception(self, *, group: str | None = None, partition: TopicPartition | None = None) -> KgctlError:
         """The error as an exception of the class that its exit code belongs to."""
@@ -65,14 +80,14 @@ _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {
 
 
 @dataclass(frozen=True)
-class Results(Generic[K, T]):
+class Results(Generic[K, T_co]):
     """What was asked, answered: ``values`` for what worked, ``errors`` for what did not; no key is in both.
 
     ``unreachable`` names brokers that did not answer and whose part is missing (only a listing has those). ``flaws``: what of a
     value could not be read; the value has the rest.
     """
 
-    values: Mapping[K, T] = field(default_factory=dict)
+    values: Mapping[K, T_co] = field(default_factory=dict)
     errors: Mapping[K, ItemError] = field(default_factory=dict)
     unreachable: Mapping[str, ItemError] = field(default_factory=dict)
     flaws: Mapping[K, tuple[KgctlError, ...]] = field(default_factory=dict)
@@ -86,6 +101,38 @@ class Results(Generic[K, T]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.values)
+
+    def __getitem__(self, key: K | tuple[str, int]) -> T_co:
+        """What was learnt of one group or partition. Raises its error where that failed; KeyError: it was not asked for."""
+        error = self.errors.get(key)  # type: ignore[arg-type]
+        if error is not None:
+            raise self._raised(key, error)
+        return self.values[key]  # type: ignore[index]
+
+    def one(self) -> T_co:
+        """The only answer, where one thing was asked. Raises its error, and `MisuseError` where there is not exactly one."""
+        keys = [*self.values, *self.errors]
+        if len(keys) != 1:
+            raise MisuseError(f"one() is for one answer, and there are {len(keys)}: {', '.join(map(str, keys)) or 'none'}")
+        return self[keys[0]]
+
+    def raise_first(self) -> Self:
+        """Return these results where nothing failed; otherwise raise the first error, as `kgctl.errors` has it."""
+        for key, error in self.errors.items():
+            raise self._raised(key, error)
+        for broker, error in self.unreachable.items():
+            raise UnreachableError(f"{broker}: {error.message}", code=error.code.name)
+        return self
+
+    def _raised(self, key: object, error: ItemError) -> KgctlError:
+        if isinstance(key, tuple):
+            return error.to_exception(partition=TopicPartition(*key) if len(key) == 2 and isinstance(key[0], str) else None)
+        return error.to_exception(group=key if isinstance(key, str) else None)
+
+    def __str__(self) -> str:
+        """The counts, and what went wrong."""
+        parts = [f"{len(self.values)} answered", *(f"{key}: {error}" for key, error in self.errors.items())]
+        return "; ".join([*parts, *(f"{broker}: {error}" for broker, error in self.unreachable.items())])
 
 
 GroupResults = Results[str, T]

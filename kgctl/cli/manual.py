@@ -32,7 +32,10 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
     "history": ("history", "watch", "tables", "spark"),
-    "in programs": ("python", "reference-clusters", "reference-members", "reference-coordinator", "reference-testing"),
+    "in programs": (
+        *("python", "reference-clusters", "reference-members", "reference-coordinator"),
+        *("reference-results", "reference-testing"),
+    ),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
 }  # fmt: skip
 

@@ -11,16 +11,17 @@ import re
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from kgctl.arguments import checked
 from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError
 from kgctl.group.driver import Driver, log
-from kgctl.group.generation import Commits, Generation, Offsets
+from kgctl.group.generation import Commits, Generation
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition, topic_name_problem
+from kgctl.model.groups import Committable, OffsetAndMetadata, TopicPartition, topic_name_problem
 from kgctl.wire.settings import WireSettings, checked_property, not_covered, with_msk_mechanism
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
@@ -40,7 +41,8 @@ class ConsumerGroup:
     ``for`` counts as a function of the generation: the group joins again only when the body has come back.
 
     ``topics`` or ``pattern`` (a regular expression for whole names). ``assignors`` in order of preference, for ``protocol``
-    "classic"; "consumer" (KIP-848) takes ``server_assignor``, and session and heartbeats from the cluster.
+    "classic"; "consumer" (KIP-848) takes ``server_assignor``, and session and heartbeats from the cluster. ``session_timeout_ms``
+    is 45,000 and ``heartbeat_interval_ms`` 3,000 in the classic protocol.
     ``auto_offset_reset`` is where partitions begin that have no commit: "earliest", "latest" or "none" (an error).
     ``partition_watch_interval_ms``: how often topics are looked at for new partitions, 0 for never. ``properties`` have
     librdkafka's names (``security.protocol``, ``sasl.username``). Times are milliseconds.
@@ -63,8 +65,8 @@ class ConsumerGroup:
         group_instance_id: str | None = None,
         client_id: str = "kgctl",
         rack: str | None = None,
-        session_timeout_ms: int = 45_000,
-        heartbeat_interval_ms: int = 3_000,
+        session_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int | None = None,
         rebalance_timeout_ms: int = 60_000,
         auto_offset_reset: Literal["earliest", "latest", "none"] = "latest",
         partition_watch_interval_ms: int = 300_000,
@@ -72,13 +74,15 @@ class ConsumerGroup:
         timeout_ms: int = 30_000,
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        if protocol == "consumer":
+            _check_told_by_the_cluster(session_timeout_ms=session_timeout_ms, heartbeat_interval_ms=heartbeat_interval_ms)
         config = MemberConfig(
             profile="kgctl",
             behaviour=BEHAVIOUR,
             group_protocol=protocol,
             group_remote_assignor=server_assignor,
-            session_timeout_ms=session_timeout_ms,
-            heartbeat_interval_ms=heartbeat_interval_ms,
+            session_timeout_ms=45_000 if session_timeout_ms is None else session_timeout_ms,
+            heartbeat_interval_ms=3_000 if heartbeat_interval_ms is None else heartbeat_interval_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
             partition_assignment_strategy=tuple(assignors),
             enable_auto_commit=False,
@@ -123,7 +127,7 @@ class ConsumerGroup:
         return self._driver.last_error
 
     @checked()
-    def next(self, timeout_s: float | None = None) -> Generation:
+    def next(self, *, timeout_ms: int | None = None) -> Generation:
         """Wait for the next generation; never are there two at once.
 
         Raises:
@@ -135,9 +139,9 @@ class ConsumerGroup:
         """
         self._check_is_outside("next()")
         self._release()
-        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        until_s = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
         while True:
-            ready = self._take(timeout_s, until_s)
+            ready = self._take(timeout_ms, until_s)
             if not isinstance(ready, Generation):
                 break
             if not ready.ended.is_set():  # else it was overtaken before anybody asked
@@ -158,10 +162,10 @@ class ConsumerGroup:
             yield generation
 
     @checked()
-    async def next_async(self, timeout_s: float | None = None) -> Generation:
+    async def next_async(self, *, timeout_ms: int | None = None) -> Generation:
         """As `next`, for coroutines."""
         self._check_is_outside("next_async()")
-        return await asyncio.to_thread(self.next, timeout_s)
+        return await asyncio.to_thread(partial(self.next, timeout_ms=timeout_ms))
 
     async def __aiter__(self) -> AsyncIterator[Generation]:
         """Each generation until the group is closed."""
@@ -229,12 +233,12 @@ class ConsumerGroup:
                 group=self.group_id,
             )
 
-    def _take(self, timeout_s: float | None, until_s: float | None) -> Ready:
+    def _take(self, timeout_ms: int | None, until_s: float | None) -> Ready:
         try:
             return self._generations.ready.get(timeout=None if until_s is None else max(0.0, until_s - time.monotonic()))
         except queue.Empty:
             why = f": {self.last_error.message}" if self.last_error is not None else ""
-            message = f"group '{self.group_id}': no generation within {timeout_s:g} s{why}"
+            message = f"group '{self.group_id}': no generation within {(timeout_ms or 0) / 1000:g} s{why}"
             raise TimedOutError(message, group=self.group_id) from None
 
     def _release(self) -> None:
@@ -347,7 +351,7 @@ class _Generations:
 
         self._driver.post(step)
 
-    def _commit(self, generation: Generation, offsets: Offsets) -> None:
+    def _commit(self, generation: Generation, offsets: Committable) -> None:
         """Commit in the name of the generation; see `Generation.commit`."""
         self._commits.commit(generation, offsets)
         for (topic, partition), stored in offsets.items():
@@ -361,6 +365,13 @@ _REASONS = {
     CallbackKind.ASSIGNED: "partitions were assigned",
     CallbackKind.LOST: "the member is no longer in the group",
 }
+
+
+def _check_told_by_the_cluster(**given: int | None) -> None:
+    for name, value in given.items():
+        if value is not None:
+            setting = f"group.consumer.{name.replace('_', '.')}"
+            raise UsageError(f'{name} is for protocol="classic"; here the cluster says it ({setting})')
 
 
 def _check(config: MemberConfig, identity: MemberIdentity) -> None:

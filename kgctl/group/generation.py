@@ -11,7 +11,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from kgctl.arguments import checked
@@ -19,12 +18,9 @@ from kgctl.errors import AuthError, CommitError, GenerationEnded, KgctlError, Mi
 from kgctl.group.driver import Driver
 from kgctl.group.lines import CoordinatorConnection
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import ByPartition, Committable, Node, TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, offset_to_commit
 from kgctl.wire.settings import WireSettings
-
-Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
-"""(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""
 
 Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
 
@@ -63,14 +59,14 @@ class Generation:
         member_id: str,
         assignments: Mapping[TopicPartition, int],
         *,
-        commit: Callable[[Generation, Offsets], None],
+        commit: Callable[[Generation, Committable], None],
         give_up: Callable[[], None],
         on_function_end: Callable[[Generation], None],
     ) -> None:
         self.group_id = group_id
         self.generation_id = generation_id
         self.member_id = member_id
-        self.assignments: Mapping[TopicPartition, int] = MappingProxyType(dict(assignments))
+        self.assignments: ByPartition[int] = ByPartition(assignments)
         self.ended = threading.Event()
         self.reason = ""
         self.error: BaseException | None = None
@@ -128,9 +124,9 @@ class Generation:
             threading.Thread(target=self._run, args=(work,), name=f"kgctl-generation-{self.id}", daemon=True).start()
 
     @checked()
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the generation, at most this many seconds; True when it has ended."""
-        return self.ended.wait(timeout_s)
+    def wait(self, *, timeout_ms: int | None = None) -> bool:
+        """Wait for the end of the generation, at most this long; True when it has ended."""
+        return self.ended.wait(None if timeout_ms is None else timeout_ms / 1000)
 
     async def wait_async(self) -> None:
         """As `wait` without limit, for coroutines."""
@@ -140,7 +136,7 @@ class Generation:
         await ended.wait()
 
     @checked()
-    def commit(self, offsets: Offsets) -> None:
+    def commit(self, offsets: Committable) -> None:
         """Commit, in the name of this generation, the next offsets to read; nothing for an empty mapping.
 
         Offsets may be set back. Also right after `ended` is set, until all functions have returned: that is when to commit what
@@ -158,7 +154,7 @@ class Generation:
         self._commit_now(offsets)
 
     @checked()
-    async def commit_async(self, offsets: Offsets) -> None:
+    async def commit_async(self, offsets: Committable) -> None:
         """As `commit`, for coroutines: the event loop goes on meanwhile. Cancelled, it is not known whether it was stored."""
         try:
             await asyncio.to_thread(self._commit_now, offsets)
@@ -166,8 +162,8 @@ class Generation:
             self._give_up()
             raise
 
-    def _commit_now(self, offsets: Offsets) -> None:
-        if not offsets:
+    def _commit_now(self, offsets: Committable) -> None:
+        if not list(offsets.items()):
             return
         if self._is_over:
             raise GenerationEnded(
@@ -292,7 +288,7 @@ class Commits:
         self._open: tuple[Node, CoordinatorConnection] | None = None
         self._given_up = 0
 
-    def commit(self, generation: Generation, offsets: Offsets) -> None:
+    def commit(self, generation: Generation, offsets: Committable) -> None:
         """See `Generation.commit`."""
         partitions = tuple(
             sorted((offset_to_commit(*each) for each in offsets.items()), key=lambda each: (each.topic, each.partition))

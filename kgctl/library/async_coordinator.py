@@ -34,7 +34,7 @@ class AsyncCoordinator:
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 300_000,
     ) -> JoinGroupResult:
-        """As `Coordinator.join`, with the same arguments but for ``timeout_s`` (use ``asyncio.timeout``)."""
+        """As `Coordinator.join`, with the same arguments but for ``timeout_ms`` (use ``asyncio.timeout``)."""
         given = join_fields(locals())
         joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator._ask(JoinGroup, member_id=member_id, **given))
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:

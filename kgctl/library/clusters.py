@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from kgctl.admin import GroupAdmin, PartitionResults
+from kgctl.admin import GroupAdmin, GroupResults, PartitionResults, Results
 from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import ByPartition, Committable, LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
 from kgctl.wire.settings import checked_property, with_msk_mechanism
 
@@ -64,13 +65,13 @@ class Admin(GroupAdmin):
     sight = _alone(GroupAdmin.sight)
     list_groups = _alone(GroupAdmin.list_groups)
     describe_groups = _alone(GroupAdmin.describe_groups, not_empty=("group_ids",))
-    list_committed_offsets = _alone(GroupAdmin.list_committed_offsets, not_empty=("group_ids",))
-    list_log_offsets = _alone(GroupAdmin.list_log_offsets)
-    list_offsets_at = _alone(GroupAdmin.list_offsets_at)
+    _list_committed_offsets = _alone(GroupAdmin.list_committed_offsets, not_empty=("group_ids",))
+    _list_log_offsets = _alone(GroupAdmin.list_log_offsets)
+    _list_offsets_at = _alone(GroupAdmin.list_offsets_at)
     list_record_times = _alone(GroupAdmin.list_record_times)
     list_topics = _alone(GroupAdmin.list_topics, not_empty=("topics",))
     _alter_offsets = _alone(GroupAdmin.alter_offsets)
-    delete_offsets = _alone(GroupAdmin.delete_offsets, not_empty=("group_id",))
+    _delete_offsets = _alone(GroupAdmin.delete_offsets, not_empty=("group_id",))
     delete_groups = _alone(GroupAdmin.delete_groups, not_empty=("group_ids",))
     remove_members = _alone(GroupAdmin.remove_members, not_empty=("group_id", "member_ids", "group_instance_ids"))
 
@@ -93,16 +94,41 @@ class Admin(GroupAdmin):
             warnings.warn(f"unclosed {self!r}: use `with`, or close()", ResourceWarning, stacklevel=1, source=self)
             self.groups.close()
 
+    @checked(not_empty=("group_ids",))
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[ByPartition[OffsetAndMetadata]]:
+        """All committed offsets of each group; an unknown group has none. With ``require_stable`` partitions that an open
+        transaction commits for are left out, and their error is told in `Results.flaws`."""
+        found = self._list_committed_offsets(group_ids, require_stable=require_stable)
+        values = {group_id: ByPartition(offsets) for group_id, offsets in found.values.items()}
+        return Results(values, found.errors, found.unreachable, found.flaws)
+
+    @checked()
+    def list_log_offsets(
+        self, partitions: Sequence[tuple[str, int]], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
+        """As `GroupAdmin.list_log_offsets`; partitions may be plain tuples."""
+        return self._list_log_offsets(_partitions(partitions), read_committed=read_committed)
+
+    @checked()
+    def list_offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> PartitionResults[int | None]:
+        """As `GroupAdmin.list_offsets_at`; partitions may be plain tuples."""
+        return self._list_offsets_at(_partitions(partitions), timestamp_ms)
+
     @checked(not_empty=("group_id",))
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committable) -> PartitionResults[None]:
         """Commit these offsets for a group without members; creates the group where there is none.
 
         Raises:
-            UsageError: an offset below 0.
+            UsageError: no (topic, partition), or an offset below 0.
         """
-        for partition, stored in offsets.items():
-            offset_to_commit(partition, stored)
-        return self._alter_offsets(group_id, offsets)
+        return self._alter_offsets(group_id, to_commit(offsets))
+
+    @checked(not_empty=("group_id",))
+    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> PartitionResults[None]:
+        """As `GroupAdmin.delete_offsets`; partitions may be plain tuples."""
+        return self._delete_offsets(group_id, _partitions(partitions))
 
     @checked(not_empty=("group_ids", "topics"))
     def plan_reset(
@@ -147,6 +173,19 @@ class Admin(GroupAdmin):
         self.close()
 
 
+def _partitions(partitions: Sequence[tuple[str, int]]) -> list[TopicPartition]:
+    return [TopicPartition(*each) for each in partitions]
+
+
+def to_commit(offsets: Committable) -> ByPartition[OffsetAndMetadata]:
+    """Return what is to be committed, in one form. Raises `UsageError` for what no commit can be."""
+    found = ByPartition[OffsetAndMetadata]()
+    for key, value in offsets.items():
+        one = offset_to_commit(key, value)
+        found[TopicPartition(one.topic, one.partition)] = OffsetAndMetadata(one.offset, one.metadata or "", one.leader_epoch)
+    return found
+
+
 class Plan:
     """A reset that was planned: `rows` say what would happen, `execute` does it, `undo` brings back what it replaced."""
 
@@ -154,6 +193,11 @@ class Plan:
         self._admin = admin
         self._plan = plan
         self._done: ResetPlan | None = None
+
+    def __repr__(self) -> str:
+        counts = Counter(str(row.result) for row in self.rows)
+        told = ", ".join(f"{count} {result}" for result, count in counts.items()) or "nothing to do"
+        return f"<Plan: {told}{f', {len(self.errors)} errors' if self.errors else ''}>"
 
     @property
     def rows(self) -> tuple[ResetRow, ...]:

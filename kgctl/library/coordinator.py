@@ -37,6 +37,8 @@ from kgctl.library.member_fields import Assignment, join_fields, sync_fields
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
+    ByPartition,
+    Committable,
     CoordinatorRecord,
     MetadataImage,
     OffsetAndMetadata,
@@ -73,8 +75,6 @@ R = TypeVar("R", bound=Any)
 EVENT_ID = 0
 LOCAL_HOST = "/127.0.0.1"
 """As Kafka writes a client's address."""
-
-CommitOffsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
 
 
 class Coordinator:
@@ -145,7 +145,7 @@ class Coordinator:
         client_host: str = LOCAL_HOST,
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 300_000,
-        timeout_s: float | None = None,
+        timeout_ms: int | None = None,
     ) -> JoinGroupResult:
         """Join, and wait for the end of the join phase. A new member without an id is given one, as clients take it.
 
@@ -154,13 +154,13 @@ class Coordinator:
 
         Raises:
             BrokerError: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, ...
-            TimedOutError: not within ``timeout_s``; the member, whose id the message has, is in the group all the same.
+            TimedOutError: not within ``timeout_ms``; the member, whose id the message has, is in the group all the same.
         """
         given = join_fields(locals())
-        joined: JoinGroupResult = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
+        joined: JoinGroupResult = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_ms, group_id, member_id)
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
             member_id = joined.member_id
-            joined = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
+            joined = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_ms, group_id, member_id)
         return checked_answer(joined, group_id)
 
     @checked()
@@ -171,7 +171,7 @@ class Coordinator:
         assignment: Assignment | Mapping[str, bytes] | None = None,
         *,
         group_instance_id: str | None = None,
-        timeout_s: float | None = None,
+        timeout_ms: int | None = None,
     ) -> bytes:
         """Hand in the leader's assignment, or none, and wait for one's own as bytes (`kgctl.decode_assignment` reads them).
 
@@ -179,10 +179,10 @@ class Coordinator:
 
         Raises:
             BrokerError: REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID: join again.
-            TimedOutError: the leader has not handed in within ``timeout_s``.
+            TimedOutError: the leader has not handed in within ``timeout_ms``.
         """
         request = sync_fields(group_id, joined, assignment or {}, group_instance_id)
-        answer = _waited(self._ask(SyncGroup, **request), timeout_s, group_id, joined.member_id)
+        answer = _waited(self._ask(SyncGroup, **request), timeout_ms, group_id, joined.member_id)
         return bytes(checked_answer(answer, group_id).assignment)
 
     @checked()
@@ -228,7 +228,7 @@ class Coordinator:
     def commit(
         self,
         group_id: str,
-        offsets: CommitOffsets,
+        offsets: Committable,
         *,
         generation_id: int = -1,
         member_id: str = "",
@@ -252,17 +252,15 @@ class Coordinator:
             _raise(error, group_id, f" ({partition})")
 
     @checked()
-    def fetch(
-        self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
+    def fetch(self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None) -> ByPartition[OffsetAndMetadata]:
         """Return committed offsets of these partitions, of all for None; a partition without one is left out (0 is an offset)."""
         wanted = None if partitions is None else tuple(TopicPartition(*partition) for partition in partitions)
         answer = checked_answer(self._ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
-        return {
-            each.partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch)
+        return ByPartition(
+            (each.partition, OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch))
             for each in answer.offsets
             if each.offset >= 0
-        }
+        )
 
     @checked()
     def validate(self, group_id: str, logs: Mapping[tuple[str, int], tuple[int, int]]) -> None:
@@ -499,12 +497,13 @@ def _image(topics: Mapping[str, int], version: int) -> MetadataImage:
     return MetadataImage(found, version)
 
 
-def _waited(future: Future[Any], timeout_s: float | None, group_id: str, member_id: str) -> Any:
+def _waited(future: Future[Any], timeout_ms: int | None, group_id: str, member_id: str) -> Any:
     try:
-        return future.result(timeout_s)
+        return future.result(None if timeout_ms is None else timeout_ms / 1000)
     except TimeoutError:
         who = f"member '{member_id}'" if member_id else "the member"
-        message = f"group '{group_id}': no answer within {timeout_s:g} s; {who} is in the group: ask again, or let it leave"
+        limit_s = (timeout_ms or 0) / 1000
+        message = f"group '{group_id}': no answer within {limit_s:g} s; {who} is in the group: ask again, or let it leave"
         raise TimedOutError(message, group=group_id) from None
 
 

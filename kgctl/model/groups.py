@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast, overload
 from uuid import UUID
 
 from kgctl.model.values import frozen_in_order, quick_enum
@@ -22,6 +22,24 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+V = TypeVar("V")
+
+
+class ByPartition(dict[TopicPartition, V]):
+    """What is told of each partition: a dictionary, whose keys may be written as plain tuples: ``offsets["orders", 0]``."""
+
+    def __getitem__(self, key: tuple[str, int], /) -> V:
+        return super().__getitem__(cast("TopicPartition", key))
+
+    @overload  # type: ignore[override]
+    def get(self, key: tuple[str, int], /) -> V | None: ...
+    @overload
+    def get(self, key: tuple[str, int], default: V, /) -> V: ...
+    def get(self, key: tuple[str, int], default: V | None = None, /) -> V | None:
+        """Return what is told of this partition, or ``default``."""
+        return super().get(cast("TopicPartition", key), default)
 
 
 _TOPIC_NAME_LENGTH = 249
@@ -74,6 +92,17 @@ class OffsetAndMetadata:
     offset: int
     metadata: str = ""
     leader_epoch: int = NO_LEADER_EPOCH
+
+
+class Committable(Protocol):
+    """What is to be committed, a mapping: (topic, partition), or a `TopicPartition`, -> the offset of the next record to read.
+
+    An offset stands alone, or with metadata and leader epoch (`OffsetAndMetadata`).
+    """
+
+    def items(self) -> Iterable[tuple[tuple[str, int], int | OffsetAndMetadata]]:
+        """Return partitions with their offsets."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,11 +109,11 @@ def offset_to_commit(key: object, value: object) -> OffsetCommitPartition:
     Kafka's clients refuse the same before they ask: a broker would store a negative offset.
     """
     topic, partition = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
-    if not isinstance(topic, str) or not topic or not isinstance(partition, int) or partition < 0:
+    if not isinstance(topic, str) or not topic or not isinstance(partition, int) or not 0 <= partition < 1 << 31:
         raise UsageError(f"offsets are of a (topic, partition), not of {key!r}")
     stored = value if isinstance(value, OffsetAndMetadata) else None
     offset = value if stored is None else stored.offset
-    if not isinstance(offset, int) or offset < 0:
+    if not isinstance(offset, int) or not 0 <= offset < 1 << 63:
         raise UsageError(
             f"{topic}-{partition}: an offset is a number from 0 on, not {offset!r}", topic=topic, partition=partition
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.server.settings import broker_settings
+from kgctl.server.settings import broker_settings, check_brokers
 from kgctl.storage.files import Documents, OnDamage
 
 
@@ -82,9 +82,7 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
     if _is_above(config.get(OFFSETS_PARTITIONS, ""), MAX_OFFSETS_PARTITIONS):
         raise UsageError(f"setting {OFFSETS_PARTITIONS!r} must be at most {MAX_OFFSETS_PARTITIONS}")
     values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
-    for name, value in config.items():
-        if name in broker_settings() and name not in own and name not in theirs:
-            broker_settings()[name].parsed(value)
+    check_brokers(config)
     return BrokerConfig(**values), {name: value for name, value in config.items() if name in theirs}
 
 

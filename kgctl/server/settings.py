@@ -237,6 +237,14 @@ def broker_settings() -> Mapping[str, Setting]:
     }
 
 
+def check_brokers(config: Mapping[str, str]) -> None:
+    """Raise `UsageError` for a value that is not of its setting's type, or beyond what that holds."""
+    settings = broker_settings()
+    for name, value in config.items():
+        if name in settings:
+            settings[name].parsed(value)
+
+
 def check_topic(config: Mapping[str, str]) -> None:
     """Raise `UsageError` where a topic cannot have these settings. Kafka: LogConfig#validate."""
     unknown = next((name for name in config if name not in TOPIC_SETTINGS and name != HIDDEN), None)

@@ -18,14 +18,13 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
-from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition, topic_name_problem
-from kgctl.model.requests import offset_to_commit
+from kgctl.model.groups import ByPartition, Committable, GroupDescription, topic_name_problem
 from kgctl.server.background import BackgroundServer
 from kgctl.server.runtime import CoordinatorRuntime
 
 if TYPE_CHECKING:
-    from kgctl.admin import GroupAdmin
     from kgctl.group.consumer_group import ConsumerGroup
+    from kgctl.library.clusters import Admin
 
 T = TypeVar("T")
 
@@ -40,8 +39,6 @@ QUICK = {
     "group.consumer.min.session.timeout.ms": "500",
 }
 """What ``quick=True`` adds: members may be short-lived, and those of the consumer protocol beat often. No broker has these."""
-
-Offsets = Mapping[tuple[str, int], int]
 
 
 class EmbeddedServer:
@@ -76,7 +73,7 @@ class EmbeddedServer:
         self._brokers = brokers
         folder = None if data is None else Path(data)
         self._server = BackgroundServer(topics=topics, config=settings, brokers=brokers, data=folder)
-        self._admin: GroupAdmin | None = None
+        self._admin: Admin | None = None
         self._is_running = self._was_entered = False
 
     @property
@@ -86,12 +83,12 @@ class EmbeddedServer:
         return self._server.bootstrap
 
     @property
-    def admin(self) -> GroupAdmin:
-        """A `GroupAdmin` on this cluster, made when it is first asked for."""
+    def admin(self) -> Admin:
+        """A `kgctl.Admin` on this cluster, made when it is first asked for."""
         if self._admin is None:
-            from kgctl.admin.connect import ConnectionSettings, connect
+            from kgctl.library.clusters import connect
 
-            self._admin = connect(ConnectionSettings(bootstrap=self.bootstrap))
+            self._admin = connect(self.bootstrap)
         return self._admin
 
     def __enter__(self) -> Self:
@@ -136,30 +133,25 @@ class EmbeddedServer:
         """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``."""
         from kgctl.group.consumer_group import ConsumerGroup
 
-        given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
+        quick = {} if settings.get("protocol") == "consumer" else {"heartbeat_interval_ms": 50}
+        given = {**quick, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
         return ConsumerGroup(self.bootstrap, group_id, topics, **given)
 
     @checked()
     def describe(self, group_id: str) -> GroupDescription:
         """State, members and assignment of a group. Raises `NotFoundError`."""
-        found = self.admin.describe_groups([group_id])
-        if group_id in found.errors:
-            raise NotFoundError(f"there is no group '{group_id}'", group=group_id)
-        return found.values[group_id]
+        return self.admin.describe_groups([group_id]).one()
 
     @checked()
-    def committed(self, group_id: str) -> dict[TopicPartition, int]:
+    def committed(self, group_id: str) -> ByPartition[int]:
         """All committed offsets of a group."""
-        offsets = self.admin.list_committed_offsets([group_id]).values.get(group_id, {})
-        return {partition: stored.offset for partition, stored in offsets.items()}
+        offsets = self.admin.list_committed_offsets([group_id]).one()
+        return ByPartition((partition, stored.offset) for partition, stored in offsets.items())
 
     @checked(not_empty=("group_id",))
-    def commit(self, group_id: str, offsets: Offsets) -> None:
+    def commit(self, group_id: str, offsets: Committable) -> None:
         """Commit for a group without members: where its consumers will begin. Raises `BrokerError` for a group that has some."""
-        for partition, offset in offsets.items():
-            offset_to_commit(partition, offset)
-        stored = {TopicPartition(*partition): OffsetAndMetadata(offset) for partition, offset in offsets.items()}
-        for partition, error in self.admin.alter_offsets(group_id, stored).errors.items():
+        for partition, error in self.admin.alter_offsets(group_id, offsets).errors.items():
             raise BrokerError(f"group '{group_id}' ({partition}): {error.message}", code=error.code.name, group=group_id)
 
     # --- what can happen to consumers

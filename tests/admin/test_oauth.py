@@ -25,7 +25,7 @@ from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.pipeline.sources.live import ReaderName, open_reader
 from tests.support.kafka import SecureKafkaBroker, create_topic, unique
-from tests.support.patience import PATIENCE_MS, PATIENCE_S
+from tests.support.patience import PATIENCE_MS
 
 pytestmark = pytest.mark.kafka
 
@@ -233,7 +233,7 @@ def test_amazons_login_goes_through_the_library(
         assert not admin.alter_offsets(group, {partition: OffsetAndMetadata(0)}).errors
         assert admin.list_committed_offsets([group]).values[group] == {partition: OffsetAndMetadata(0)}
     with kgctl.ConsumerGroup(address, group, [topic], properties=properties) as member:
-        assert list(member.next(PATIENCE_S).assignments) == [partition]
+        assert list(member.next(timeout_ms=PATIENCE_MS).assignments) == [partition]
     assert set(signer) == {("profile", "eu-west-1", "ops")}
 
 

@@ -11,6 +11,8 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
+import kgctl.results
+
 REFERENCE: Mapping[str, Sequence[str]] = {
     "reference-clusters": (
         "kgctl.connect", "kgctl.Admin", "kgctl.Plan", "kgctl.GroupAdmin", "kgctl.AsyncAdmin", "kgctl.AsyncPlan",
@@ -26,6 +28,7 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.OffsetStorage",
         "kgctl.MemoryOffsetStorage", "kgctl.SqliteOffsetStorage", "kgctl.StoredOffset",
     ),
+    "reference-results": tuple(f"kgctl.results.{name}" for name in kgctl.results.__all__),
     "reference-testing": ("kgctl.testing.EmbeddedServer", "kgctl.library.simulation.simulate", "kgctl.errors"),
 }  # fmt: skip
 """Page -> what it describes, in this order."""
@@ -52,7 +55,7 @@ def _described(path: str) -> str:
         return f"## {name}\n\n{_text(value)}\n"
     if not inspect.isclass(value):
         return f"## {name}\n\n{_signature(name.rpartition('.')[2], value)}\n{_text(value)}\n"
-    made = "" if path in GIVEN else _constructor(name.rpartition(".")[2], value)
+    made = "" if path in GIVEN or path.startswith("kgctl.results.") else _constructor(name.rpartition(".")[2], value)
     parts = [f"## {name}\n\n{made}{_attributes(value)}{_text(value)}\n"]
     parts += [f"### {name.rpartition('.')[2]}.{title}\n\n{body}\n" for title, body in _members(value)]
     return "\n".join(parts)
@@ -71,7 +74,11 @@ def _constructor(name: str, value: type) -> str:
 
 
 def _attributes(value: type) -> str:
-    """The fields of what users are given, with their types."""
+    """The fields of what users are given, with their types; the members of an enumeration, as they are written."""
+    if issubclass(value, Enum) and value.__module__ != "kgctl.model.error_codes":
+        return "```text\n" + "".join(f"{one.name}: {str(one.value)!r}\n" for one in value) + "```\n\n"
+    if issubclass(value, tuple):
+        return "```text\n" + "".join(f"{name}: {kind}\n" for name, kind in value.__annotations__.items()) + "```\n\n"
     if not is_dataclass(value):
         return ""
     return "```text\n" + "".join(f"{field.name}: {field.type}\n" for field in fields(value)) + "```\n\n"

@@ -12,7 +12,7 @@ from kgctl import ConsumerGroup, Generation
 from kgctl.errors import AuthError, CommitError
 from tests.support.kafka.data import create_topic, unique
 from tests.support.kafka.security import SecureKafkaBroker
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS
 
 pytestmark = pytest.mark.kafka
 
@@ -47,7 +47,7 @@ def test_a_right_that_is_lacking(
             secure_kafka_broker.allow("eve", ResourceType[kind.upper()], name, [operation])
 
     with member(secure_kafka_broker, names["group"], names["topic"], protocol) as group, pytest.raises(AuthError) as caught:
-        group.next(PATIENCE_S)
+        group.next(timeout_ms=PATIENCE_MS)
 
     assert caught.value.code == f"{lacking.upper()}_AUTHORIZATION_FAILED"
     assert caught.value.message.startswith(
@@ -67,7 +67,7 @@ def test_a_right_that_is_taken_away(secure_kafka_broker: SecureKafkaBroker, prot
     secure_kafka_broker.allow("eve", ResourceType.GROUP, group_id, [READ])
     secure_kafka_broker.allow("eve", ResourceType.TOPIC, topic, [READ])
     with member(secure_kafka_broker, group_id, topic, protocol) as group:
-        generation = group.next(PATIENCE_S)
+        generation = group.next(timeout_ms=PATIENCE_MS)
         generation.commit({(topic, 0): 1})
         secure_kafka_broker.revoke("eve", ResourceType.TOPIC, [topic])
 

@@ -13,7 +13,7 @@ from kgctl import GroupSpec, MemberSpec
 from kgctl.errors import InvariantViolation, KgctlError, UserCodeError
 from kgctl.testing import EmbeddedServer
 from tests.support.members import wait_until
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS
 
 HERE = "tests.group.test_users_code"
 TOPICS = {"orders": 2, "others": 1}
@@ -127,10 +127,10 @@ def test_a_live_group(cluster: EmbeddedServer, name: str, words: str) -> None:
     """Nothing goes out, and the member leaves and says why."""
     with cluster.consumer_group("g", "orders", assignors=[f"{HERE}:{name}"]) as group:
         if name == "Everything":  # right as long as it is alone
-            group.next(PATIENCE_S)
+            group.next(timeout_ms=PATIENCE_MS)
             with cluster.consumer_group("g", "orders", assignors=[f"{HERE}:{name}"]) as second:
                 error = error_of(group)
-                assert len(second.next(PATIENCE_S).assignments) == 2
+                assert len(second.next(timeout_ms=PATIENCE_MS).assignments) == 2
         else:
             error = error_of(group)
         with pytest.raises(UserCodeError, match=rf"the assignor {HERE}:{name}\W.*{words}"):
@@ -143,7 +143,7 @@ def error_of(group: kgctl.ConsumerGroup) -> KgctlError:
     """What ends the member; one that was alone first may have had generations."""
     while True:
         try:
-            group.next(PATIENCE_S)
+            group.next(timeout_ms=PATIENCE_MS)
         except KgctlError as error:
             return error
 
@@ -156,7 +156,7 @@ def test_what_members_say_of_themselves(cluster: EmbeddedServer) -> None:
 def test_what_is_left_over_is_told(cluster: EmbeddedServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "kgctl.group")
     with cluster.consumer_group("g", "orders", assignors=[f"{HERE}:Forgets"]) as group:
-        assert dict(group.next(PATIENCE_S).assignments) == {("orders", 0): 0}
+        assert dict(group.next(timeout_ms=PATIENCE_MS).assignments) == {("orders", 0): 0}
     assert [line.getMessage() for line in caplog.records] == ["group 'g': the assignor leaves 1 partition(s) to nobody"]
 
 

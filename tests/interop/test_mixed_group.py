@@ -17,7 +17,7 @@ from tests.support.java_consumers import JavaConsumers
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import committed, create_topic, unique
 from tests.support.members import CLIENTS, Member, Partition, wait_until
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS
 from tests.support.serve import ServeFactory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
@@ -76,7 +76,7 @@ def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, java: JavaCo
 
 def latest(group: ConsumerGroup, partitions: int) -> Generation:
     while True:
-        generation = group.next(PATIENCE_S)
+        generation = group.next(timeout_ms=PATIENCE_MS)
         if len(generation.assignments) == partitions:
             return generation
 

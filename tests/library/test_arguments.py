@@ -125,6 +125,34 @@ def takes_text(call: Call, parameter: str) -> bool:
         (lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], properties={"security.protocol": "TLS"}), "'TLS' is none of PLAINTEXT"),
         (lambda: kgctl.ConsumerGroup("x:1", "g", pattern="("), r"pattern '\(' is no regular expression"),
         (lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], server_assignor="uniform"), 'server_assignor is for protocol="consumer"'),
+        (
+            lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], session_timeout_ms=2**31),
+            "session_timeout_ms must be at most 2147483647",
+        ),
+        (lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], rebalance_timeout_ms=2**31), "rebalance_timeout_ms must be at most"),
+        (lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], timeout_ms=2**40), "^timeout_ms must be at most 2147483647"),
+        (lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], client_id="c" * 40_000), "client_id has a text of 40000 bytes"),
+        (
+            lambda: kgctl.ConsumerGroup("x:1", "ä" * 20_000, ["o"]),
+            "group_id has a text of 40000 bytes, and the protocol's field 32767",
+        ),
+        (
+            lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], protocol="consumer", session_timeout_ms=7_777),
+            r'session_timeout_ms is for protocol="classic"; here the cluster says it \(group.consumer.session.timeout.ms\)',
+        ),
+        (
+            lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], protocol="consumer", heartbeat_interval_ms=3_000),
+            'heartbeat_interval_ms is for protocol="classic"',
+        ),
+        (lambda: kgctl.connect("x:1", timeout_ms=2**31), "timeout_ms must be at most 2147483647"),
+        (
+            lambda: kgctl.Coordinator({"group.max.session.timeout.ms": str(2**31)}),
+            "'group.max.session.timeout.ms' must be at most 2147483647, not 2147483648",
+        ),
+        (
+            lambda: EmbeddedServer(config={"group.max.session.timeout.ms": str(2**31)}).__enter__(),
+            "Invalid value 2147483648 for configuration group.max.session.timeout.ms",
+        ),
         (lambda: kgctl.simulate("crash-detection", runs=0), "runs must be 1 or more, not 0"),
         (lambda: kgctl.Coordinator(topics={"o": 0}), "numbers of partitions from 1 on, not 'o': 0"),
         (lambda: EmbeddedServer({"a b": 1}), "contains one or more characters other than ASCII alphanumerics"),
@@ -141,10 +169,18 @@ def test_a_cluster_for_tests_says_what_it_does_not_have() -> None:
         wrong: list[tuple[Callable[[], object], str]] = [
             (lambda: cluster.create_topic("a/b"), "Topic name is invalid"),
             (lambda: cluster.commit("g", {("orders", 0): -1}), "orders-0: an offset is a number from 0 on, not -1"),
+            (
+                lambda: cluster.commit("g", {("orders", 0): 2**63}),
+                "orders-0: an offset is a number from 0 on, not 9223372036854775808",
+            ),
+            (lambda: cluster.commit("g", {("orders", 2**31): 1}), r"offsets are of a \(topic, partition\)"),
+            (lambda: cluster.describe("g" * 40_000), "group_id has a text of 40000 bytes"),
             (lambda: cluster.lose_broker(2).__enter__(), "there is no broker 2"),
         ]
         for call, message in wrong:
             with pytest.raises(UsageError, match=message):
                 call()
+        with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(UsageError, match="group_ids has a text of 40000 bytes"):
+            admin.describe_groups(["g" * 40_000])
         with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(UsageError, match="orders-0: an offset is a number from 0"):
             admin.alter_offsets("g", {kgctl.TopicPartition("orders", 0): kgctl.OffsetAndMetadata(-1)})

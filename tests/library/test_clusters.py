@@ -16,7 +16,7 @@ from kgctl.errors import ClosedError, MisuseError, NotFoundError, RefusedError, 
 from kgctl.library.clusters import AsyncAdmin, _context_settings
 from kgctl.testing import EmbeddedServer
 from kgctl.zookeeper import Registry
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedServe
         with pytest.raises(RefusedError, match="nothing was changed"):
             admin.plan_reset("payments", to=99, clamp=False).execute()
         with cluster.consumer_group("payments", "orders") as group:
-            group.next(PATIENCE_S)
+            group.next(timeout_ms=PATIENCE_MS)
             plan = admin.plan_reset("payments", to="earliest")
             plan.execute()
             assert [type(error) for error in plan.errors] == [RefusedError]
@@ -190,3 +190,34 @@ def test_two_threads_do_not_share_an_admin(cluster: EmbeddedServer, monkeypatch:
         with pytest.raises(MisuseError, match="one thread at a time"):
             admin.cluster_id()
         assert admin.list_groups().errors == {}
+
+
+def test_results_say_what_failed(cluster: EmbeddedServer) -> None:
+    admin = cluster.admin
+    admin.alter_offsets("g", {("orders", 0): 7}).raise_first()
+    found = admin.describe_groups(["g", "nope"])
+    assert found["g"].group_id == "g"
+    assert (str(found.errors["nope"]), str(found)) == (
+        "group 'nope' does not exist",
+        "1 answered; nope: group 'nope' does not exist",
+    )
+    for ask in (lambda: found["nope"], found.raise_first):
+        with pytest.raises(NotFoundError, match="group 'nope' does not exist"):
+            ask()
+    with pytest.raises(MisuseError, match=r"one\(\) is for one answer, and there are 2: g, nope"):
+        found.one()
+    with pytest.raises(KeyError):
+        found["never asked for"]
+    assert admin.list_committed_offsets(["g"]).one()["orders", 0] == kgctl.OffsetAndMetadata(7)
+    assert admin.list_log_offsets([("orders", 0)])["orders", 0].log_end_offset == 10
+    assert admin.list_offsets_at([("orders", 0)], 1_700_000_000_000)["orders", 0] == 0
+    with pytest.raises(NotFoundError):
+        admin.list_log_offsets([("nope", 0)]).one()
+    assert admin.delete_offsets("g", [("orders", 0)]).status == "ok"
+    assert repr(admin.plan_reset("g", to=0, topics=["orders:0"])) == "<Plan: 1 planned>"
+
+
+@pytest.mark.parametrize("offsets", [{("orders", 0): -1}, {("orders",): 1}, {"orders": 1}, {("orders", 0): "7"}])
+def test_offsets_to_commit_are_offsets_of_partitions(cluster: EmbeddedServer, offsets: Any) -> None:
+    with pytest.raises(UsageError):
+        cluster.admin.alter_offsets("g", offsets)

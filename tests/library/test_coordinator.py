@@ -275,7 +275,7 @@ def test_a_join_that_waits_too_long_says_who_waits(coordinator: Coordinator) -> 
     with pytest.raises(
         TimedOutError, match=r"no answer within 0\.01 s; member 'app-.*' is in the group: ask again, or let it leave"
     ):
-        coordinator.join("g", ["orders"], client_id="app", timeout_s=0.01)
+        coordinator.join("g", ["orders"], client_id="app", timeout_ms=10)
     assert [member.client_id for member in coordinator.group("g").members] == ["kgctl", "app"]
 
 
@@ -301,9 +301,7 @@ def test_what_a_type_checker_would_have_found() -> None:
     with kgctl.Coordinator(topics={"orders": 1}) as coordinator:
         with pytest.raises(UsageError, match=r"topics is a list of names: \['orders'\]"):
             coordinator.join("payments", "orders")
-        with pytest.raises(
-            UsageError, match="offsets\\[\\('orders', 0\\)\\] must be a whole number or an OffsetAndMetadata, not 'x'"
-        ):
+        with pytest.raises(UsageError, match="orders-0: an offset is a number from 0 on, not 'x'"):
             coordinator.commit("payments", cast("Any", {("orders", 0): "x"}))
     with pytest.raises(UsageError, match=r"members is a list of names: \['a'\]"):
         kgctl.assign("range", topics={"orders": 1}, members="a")

@@ -6,8 +6,9 @@ import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pytest
 
@@ -26,10 +27,65 @@ def signatures() -> dict[str, Any]:
     for name in sorted(set(kgctl.__all__) - {"__version__", "simulate"}):
         value = getattr(kgctl, name)
         found[name] = members(value) if inspect.isclass(value) else str(inspect.signature(value))
+    found |= {f"results.{name}": members(getattr(kgctl.results, name)) for name in kgctl.results.__all__}
     found["testing.EmbeddedServer"] = members(kgctl.testing.EmbeddedServer)
     found["deprecated"] = {name: since for name, (since, _) in kgctl._DEPRECATED.items()}
     found["errors"] = sorted(name for name, value in vars(errors).items() if is_error(value))
     return found
+
+
+PRIVATE_ALL_THE_SAME = {
+    "Recording": "what a simulated run recorded: its form is the simulator's own",
+    "PodChanged": "the same, of the trace's events",
+    **dict.fromkeys(("Requested", "Replied", "GroupChanged", "Removed", "Owned", "Disowned"), "the same"),
+    **dict.fromkeys(("Committed", "Happened", "Scaled", "Scenario", "Expectation", "VariantOutcome", "Measured"), "the same"),
+    "NumberedPartitions": "partitions as numbers; assignors of one's own get mappings",
+    "Request": "the core's requests, for Coordinator.ask()",
+}
+"""Types in public signatures that are not public, and why."""
+
+
+def types_in(annotation: object) -> Iterator[type]:
+    """The classes that an annotation is made of."""
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        yield annotation
+    for part in (get_origin(annotation), *get_args(annotation)):
+        if part is not None and part is not annotation:
+            yield from types_in(part)
+
+
+def annotations_of(value: Any) -> Iterator[object]:
+    """Those of a function; of a class, those of its public methods, properties and fields."""
+    if not inspect.isclass(value):
+        function = inspect.unwrap(value)
+        names = {**vars(sys.modules[function.__module__]), **{name: getattr(kgctl, name) for name in kgctl.__all__}}
+        names |= {name: getattr(kgctl.results, name) for name in kgctl.results.__all__}
+        for annotation in function.__annotations__.values():
+            try:
+                yield eval(annotation, names) if isinstance(annotation, str) else annotation
+            except NameError as error:
+                yield type(str(error.name), (), {"__module__": "kgctl.unknown"})
+        return
+    own = inspect.getmembers_static(value, lambda each: isinstance(each, property) or inspect.isfunction(each))
+    given = value.__doc__ is not None and value.__name__ in ("Admin", "AsyncAdmin", "Plan", "AsyncPlan", "Generation")
+    for name, each in own:
+        if not name.startswith("_") or (name == "__init__" and not given):
+            yield from annotations_of(each.fget if isinstance(each, property) else each)
+
+
+def test_every_type_in_a_public_signature_is_public() -> None:
+    """Whoever writes down what a call gives needs its name; a type without one has no page either."""
+    public = {name: getattr(kgctl, name) for name in set(kgctl.__all__) - {"simulate", "__version__"}}
+    public |= {name: getattr(kgctl.results, name) for name in kgctl.results.__all__}
+    public |= {"EmbeddedServer": kgctl.testing.EmbeddedServer, "simulate": simulate()}
+    found = {
+        each.__name__
+        for value in public.values()
+        for annotation in annotations_of(value)
+        for each in types_in(annotation)
+        if each.__module__.startswith("kgctl.") and not each.__module__.startswith("kgctl.errors")
+    }
+    assert found - {value.__name__ for value in public.values()} <= set(PRIVATE_ALL_THE_SAME)
 
 
 def gone_too_early(recorded: dict[str, Any], found: dict[str, Any], version: str) -> list[str]:
@@ -70,6 +126,8 @@ def members(value: type) -> dict[str, str]:
         names = {member.name: str(member.value) for member in value}
         return {**names, **{name: "property" for name, member in vars(value).items() if isinstance(member, property)}}
     callables = {name: member for name, member in inspect.getmembers(value, callable) if not name.startswith("_")}
+    if issubclass(value, dict):
+        callables = {name: member for name, member in callables.items() if name in vars(value)}
     own = {"__init__": vars(value)["__init__"]} if "__init__" in vars(value) else {}
     properties = {name: "property" for name, _ in inspect.getmembers(value, inspect.isdatadescriptor) if not name.startswith("_")}
     return {**properties, **{name: str(inspect.signature(member)) for name, member in {**own, **callables}.items()}}
@@ -115,11 +173,13 @@ def test_a_deprecated_name_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_public_name_is_in_the_reference() -> None:
     described = {SHOWN_AS.get(path, path).removeprefix("kgctl.") for paths in REFERENCE.values() for path in paths}
-    assert described == {*kgctl.__all__, "errors", "testing.EmbeddedServer"} - {"__version__"}
+    results = {f"results.{name}" for name in kgctl.results.__all__}
+    assert described == {*kgctl.__all__, *results, "errors", "testing.EmbeddedServer"} - {"__version__"}
 
 
 def test_every_public_name_is_documented() -> None:
     undocumented = [name for name in kgctl.__all__ if name != "__version__" and not inspect.getdoc(getattr(kgctl, name))]
+    undocumented += [name for name in kgctl.results.__all__ if not inspect.getdoc(getattr(kgctl.results, name))]
     assert undocumented == []
 
 

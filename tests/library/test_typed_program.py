@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 import kgctl
+from kgctl.results import ByPartition
 from kgctl.testing import EmbeddedServer
 from tests.support.patience import PATIENCE_S
 
@@ -57,12 +58,12 @@ def test_a_member_and_an_admin() -> None:
     with EmbeddedServer({"orders": 1}) as cluster:
         with kgctl.ConsumerGroup(cluster.bootstrap, "payments", ["orders"], auto_offset_reset="earliest") as group:
             for generation in group:
-                assert_type(generation.assignments, Mapping[kgctl.TopicPartition, int])
+                assert_type(generation.assignments, ByPartition[int])
                 read(generation)
                 break
         with kgctl.connect(cluster.bootstrap) as admin:
-            offsets = admin.list_committed_offsets(["payments"]).values["payments"]
-            assert_type(offsets, Mapping[kgctl.TopicPartition, kgctl.OffsetAndMetadata])
+            offsets = admin.list_committed_offsets(["payments"])["payments"]
+            assert_type(offsets, ByPartition[kgctl.OffsetAndMetadata])
             plan = admin.plan_reset("payments", to=0, topics=["orders"], clamp=False)
             assert_type(plan, kgctl.Plan)
 
@@ -73,7 +74,7 @@ def test_a_member_and_an_admin() -> None:
 async def plan_and_undo(bootstrap: str) -> kgctl.AsyncPlan:
     async with kgctl.AsyncAdmin(kgctl.connect(bootstrap)) as admin:
         offsets = (await admin.list_committed_offsets(["payments"])).values["payments"]
-        assert_type(offsets, Mapping[kgctl.TopicPartition, kgctl.OffsetAndMetadata])
+        assert_type(offsets, ByPartition[kgctl.OffsetAndMetadata])
         assert_type(await admin.list_topics(["orders"]), Mapping[str, int])
         plan = await admin.plan_reset("payments", to="latest")
         assert_type([row.old for row in await plan.execute()], list[kgctl.OffsetAndMetadata | None])
@@ -105,7 +106,8 @@ def test_a_coordinator_with_a_storage_of_ones_own() -> None:
         assert_type(coordinator.group("payments"), kgctl.GroupInfo)
         assert_type(coordinator.group("payments").members, tuple[kgctl.MemberInfo, ...])
         coordinator.commit("payments", {("orders", 0): 7}, generation_id=joined.generation_id, member_id=joined.member_id)
-        assert_type(coordinator.fetch("payments"), dict[kgctl.TopicPartition, kgctl.OffsetAndMetadata])
+        assert_type(coordinator.fetch("payments"), ByPartition[kgctl.OffsetAndMetadata])
+        assert coordinator.fetch("payments")["orders", 0].offset == 7
 
     assert storage.load("payments")[kgctl.TopicPartition("orders", 0)].offset == 7
 

@@ -18,7 +18,7 @@ from kgctl.group.generation import Generation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.testing import EmbeddedServer
 from tests.support.members import wait_until
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 from tests.support.wire.raw_client import RawClient
 
 Start = Callable[..., ConsumerGroup]
@@ -46,7 +46,7 @@ def test_a_cluster_starts_with_what_it_needs() -> None:
 def test_topics_groups_and_offsets(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders", 2)
     kafka_cluster.commit("payments", {("orders", 0): 4})
-    generation = consumer_group("payments", "orders").next(PATIENCE_S)
+    generation = consumer_group("payments", "orders").next(timeout_ms=PATIENCE_MS)
     assert dict(generation.assignments) == {("orders", 0): 4, ("orders", 1): 0}
     generation.commit({("orders", 1): 7})
     assert kafka_cluster.committed("payments") == {("orders", 0): 4, ("orders", 1): 7}
@@ -61,7 +61,7 @@ def test_a_cluster_is_of_the_version_that_is_asked_for(version: str | None, epoc
     """The first member of a group is at epoch 1 before 4.3, and at 2 since."""
     with EmbeddedServer({"orders": 1}, broker_version=version) as cluster:
         group = cluster.consumer_group("payments", "orders", protocol="consumer")
-        group.next(PATIENCE_S)
+        group.next(timeout_ms=PATIENCE_MS)
         assert cluster.describe("payments").group_epoch == epoch
         group.close()
 
@@ -81,7 +81,7 @@ def test_an_expired_session_ends_the_generation(kafka_cluster: EmbeddedServer, c
     group = consumer_group("payments", "orders", protocol=protocol, client_id="pod-0")
     before = all_of(group)
     kafka_cluster.expire_session("payments", "pod-0")
-    assert before.wait(PATIENCE_S)
+    assert before.wait(timeout_ms=PATIENCE_MS)
     assert before.reason == "the member is no longer in the group"
     all_of(group)
 
@@ -89,7 +89,7 @@ def test_an_expired_session_ends_the_generation(kafka_cluster: EmbeddedServer, c
 def all_of(group: ConsumerGroup) -> Generation:
     """The first generation with both partitions."""
     while True:
-        generation = group.next(PATIENCE_S)
+        generation = group.next(timeout_ms=PATIENCE_MS)
         if len(generation.assignments) == 2:
             return generation
 
@@ -97,16 +97,16 @@ def all_of(group: ConsumerGroup) -> Generation:
 def test_a_forced_rebalance_is_a_new_generation(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
     group = consumer_group("payments", "orders")
-    before = group.next(PATIENCE_S)
+    before = group.next(timeout_ms=PATIENCE_MS)
     kafka_cluster.force_rebalance("payments")
-    after = group.next(PATIENCE_S)
+    after = group.next(timeout_ms=PATIENCE_MS)
     assert (after.generation_id, after.member_id) == (before.generation_id + 1, before.member_id)
 
 
 def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
     group = consumer_group("payments", "orders")
-    generation = group.next(PATIENCE_S)
+    generation = group.next(timeout_ms=PATIENCE_MS)
     with kafka_cluster.lose_broker():
         wait_until(lambda: group.last_error is not None, "the member notices")
     generation.commit({("orders", 0): 3})
@@ -116,9 +116,9 @@ def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedServer, consumer_group:
 
 def test_what_is_not_there_is_named(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
-    with pytest.raises(NotFoundError, match="no group 'nobody'"):
+    with pytest.raises(NotFoundError, match="group 'nobody' does not exist"):
         kafka_cluster.describe("nobody")
-    consumer_group("payments", "orders", protocol="consumer").next(PATIENCE_S)
+    consumer_group("payments", "orders", protocol="consumer").next(timeout_ms=PATIENCE_MS)
     with pytest.raises(NotFoundError, match="has no member 'ghost'"):
         kafka_cluster.expire_session("payments", "ghost")
     with pytest.raises(UnsupportedError, match="use expire_session"):
@@ -152,10 +152,10 @@ def test_sessions_are_as_long_as_a_broker_wants_them(quick: bool, error: str | N
         cluster.consumer_group("payments", "orders", session_timeout_ms=3_000) as group,
     ):
         if error is None:
-            assert dict(group.next(PATIENCE_S).assignments) == {("orders", 0): 0}
+            assert dict(group.next(timeout_ms=PATIENCE_MS).assignments) == {("orders", 0): 0}
             return
         with pytest.raises(BrokerError) as caught:
-            group.next(PATIENCE_S)
+            group.next(timeout_ms=PATIENCE_MS)
         assert caught.value.code == error
 
 

@@ -18,7 +18,7 @@ from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import ENVIRONMENT, BenchmarkError
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.kafka.data import create_topic, unique
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS
 
 MEMBERS, FEW = 200, 5
 BEAT_MS, SESSION_MS = 500, 60_000
@@ -35,11 +35,11 @@ def kgctl(bootstrap: str, topic: str, members: int, seconds: float) -> Numbers:
     with ExitStack() as stack:
         begun, begun_cpu = time.perf_counter(), time.process_time()
         groups = [stack.enter_context(ConsumerGroup(bootstrap, topic, [topic], **given)) for _ in range(members)]
-        generations = [group.next(PATIENCE_S) for group in groups]
+        generations = [group.next(timeout_ms=PATIENCE_MS) for group in groups]
         while len({each.generation_id for each in generations}) > 1 or any(each.ended.is_set() for each in generations):
             newest = max(each.generation_id for each in generations)
             generations = [
-                group.next(PATIENCE_S) if each.generation_id < newest or each.ended.is_set() else each
+                group.next(timeout_ms=PATIENCE_MS) if each.generation_id < newest or each.ended.is_set() else each
                 for group, each in zip(groups, generations, strict=True)
             ]
         joined, joined_cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
