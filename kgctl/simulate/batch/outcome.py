@@ -48,6 +48,8 @@ def assumptions_of(variant: Variant) -> dict[str, str]:
 def _of_the_cluster(scenario: Scenario) -> Iterator[tuple[str, str]]:
     cluster = scenario.cluster
     network, broker = cluster.network, read_broker_settings(cluster.config)
+    if scenario.broker_version is not None:
+        yield "broker version", scenario.broker_version
     yield "a message between pod and broker, one way", distribution_text(network.client)
     yield "a message between brokers, one way", distribution_text(network.broker)
     yield "messages lost", f"{network.loss_ppm / 10_000:g}%"

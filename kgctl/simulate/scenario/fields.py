@@ -349,6 +349,20 @@ def config(raw: object) -> dict[str, str]:
     return plain_settings({name: config_text(value) for name, value in raw.items() if value is not None})
 
 
+def broker_version(raw: object) -> str:
+    """``4.2``, which YAML takes for a number, or a release of it: ``4.2.0``."""
+    from kgctl.coordinator.profile import profile_of
+
+    if isinstance(raw, list) and raw:
+        raise ValueError("a list makes a variant of each version, and the file has variants: say in each of them which version")
+    if isinstance(raw, (bool, dict, list)):
+        raise ValueError(f"must be a version of Kafka, such as 4.2, not {shown(raw)}")
+    try:
+        return profile_of(str(raw)).version
+    except UsageError as error:
+        raise ValueError(error.message) from None
+
+
 def regular_expression(raw: str) -> str:
     try:
         re.compile(raw)
@@ -387,6 +401,9 @@ Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds), WithJsonSchema(
 Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
 Drift: TypeAlias = Annotated[int, as_written(drift), WithJsonSchema({"type": ["string", "integer"]})]
 Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema(CONFIG_SCHEMA)]
+BrokerVersion: TypeAlias = Annotated[
+    str | None, as_written(broker_version), WithJsonSchema({"type": ["number", "string", "array"]})
+]
 CommitText: TypeAlias = Annotated[
     Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -189,7 +190,9 @@ def load(
     if not isinstance(tree.data, dict):
         raise tree.error((), "a scenario is a mapping: name, topics, members and so on")
     tree = Tree(tree.file, written_out(tree.data), tree.locations)
-    base = _with_settings(tree, settings, tree)
+    base = _by_version(_with_settings(tree, settings, tree))
+    if _BROKER_VERSION not in base.data:  # which a setting may have told, too
+        settings = [each for each in settings if split_path(each.partition("=")[0].strip()) != (_BROKER_VERSION,)]
     patches = _patches(base, problems)
     columns = _columns(base, patches)
     names = tuple(column.name for column in columns)
@@ -219,6 +222,21 @@ def load(
         report=report,
         swept=tuple(sections.sweep),
     )
+
+
+_BROKER_VERSION = "broker_version"
+
+
+def _by_version(file: Tree) -> Tree:
+    """The file with a variant for each version of a list of them: ``kafka-4-2`` for 4.2."""
+    versions = file.data.get(_BROKER_VERSION)
+    if not isinstance(versions, list) or not versions or "variants" in file.data:
+        return file
+    data = {key: value for key, value in file.data.items() if key != _BROKER_VERSION}
+    names = ["kafka-" + re.sub(r"\W+", "-", str(version)) for version in versions]
+    places = {("variants", name, _BROKER_VERSION): file.location((_BROKER_VERSION, at)) for at, name in enumerate(names)}
+    patches = {name: {_BROKER_VERSION: version} for name, version in zip(names, versions, strict=True)}
+    return Tree(file.file, {**data, "variants": patches}, {**file.locations, **places})
 
 
 def _with_settings(tree: Tree, settings: Sequence[str], file: Tree) -> Tree:

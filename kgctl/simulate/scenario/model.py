@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from kgctl.coordinator.config import BROKER_VERSION, with_broker_version
+from kgctl.errors import UsageError
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.autoscale import Autoscale, checked
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, FAULTS, Event
@@ -360,7 +362,10 @@ class Scenario(Section):
     duration_us: fields.RunLength = Field(
         default=None, validation_alias="duration", description="Measured time; auto: last event + time to stable + 60s."
     )
-    cluster: Cluster = Field(default_factory=Cluster)
+    broker_version: fields.BrokerVersion = Field(
+        default=None, description="Of Kafka: 3.9, 4.0, 4.1, 4.2 or 4.3, the default; a list makes a variant of each."
+    )
+    cluster: Cluster = Field(default_factory=Cluster, validate_default=True)
     topics: Topics = Field(default_factory=tuple, validate_default=True)
     group: Group = Field(default_factory=Group)
     groups: Groups = Field(
@@ -398,9 +403,17 @@ class Scenario(Section):
     @field_validator("cluster")
     @classmethod
     def _cluster(cls, cluster: Cluster, info: ValidationInfo) -> Cluster:
+        def of_version(config: Mapping[str, str]) -> dict[str, str]:
+            return with_broker_version(config, info.data.get("broker_version"))
+
         if (file := reading(info)) is not None:
-            check_settings(cluster.config, read_broker_settings, ("cluster", "config"), file.tree, file.problems)
-        return cluster
+            path: Path = ("cluster", "config")
+            if BROKER_VERSION in cluster.config:
+                file.wrong((*path, BROKER_VERSION), "is not said in config: write broker_version: 4.2, at the top")
+            check_settings(
+                cluster.config, lambda config: read_broker_settings(of_version(config)), path, file.tree, file.problems
+            )
+        return changed(cluster, config=of_version(cluster.config))
 
     @field_validator("topics")
     @classmethod
@@ -434,6 +447,7 @@ class Scenario(Section):
             for topic in each.topics:
                 _check_topic(topic, (*path, "subscribe"), info.data["topics"], file)
             found.append(each.within(group))
+            _check_protocol(found[-1], info.data.get("cluster"), file)
         return tuple(found)
 
     @field_validator("traffic")
@@ -517,6 +531,20 @@ def _check_client(members: MemberSet, group: Group, group_path: Path, file: Read
     read = read_client_settings(members.client)
     check_settings(members.config, read, (*path, "config"), file.tree, file.problems)
     check_settings(group.config, read, (*group_path, "config"), file.tree, file.problems)
+
+
+def _check_protocol(members: MemberSet, cluster: Cluster | None, file: Reading) -> None:
+    """A client of the consumer protocol ends at once where the brokers have it not, or not switched on."""
+    if cluster is None or members.config.get("group.protocol", "").lower() != "consumer":
+        return
+    try:
+        broker = read_broker_settings(cluster.config)
+    except UsageError:  # which is told of `cluster`
+        return
+    if "consumer" not in broker.group_coordinator_rebalance_protocols:
+        on = "cluster: {config: {group.coordinator.rebalance.protocols: [classic, consumer]}}"
+        why = f"group.protocol=consumer is off on these brokers, of {broker.profile.version}; {on} switches it on"
+        file.wrong(("members", members.name), why)
 
 
 def in_terminal(raw: Any) -> str | None:
