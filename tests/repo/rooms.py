@@ -36,6 +36,7 @@ ROOMS = {
         15_933,
         raised=(
             (10, "an event has its kind beside its name; partitions of deleted topics"),
+            (55, "broker_version, and a variant of each of several"),
             (169, "batches take time: what a poll() finds, and what waits for it"),
         ),
     ),
