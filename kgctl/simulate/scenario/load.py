@@ -13,7 +13,7 @@ from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, 
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.quantities import shown
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
-from kgctl.yaml_files import FileError, Path, Problem, Tree
+from kgctl.yaml_files import FileError, Location, Path, Problem, Tree
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
@@ -234,7 +234,9 @@ def _by_version(file: Tree) -> Tree:
         return file
     data = {key: value for key, value in file.data.items() if key != _BROKER_VERSION}
     names = ["kafka-" + re.sub(r"\W+", "-", str(version)) for version in versions]
-    places = {("variants", name, _BROKER_VERSION): file.location((_BROKER_VERSION, at)) for at, name in enumerate(names)}
+    places: dict[Path, Location] = {
+        ("variants", name, _BROKER_VERSION): file.location((_BROKER_VERSION, at)) for at, name in enumerate(names)
+    }
     patches = {name: {_BROKER_VERSION: version} for name, version in zip(names, versions, strict=True)}
     return Tree(file.file, {**data, "variants": patches}, {**file.locations, **places})
 
