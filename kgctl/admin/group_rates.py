@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from kgctl.admin import GroupAdmin, PartitionResults, item_error
-from kgctl.admin.group_view import is_consumer_group, unreadable
+from kgctl.admin.group_view import unreadable
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupListing, LogOffsets, OffsetAndMetadata, TopicPartition
@@ -85,13 +85,11 @@ class GroupRate:
     flags: tuple[Flag, ...] = ()
 
 
-def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
-    """Ask where the groups are, all consumer groups where none is wanted: three rounds of requests, whatever their number."""
+def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[GroupListing], bool], at_ms: int) -> Sample:
+    """Ask where the groups are that pass, all where none is ``wanted``: three rounds of requests, whatever their number."""
     listed = admin.list_groups()
     chosen = {
-        group_id: listing
-        for group_id, listing in listed.values.items()
-        if (group_id in wanted if wanted else is_consumer_group(listing))
+        group_id: listing for group_id, listing in listed.values.items() if (not wanted or group_id in wanted) and passes(listing)
     }
     committed = admin.list_committed_offsets(list(chosen))
     logs = admin.list_log_offsets(sorted({partition for offsets in committed.values.values() for partition in offsets}))
@@ -100,7 +98,7 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
         for group_id, offsets in committed.values.items()
     }
     errors = [error.to_exception() for error in listed.unreachable.values()]
-    errors += [_not_found(group_id) for group_id in wanted if group_id not in chosen and not listed.unreachable]
+    errors += [_not_found(group_id) for group_id in wanted if group_id not in listed.values and not listed.unreachable]
     errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
     errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
     return Sample(at_ms, chosen, positions, tuple(errors))

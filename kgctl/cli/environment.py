@@ -98,6 +98,16 @@ class Environment:
     def stdout_is_terminal(self) -> bool:
         return self.stdout.isatty()
 
+    @property
+    def columns(self) -> int | None:
+        """How wide the terminal is; None where stdout is none, or none that tells."""
+        told = self.variables.get("COLUMNS", "")
+        if told.isdigit() or not self.stdout_is_terminal:
+            return int(told) if self.stdout_is_terminal else None
+        with suppress(OSError, ValueError):
+            return os.get_terminal_size(self.stdout.fileno()).columns or None
+        return None
+
     def leave_stdout(self) -> None:
         """Let what is still written to stdout, whose reader has gone, go nowhere; Python flushes it once more at exit."""
         with suppress(OSError, ValueError):

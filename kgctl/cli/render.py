@@ -1,7 +1,8 @@
 """A report as text, in each output format.
 
-For people: aligned columns, with colour where a person looks at a terminal, and bare names; nothing is cut or boxed. For
-programs: one envelope as JSON or YAML for every command and every failure, and rows as CSV.
+For people: aligned columns, with colour where a person looks at a terminal, and bare names; nothing is boxed, and only names are
+cut, on a terminal that is too narrow for them. For programs: one envelope as JSON or YAML for every command and every failure,
+and rows as CSV.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def render_table(report: Report, command: str, environment: Environment) -> str:
     if limits:
         rows = [{**row, **{key: _first(row[key], most) for key, most in limits.items()}} for row in report.rows]
         report = replace(report, rows=rows)
-    return render_columns(report, columns, environment)
+    return render_columns(report, columns, environment, environment.columns)
 
 
 def _first(value: Cell, most: int) -> Cell:
@@ -36,19 +37,55 @@ def _first(value: Cell, most: int) -> Cell:
     return [*value[:most], f"({len(value) - most} more)"]
 
 
-def render_columns(report: Report, columns: Sequence[Column], environment: Environment) -> str:
-    """Header and rows; nothing at all, not even a header, where there are no rows. Or the report's own text."""
+def render_columns(report: Report, columns: Sequence[Column], environment: Environment, width: int | None = None) -> str:
+    """Header and rows; nothing at all, not even a header, where there are no rows. Or the report's own text. With a ``width``,
+    names are cut to it, and stand whole below."""
     if report.text:
         return report.text
     if not report.rows:
         return ""
     columns = [each for each in columns if not each.if_any or not all(_is_empty(row[each.key]) for row in report.rows)]
     values = [[row[column.key] for row in report.rows] for column in columns]
-    cells = [_cell_texts(column) for column in values]
+    cells: Sequence[Sequence[str]] = [_cell_texts(column) for column in values]
     right = [_is_number(column) for column in values]
     if environment.stdout_is_terminal:
-        return render_for_terminal(columns, list(zip(*cells, strict=True)), right, environment)
+        cells, whole = fitted(columns, cells, width)
+        return render_for_terminal(columns, list(zip(*cells, strict=True)), right, environment) + _below(whole)
     return _aligned([[column.title, *texts] for column, texts in zip(columns, cells, strict=True)], right)
+
+
+LEAST_NAME = 24
+MOST_WHOLE = 5
+
+
+def fitted(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
+) -> tuple[Sequence[Sequence[str]], Mapping[str, str]]:
+    """Return the columns of cells with names cut in the middle until a line is no longer than ``width``, where that can be had
+    with `LEAST_NAME` letters; and what was cut -> whole."""
+    lengths = [max(map(len, (column.title, *texts))) for column, texts in zip(columns, cells, strict=True)]
+    over = sum(lengths) + 2 * len(lengths) - (width or UNLIMITED)
+    whole: dict[str, str] = {}
+    found = list(cells)
+    for at, column in enumerate(columns):
+        room = max(LEAST_NAME, lengths[at] - over)
+        if column.may_be_cut and room < lengths[at]:
+            found[at] = [_cut(text, room) for text in cells[at]]
+            whole |= {cut: text for cut, text in zip(found[at], cells[at], strict=True) if cut != text}
+            over -= lengths[at] - room
+    return found, whole
+
+
+def _cut(text: str, room: int) -> str:
+    tail = (room - 1) // 2
+    return text if len(text) <= room else f"{text[: room - 1 - tail]}…{text[-tail:]}"
+
+
+def _below(whole: Mapping[str, str]) -> str:
+    lines = [f"{cut} is {text}" for cut, text in list(whole.items())[:MOST_WHOLE]]
+    if len(whole) > MOST_WHOLE:
+        lines.append(f"{len(whole) - MOST_WHOLE} more names are cut; -o wide has them whole")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _is_empty(value: Cell) -> bool:

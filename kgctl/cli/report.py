@@ -20,7 +20,8 @@ class Column:
     """One column. ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given.
 
     A ``wide`` column is left out of the ``table`` format only, one that is shown ``if_any`` row has a value of tables in which
-    none has. Of a list, the ``table`` format shows ``most`` values, and counts the rest.
+    none has. Of a list, the ``table`` format shows ``most`` values, and counts the rest; what ``may_be_cut`` it cuts in the
+    middle where a line would be longer than the terminal is wide.
     """
 
     key: str
@@ -28,10 +29,15 @@ class Column:
     wide: bool = False
     most: int | None = None
     if_any: bool = False
+    may_be_cut: bool = False
 
     @property
     def title(self) -> str:
         return self.header or self.key.upper().replace("_", "-")
+
+
+GROUP = Column("group", may_be_cut=True)
+"""Whoever may commit chooses a name, of up to 249 letters."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from kgctl.admin import GroupAdmin
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
+from kgctl.model.groups import GroupListing, GroupState, GroupType
 
 MatchOption = Annotated[
     str | None, typer.Option("--match", metavar="REGEX", help="Only groups whose id matches, anywhere unless anchored.")
@@ -38,6 +40,50 @@ class NameFilter:
 
     def __bool__(self) -> bool:
         return self.match is not None or self.exclude is not None
+
+
+STATES = tuple(state.value for state in GroupState)
+TYPES = tuple(kind.value for kind in GroupType)
+
+
+@dataclass(frozen=True)
+class KindFilter:
+    """A block of options: which states and types pass.
+
+    Raises:
+        UsageError: there is no such state or type.
+    """
+
+    state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=lambda: list(STATES)),
+    ] = None
+    type_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE,...",
+            help="Only classic, consumer, share or streams groups.",
+            autocompletion=lambda: list(TYPES),
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        _ = self.states, self.types
+
+    @cached_property
+    def states(self) -> tuple[GroupState, ...]:
+        return tuple(map(GroupState, parse_names("--state", self.state or (), STATES)))
+
+    @cached_property
+    def types(self) -> tuple[GroupType, ...]:
+        return tuple(map(GroupType, parse_names("--type", self.type_ or (), TYPES)))
+
+    def __call__(self, listing: GroupListing) -> bool:
+        return (not self.states or listing.state in self.states) and (not self.types or listing.type in self.types)
+
+    def __bool__(self) -> bool:
+        return bool(self.states or self.types)
 
 
 def name_filter(match: str | None, exclude: str | None) -> NameFilter:

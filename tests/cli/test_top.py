@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import replace
 
 import pytest
 
 from kgctl.cli.groups.top import Look
-from kgctl.cli.selection import name_filter
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import TimedOutError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroup, FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 
 
@@ -74,6 +75,12 @@ def test_frames_go_on_after_a_lost_connection_but_not_without_a_first_look(cli: 
     ("line", "message"),
     [
         ("top -o json", "-o json needs --iterations N"),
+        ("top --fail-if-verdict stall", "--fail-if options need --iterations N"),
+        (
+            "top --iterations 3 --fail-if-verdict bad",
+            "--fail-if-verdict 'bad' is unknown; known: ok, warn, stall, stop, rewind, lost",
+        ),
+        ("top --state asleep", "--state 'asleep' is unknown"),
         ("top --interval soon", "--interval: cannot read 'soon'"),
         ("top --sort size", "--sort 'size' is unknown; known: lag, name, rate, drain, verdict"),
     ],
@@ -83,6 +90,88 @@ def test_usage_errors(cli: Cli, line: str, message: str) -> None:
     assert (ran.code, message in ran.err, cli.settings) == (2, True, []), ran.err
 
 
+LONG = "payments-" + 230 * "x" + "-eu"
+
+
+def add_long(cluster: FakeGroupAdmin) -> None:
+    known = cluster.groups["g1"]
+    cluster.groups[LONG] = FakeGroup(replace(known.description, group_id=LONG), known.offsets)
+
+
+def test_a_long_name_leaves_room_for_the_other_columns_and_stands_whole_below(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    add_long(cluster)
+    cli.terminal = True
+    lines = cli("top --iterations 1", variables={"COLUMNS": "100"}).out.splitlines()
+    bare = [re.sub("\x1b[^m]*m", "", line).rstrip() for line in lines]
+    assert (len(bare[1:-1]), max(map(len, bare[1:-1])) <= 100, bare[-1].endswith(f" is {LONG}")) == (5, True, True), bare
+
+
+@pytest.mark.parametrize(
+    "line", ["top --iterations 1", "list groups --lag", "describe group LONG", "describe group LONG --state"]
+)
+def test_names_are_cut_on_a_terminal_alone(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
+    add_long(cluster)
+    narrow, line = {"COLUMNS": "100"}, line.replace("LONG", LONG)
+    whole = cli(line, variables=narrow).out
+    cli.terminal = True
+    wide, cut = cli(f"{line} -o wide", variables=narrow).out, cli(line, variables=narrow).out
+    assert (LONG in whole, LONG in wide, "…" in whole + wide) == (True, True, False)
+    assert (cut.count(LONG), cut.splitlines()[-1].endswith(f" is {LONG}")) == (1, True)
+
+
+def test_groups_of_a_state_or_a_type(cli: Cli) -> None:
+    assert [row["group"] for row in cli("top --state stable --iterations 1 -o json").data] == ["g2"]
+    assert [row["group"] for row in cli("top --type share,consumer --iterations 1 -o json").data] == []
+    assert cli("top g1 --state stable --iterations 1 -o json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("top g2 --iterations 3 --fail-if-verdict stall -o csv", 6, "group 'g2': STALL"),
+        ("top g2 --iterations 3 --fail-if-verdict stall", 6, "group 'g2': STALL"),
+        ("top g2 --iterations 3 --fail-if-verdict stop,warn -o csv", 0, ""),
+        ("top g2 --iterations 2 --fail-if-verdict stop", 6, "group 'g2': no verdict yet"),
+        ("top g2 --iterations 2 --fail-if-verdict stop --allow-unknown", 0, "group 'g2': no verdict yet"),
+        ("top g2 --iterations 1 --fail-if-lag-over 29", 6, "group 'g2': total lag 30 is over 29"),
+        ("top g2 --iterations 1 --fail-if-lag-over 30", 0, ""),
+        ("top g3 --iterations 1 --fail-if-flagged", 6, "below-log-start"),
+        ("top --match nosuch --iterations 1 --fail-if-lag-over 30", 4, "no group matches"),
+    ],
+)
+def test_limits_are_held_at_the_last_look(cli: Cli, line: str, code: int, says: str) -> None:
+    ran = cli(line)
+    assert (ran.code, says in ran.err) == (code, True), ran.err
+
+
+def test_whoever_has_members_and_stalls_stands_above_groups_without(cli: Cli) -> None:
+    rows = cli("top g1 g2 --iterations 3 --sort verdict -o json").data
+    assert [(row["group"], row["verdict"]) for row in rows] == [("g2", "STALL"), ("g1", "STOP")]
+
+
+def test_the_live_view_cuts_long_names_and_tells_the_one_at_the_cursor(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    from textual.widgets import DataTable, Static
+
+    from kgctl.cli.environment import Environment
+    from kgctl.cli.groups.top_app import TopApp
+
+    add_long(cluster)
+    look = Look(Session(Environment(now_ms=lambda: 0)), cluster, (), lambda _: True, "name")
+    app = TopApp(look, NamedCluster("fake:9092", None, ()), 3_600_000)
+
+    async def play() -> list[str]:
+        async with app.run_test(size=(100, 24)) as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            told = [str(app.query_one("#whole", Static).render())]
+            await pilot.press("end", "down", "down", "down")
+            await pilot.pause()
+            assert app.query_one(DataTable).virtual_size.width <= 100
+            return [*told, str(app.query_one("#whole", Static).render())]
+
+    assert asyncio.run(play()) == ["", LONG]
+
+
 def test_live_view_sorts_filters_and_survives_an_outage(cli: Cli, cluster: FakeGroupAdmin) -> None:
     from textual.widgets import DataTable, Input, Static
 
@@ -90,7 +179,7 @@ def test_live_view_sorts_filters_and_survives_an_outage(cli: Cli, cluster: FakeG
     from kgctl.cli.groups.top_app import TopApp
 
     session = Session(Environment(now_ms=lambda: 0))
-    look = Look(session, cluster, (), name_filter(None, None), "lag")
+    look = Look(session, cluster, (), lambda _: True, "lag")
     app = TopApp(look, NamedCluster("fake:9092", None, ()), 3_600_000)
 
     def shown() -> list[str]:

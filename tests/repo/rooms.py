@@ -52,6 +52,7 @@ ROOMS = {
         raised=(
             (65, "blocks of options, FLAGS and --fail-if-flagged"),
             (190, "undo that knows what came after; the log of changes"),
+            (121, "names that are cut on a terminal; top by state and type, and its limits"),
             (5, "broker versions"),
             (3, "a page more"),
         ),

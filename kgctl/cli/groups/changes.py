@@ -19,7 +19,7 @@ from kgctl.admin.resets import Executed, execute_reset
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import GROUP, Column, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError
@@ -112,14 +112,15 @@ def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None
 
 
 COLUMNS = (
-    *map(Column, ("group", "topic", "partition", "old_offset", "new_offset", "delta", "lag_after")),
+    GROUP,
+    *map(Column, ("topic", "partition", "old_offset", "new_offset", "delta", "lag_after")),
     Column("log_start_offset", wide=True),
     Column("log_end_offset", wide=True),
     Column("result"),
     Column("note", wide=True),
 )
 SUMMARY = (
-    Column("group"),
+    GROUP,
     Column("state"),
     Column("partitions", "#PARTITIONS"),
     *map(Column, ("delta", "lag_before", "lag_after", "results")),

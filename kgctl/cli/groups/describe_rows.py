@@ -10,7 +10,7 @@ from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_l
 from kgctl.admin.offset_reset import TopicScope
 from kgctl.admin.times import format_instant
 from kgctl.cli.groups.thresholds import Verdict
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import GROUP, Column, Report, Row
 from kgctl.cli.selection import plural
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import Assignment, GroupDescription, GroupState, MemberDescription
@@ -19,7 +19,8 @@ MOST_NOTED = 5
 """Up to so many groups have notices of their own; of more, one line sums them up."""
 
 OFFSETS = (
-    *map(Column, ("group", "topic", "partition", "current_offset")),
+    GROUP,
+    *map(Column, ("topic", "partition", "current_offset")),
     Column("log_start_offset", wide=True, if_any=True),
     *map(Column, ("log_end_offset", "lag")),
     *(Column(name, if_any=True) for name in ("consumer_id", "host", "client_id")),
@@ -33,7 +34,8 @@ MOST_SHOWN = 200
 COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True, if_any=True))
 TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True, if_any=True))
 MEMBERS = (
-    *map(Column, ("group", "consumer_id")),
+    GROUP,
+    Column("consumer_id"),
     *(Column(name, if_any=True) for name in ("group_instance_id", "host", "client_id")),
     Column("partitions", "#PARTITIONS"),
     *(
@@ -45,7 +47,7 @@ MEMBERS = (
     ),
 )
 STATE = (
-    Column("group"),
+    GROUP,
     Column("coordinator"),
     Column("coordinator_id", "ID"),
     Column("assignor", "ASSIGNMENT-STRATEGY"),
@@ -137,7 +139,7 @@ def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
     return {"lag": sum(view.total_lag for view in views), "groups": groups}
 
 
-TOTALS = (Column("group"), Column("topic"), Column("partitions", "#PARTITIONS"), Column("unknown", "#UNKNOWN"), Column("lag"))
+TOTALS = (GROUP, Column("topic"), Column("partitions", "#PARTITIONS"), Column("unknown", "#UNKNOWN"), Column("lag"))
 
 
 def _totals_report(

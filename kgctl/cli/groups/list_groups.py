@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
-from kgctl.cli.groups.thresholds import (
-    Scope,
-    Thresholds,
-    Verdict,
-    hidden,
-    judge,
-    unmeasured,
-)
+from kgctl.cli.groups.thresholds import Scope, Thresholds, Verdict, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, Row
-from kgctl.cli.selection import ExcludeOption, MatchOption, name_filter, parse_names, plural
+from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
+from kgctl.model.groups import GroupListing
 
 COLUMNS = (
-    *map(Column, ("group", "state", "type")),
+    GROUP,
+    *map(Column, ("state", "type")),
     *(Column(name, wide=True) for name in ("protocol_type", "coordinator", "coordinator_id")),
 )
 LAG_COLUMNS = (Column("partitions", "#PARTITIONS"), Column("lag"), Column("flags", if_any=True))
 MEMBER_COLUMNS = (Column("members", "#MEMBERS"), Column("topics"))
 
-STATES = tuple(state.value for state in GroupState)
-TYPES = tuple(kind.value for kind in GroupType)
 EPILOG = """Examples:
 
 \b
@@ -63,19 +54,6 @@ def register(app: typer.Typer) -> None:
 def list_groups(
     ctx: typer.Context,
     *,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=lambda: list(STATES)),
-    ] = None,
-    type_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE,...",
-            help="Only classic, consumer, share or streams groups.",
-            autocompletion=lambda: list(TYPES),
-        ),
-    ] = None,
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only groups of this protocol type: consumer, connect, share, ...")
     ] = None,
@@ -87,6 +65,7 @@ def list_groups(
     sort: Annotated[
         str | None, typer.Option(metavar="KEY", help="By name, lag, state or members.", autocompletion=lambda: list(SORTS))
     ] = None,
+    kinds: KindFilter,
     limits: Thresholds,
 ) -> Report:
     """List the groups of the cluster, sorted by id, whatever protocol they speak.
@@ -95,14 +74,12 @@ def list_groups(
     why), and where no commit of the group is to be seen. --topic keeps the groups that have a commit or a member on a topic. The
     --fail-if options hold groups against limits; what cannot be measured is not within them.
     """
-    states = [GroupState(name) for name in parse_names("--state", state or (), STATES)]
-    types = [GroupType(name) for name in parse_names("--type", type_ or (), TYPES)]
     names = name_filter(match, exclude)
     (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
     with session.connect() as admin, session.waiting():
-        listed, sight = admin.list_groups(states=states, types=types), admin.sight()
+        listed, sight = admin.list_groups(states=kinds.states, types=kinds.types), admin.sight()
         listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
         errors += [error.to_exception() for error in listed.unreachable.values()]
@@ -116,10 +93,12 @@ def list_groups(
         if limits and not rows and not errors:
             raise NotFoundError("no group matches: there is nothing that the limits could hold for")
         if limits:
-            verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
+            shown = {row["group"] for row in rows}
+            judged = [listing for listing in listings if listing.group_id in shown]
+            verdict = judge_listed(admin, judged, limits, session.environment.now_ms())
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
-    is_filtered = bool(names or states or types or topic or protocol)
+    is_filtered = bool(names or kinds or topic or protocol)
     told = _summary(rows, lag=lag) if rows else () if errors else _nothing(sight, is_filtered=is_filtered)
     known = {error.message for error in verdict.errors}
     errors = [*(error for error in errors if error.message not in known), *verdict.errors]
@@ -178,29 +157,6 @@ def _with_members(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError], 
             count = len(description.members) if description else None
             found.append({**row, "members": count, "topics": sorted(of_group)})
     return found
-
-
-def _judged(admin: GroupAdmin, listings: Sequence[GroupListing], rows: Sequence[Row], limits: Thresholds, now_ms: int) -> Verdict:
-    from kgctl.admin.group_view import view_offsets
-
-    shown = {str(row["group"]) for row in rows}
-    listed = [listing for listing in listings if listing.group_id in shown]
-    measured = [listing.group_id for listing in listed if listing.type not in _NOT_MEASURED]
-    found = view_offsets(admin, measured)
-    without = {view.description.group_id for view in found.views if not view.partitions and _is_of_others(view.description)}
-    views = tuple(view for view in found.views if view.description.group_id not in without)
-    apart = [unmeasured(listing.group_id, listing.type) for listing in listed if listing.type in _NOT_MEASURED]
-    verdict = judge(admin, replace(found, views=views), limits, now_ms, Scope(), apart=apart)
-    told = [f"Group {group_id!r} is of no consumers and has no offsets: no limit is about it." for group_id in sorted(without)]
-    return replace(verdict, notices=(*verdict.notices, *told))
-
-
-_NOT_MEASURED = (GroupType.SHARE, GroupType.STREAMS)
-
-
-def _is_of_others(description: GroupDescription) -> bool:
-    """Whether it is a group of Connect workers, or the like."""
-    return description.protocol_type not in ("", "consumer")
 
 
 def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:

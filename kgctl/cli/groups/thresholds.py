@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
-from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
+from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, view_offsets
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupType, TopicPartition
+from kgctl.model.groups import GroupDescription, GroupListing, GroupType, TopicPartition
 
 UNKNOWN_LAG = "LAG_UNKNOWN"
 
@@ -107,6 +107,27 @@ def judge(
     lacks_right = any(isinstance(error, AuthError) for error in (*unknown, *others))
     code = ExitCode.EXPECTATION if exceeded or (unknown and not lacks_right) else ExitCode.AUTH if lacks_right else None
     return Verdict((*others, *exceeded, *unknown), (), code)
+
+
+_NOT_MEASURED = (GroupType.SHARE, GroupType.STREAMS)
+
+
+def judge_listed(
+    admin: GroupAdmin, listed: Sequence[GroupListing], limits: Thresholds, now_ms: int, scope: Scope = Scope()
+) -> Verdict:
+    """Look at these groups, and `judge` them."""
+    found = view_offsets(admin, [listing.group_id for listing in listed if listing.type not in _NOT_MEASURED])
+    without = {view.description.group_id for view in found.views if not view.partitions and _is_of_others(view.description)}
+    views = tuple(view for view in found.views if view.description.group_id not in without)
+    apart = [unmeasured(listing.group_id, listing.type) for listing in listed if listing.type in _NOT_MEASURED]
+    verdict = judge(admin, replace(found, views=views), limits, now_ms, scope, apart=apart)
+    told = [f"Group {group_id!r} is of no consumers and has no offsets: no limit is about it." for group_id in sorted(without)]
+    return replace(verdict, notices=(*verdict.notices, *told))
+
+
+def _is_of_others(description: GroupDescription) -> bool:
+    """Whether it is a group of Connect workers, or the like."""
+    return description.protocol_type not in ("", "consumer")
 
 
 def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
 from typing import Annotated
 
 import typer
 
 from kgctl.admin import GroupAdmin
-from kgctl.admin.group_rates import WORST_LAST, GroupRate, Watch, take_sample
+from kgctl.admin.group_rates import WORST_LAST, GroupRate, Verdict, Watch, take_sample
+from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
+from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
+from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.report import Column, Report, Row
-from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
+from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.errors import KgctlError
+from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
+from kgctl.model.groups import GroupListing
 
 COLUMNS = (
-    *map(Column, ("group", "state", "lag")),
+    GROUP,
+    *map(Column, ("state", "lag")),
     Column("consumed_per_s", "READ/S"),
     Column("produced_per_s", "WRITTEN/S"),
     Column("drain_s", "DRAIN-S"),
@@ -31,6 +39,7 @@ EPILOG = """Examples:
 kgctl top
 kgctl top --match '^payments' --interval 2s --sort drain
 kgctl top --iterations 2 --interval 10s -o csv
+kgctl top --state stable --iterations 3 --fail-if-verdict stall
 """
 _LAST = float("inf")
 SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
@@ -40,6 +49,34 @@ SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
     "drain": lambda one: (-one.drain_s if one.drain_s is not None else (-_LAST if one.lag else _LAST), one.group_id),
     "verdict": lambda one: (-WORST_LAST.index(one.verdict), one.group_id),
 }
+
+
+_VERDICTS = {verdict.value.lower(): verdict for verdict in Verdict if verdict is not Verdict.UNKNOWN}
+
+
+@dataclass(frozen=True)
+class Limits(Thresholds):
+    """A block of options: what does not hold after the last look."""
+
+    fail_if_verdict: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="Exit with 6 if a group has this verdict: stall,stop.",
+            autocompletion=lambda: list(_VERDICTS),
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        _ = self.verdicts
+        super().__post_init__()
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return tuple(_VERDICTS[name] for name in parse_names("--fail-if-verdict", self.fail_if_verdict or (), tuple(_VERDICTS)))
+
+    def __bool__(self) -> bool:
+        return bool(self.verdicts) or super().__bool__()
 
 
 def register(app: typer.Typer) -> None:
@@ -59,22 +96,32 @@ def top(
         str, typer.Option(metavar="KEY", help="By lag, name, rate, drain or verdict.", autocompletion=lambda: list(SORTS))
     ] = "lag",
     plain: Annotated[bool, typer.Option("--plain", help="Frames of text, as without a terminal.")] = False,
+    kinds: KindFilter,
+    limits: Limits,
 ) -> Report | int:
     """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.
 
     OK: it keeps up. WARN: lag grows all the time. STALL: it has members, and its offsets do not move. STOP: it has none,
     and there is something to read. REWIND: its offsets went back. LOST: a commit lies outside of its log, where no consumer
     can go on. The column FLAGS says why a lag is unknown, as in `describe group`.
+    With --iterations the --fail-if options hold groups against limits at the last look.
     On a terminal it is a live view (keys: s sorts, / filters, q ends); else frames of text, or rows after the last look with -o.
     """
     wanted, names = merged_groups(groups, group), name_filter(match, exclude)
     interval_ms = parse_interval_ms(interval)
     (sort_key,) = parse_names("--sort", [sort], tuple(SORTS))
+    if limits and iterations is None:
+        raise UsageError("--fail-if options need --iterations N: they are about the last look")
+
+    def passes(listing: GroupListing) -> bool:
+        is_of_kind = bool(wanted or kinds.types) or is_consumer_group(listing)
+        return is_of_kind and names(listing.group_id) and kinds(listing)
+
     session = session_of(ctx)
     is_table = is_shown_in_frames(session, iterations)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        look = Look(session, admin, wanted, names, sort_key)
+        look = Look(session, admin, wanted, passes, sort_key)
         if (
             is_table
             and not plain
@@ -84,13 +131,15 @@ def top(
             and live_view(look, cluster, interval_ms)
         ):
             return 0
-        return _frames(look, cluster, interval_ms, iterations).run()
+        return _frames(look, cluster, interval_ms, iterations, limits).run()
 
 
 class Look:
     """Looks at the groups again and again; ``rates`` is what the looks so far say, chosen and sorted."""
 
-    def __init__(self, session: Session, admin: GroupAdmin, wanted: Sequence[str], names: NameFilter, sort: str) -> None:
+    def __init__(
+        self, session: Session, admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[GroupListing], bool], sort: str
+    ) -> None:
         self.sort = sort
         self.filter = ""
         self.errors: tuple[KgctlError, ...] = ()
@@ -98,13 +147,14 @@ class Look:
         self.session = session
         self._admin = admin
         self._wanted = wanted
-        self._names = names
+        self._passes = passes
+        self._listings: Sequence[GroupListing] = ()
         self._watch = Watch()
 
     def take(self) -> None:
         """Look once more. Raises KgctlError where the cluster cannot be asked."""
-        sample = take_sample(self._admin, self._wanted, self.session.environment.now_ms())
-        self.errors, self.at_ms = sample.errors, sample.at_ms
+        sample = take_sample(self._admin, self._wanted, self._passes, self.session.environment.now_ms())
+        self.errors, self.at_ms, self._listings = sample.errors, sample.at_ms, tuple(sample.listings.values())
         self._watch.add(sample)
 
     def finds_something(self) -> bool:
@@ -113,8 +163,39 @@ class Look:
         return bool(self._watch.rates()) or not self._wanted
 
     def rates(self) -> list[GroupRate]:
-        shown = [one for one in self._watch.rates() if self._names(one.group_id) and self.filter in one.group_id]
+        shown = [one for one in self._watch.rates() if self.filter in one.group_id]
         return sorted(shown, key=SORTS[self.sort])
+
+    def judged(self, report: Report, limits: Limits) -> Report:
+        """The report of the last look, held against the limits.
+
+        Raises:
+            NotFoundError: there is nothing that they could hold for.
+        """
+        if not self._listings and not report.errors:
+            raise NotFoundError("no group matches: there is nothing that the limits could hold for")
+        verdict = judge_listed(
+            self._admin, self._listings, limits, self.session.environment.now_ms(), Scope(names_groups=bool(self._wanted))
+        )
+        told = {error.group for error in verdict.errors}
+        bad, unknown = list(self._bad(limits)), [error for error in self._undecided(limits) if error.group not in told]
+        notices = [f"{error.message} (allowed)" for error in unknown if limits.allow_unknown]
+        more = bad if limits.allow_unknown else [*bad, *unknown]
+        known = {error.message for error in verdict.errors}
+        errors = [*(error for error in report.errors if error.message not in known), *verdict.errors, *more]
+        code = verdict.exit_code or (ExitCode.EXPECTATION if more else None)
+        return replace(report, errors=errors, notices=(*verdict.notices, *notices), fixed_exit_code=code)
+
+    def _bad(self, limits: Limits) -> Iterator[KgctlError]:
+        for one in self.rates():
+            if one.verdict in limits.verdicts:
+                yield ExpectationError(f"group {one.group_id!r}: {one.verdict.value}", group=one.group_id)
+
+    def _undecided(self, limits: Limits) -> Iterator[KgctlError]:
+        for one in self.rates():
+            if limits.verdicts and one.verdict is Verdict.UNKNOWN:
+                why = f"group {one.group_id!r}: no verdict yet: STALL and STOP take three looks, others two"
+                yield ExpectationError(why, code=UNKNOWN_LAG, group=one.group_id)
 
     def title(self, cluster: NamedCluster) -> str:
         rates = self.rates()
@@ -122,10 +203,14 @@ class Look:
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
 
 
-def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None) -> Frames:
+def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None, limits: Limits) -> Frames:
+    looks = count(1)
+
     def report() -> Report:
+        number = next(looks)
         look.take()
-        return Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
+        found = Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
+        return look.judged(found, limits) if limits and number == iterations else found
 
     environment = look.session.environment
     return Frames(look.session, report, lambda: look.title(cluster), lambda: environment.sleep_ms(interval_ms), iterations)

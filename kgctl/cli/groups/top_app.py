@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
 from kgctl.cli.groups.top import COLUMNS, SORTS, Look, rows
-from kgctl.cli.render import cell_text
+from kgctl.cli.render import cell_text, fitted
 from kgctl.cli.session import NamedCluster
 from kgctl.errors import KgctlError
 
@@ -34,6 +34,7 @@ class TopApp(App[None]):
         """A line of title, the table, a field for the filter, the keys."""
         yield Static(id="title")
         yield DataTable(id="groups", cursor_type="row", zebra_stripes=True)
+        yield Static(id="whole", markup=False)
         yield Input(id="filter", placeholder="part of a group id; Enter applies, Escape shows all")
         yield Footer()
 
@@ -61,13 +62,25 @@ class TopApp(App[None]):
 
     def show(self) -> None:
         table = self.query_one(DataTable)
-        row = table.cursor_row
+        cursor = table.cursor_row
         table.clear()
-        for found in rows(self._look.rates()):
-            table.add_row(*(cell_text(found[column.key]) for column in COLUMNS), key=str(found["group"]))
-        table.move_cursor(row=min(row, max(0, table.row_count - 1)))
+        found = rows(self._look.rates())
+        cells = [[cell_text(row[column.key]) for row in found] for column in COLUMNS]
+        shown, _ = fitted(COLUMNS, cells, self.size.width)
+        for row, texts in zip(found, zip(*shown, strict=True), strict=True):
+            table.add_row(*texts, key=str(row["group"]))
+        table.move_cursor(row=min(cursor, max(0, table.row_count - 1)))
         told = f"  ({len(self._look.errors)} errors: {self._look.errors[0].message})" if self._look.errors else ""
         self.query_one("#title", Static).update(self._look.title(self._cluster) + told)
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Below the table the group of the cursor's line stands whole where its name is cut."""
+        name = cell_text(event.row_key.value)
+        is_cut = event.data_table.get_row(event.row_key)[0] != name
+        self.query_one("#whole", Static).update(name if is_cut else "")
+
+    def on_resize(self) -> None:
+        self.show()
 
     def action_sort(self) -> None:
         keys = list(SORTS)
