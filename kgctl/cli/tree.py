@@ -20,6 +20,7 @@ from kgctl.cli.options import ALL, flag_text, shared_parameters
 from kgctl.cli.registry import COMMANDS, DESTRUCTIVE, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
 from kgctl.cli.session import Session, session_of
+from kgctl.cli.values import read_here
 from kgctl.errors import UsageError, did_you_mean
 
 VERBOSE = {"-v", "--verbose"}
@@ -89,6 +90,7 @@ class KgctlCommand(TyperCommand):
         """Leave an option out that a Tab is to complete the value of: the parser would give up the rest of the line for it."""
         if ctx.resilient_parsing and args and any(args[-1] in param.opts and _has_value(param) for param in self.get_params(ctx)):
             args = args[:-1]
+        read_here(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -180,6 +182,7 @@ class KgctlGroup(TyperGroup):
                 session_of(ctx).command = name
                 what = f"kgctl {name}: a word is missing" if name else "that is a line for kafka-consumer-groups.sh"
                 raise UsageError(f"{what}{hint}")
+        read_here(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
