@@ -1,7 +1,7 @@
 """The words of a command line as values of the types that commands name: text, numbers within bounds, paths, choices.
 
-From 0.29 on typer reads each word through pydantic, whose import takes as long as the rest of a short command, and tells mistakes in
-that library's words. Versions before that read as it is done here, and have none of the places that this fills.
+From 0.29 on typer reads each word through pydantic, whose import takes as long as the rest of a short command, and tells mistakes
+in that library's words. Versions before that read as it is done here, and have none of the places that this fills.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reader:
             raise typer.BadParameter(str(error), ctx=ctx, param=param) from None
 
 
-def _read(word: Any, kind: type, least: float | None, most: float | None) -> Any:
+def _read(word: str, kind: Any, least: float | None, most: float | None) -> Any:
     if issubclass(kind, Enum):
         choices = [str(choice.value) for choice in kind]
         if word not in choices:

@@ -17,6 +17,7 @@ from struct import error as struct_error
 from typing import NamedTuple
 
 from kgctl.model.groups import TransactionMarker
+from kgctl.serde.crc32c import crc32c
 
 NO_TIMESTAMP_MS = -1
 NO_PRODUCER_ID = -1
@@ -133,7 +134,7 @@ def check_batch(data: bytes) -> BatchHeader:
     header = parse_header(data)
     if header.size_bytes != len(data):
         raise CorruptBatchError(f"{len(data) - header.size_bytes} bytes after the record batch")
-    if _checksum(data[_ATTRIBUTES_START:]) != header.crc:
+    if crc32c(data[_ATTRIBUTES_START:]) != header.crc:
         raise CorruptBatchError("the checksum of the record batch is wrong")
     if header.last_offset_delta < 0 or header.record_count < 0:
         raise NegativeCountError("a record batch with a negative count")
@@ -151,7 +152,7 @@ def stamped(data: bytes, now_ms: int) -> bytes:
     rest = bytearray(data[_ATTRIBUTES_START:])
     rest[:2] = (header.attributes | _LOG_APPEND_TIME).to_bytes(2, "big", signed=True)
     rest[14:22] = now_ms.to_bytes(8, "big", signed=True)
-    return data[:_CRC_STARTS] + _checksum(bytes(rest)).to_bytes(4, "big") + bytes(rest)
+    return data[:_CRC_STARTS] + crc32c(bytes(rest)).to_bytes(4, "big") + bytes(rest)
 
 
 def iterate_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
@@ -222,7 +223,7 @@ def build_batch(
         + body
     )
     length = _CRC_STARTS + 4 - _LENGTH_AND_BASE_BYTES + len(rest)
-    return _BEFORE_CRC.pack(base.offset, length, leader_epoch, _MAGIC, _checksum(rest)) + rest
+    return _BEFORE_CRC.pack(base.offset, length, leader_epoch, _MAGIC, crc32c(rest)) + rest
 
 
 def build_marker(marker: TransactionMarker, offset: int, timestamp_ms: int, *, leader_epoch: int = 0) -> bytes:
@@ -237,12 +238,6 @@ def build_marker(marker: TransactionMarker, offset: int, timestamp_ms: int, *, l
         is_transactional=True,
         is_control=True,
     )
-
-
-def _checksum(data: bytes) -> int:
-    from crc32c import crc32c  # its import looks for its own version, which takes longer than the rest of this module
-
-    return crc32c(data)
 
 
 def _payload(data: bytes, position: int, header: BatchHeader) -> bytes:

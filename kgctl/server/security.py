@@ -13,22 +13,21 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from hashlib import pbkdf2_hmac, sha256, sha512
+from functools import partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
 from kgctl.storage.files import CREDENTIALS_FILE, Documents
+from kgctl.wire.scram import ANOTHER_ID, HASHES, Keys, ScramError, keys_of, server
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SCRAM = {"SCRAM-SHA-256": sha256, "SCRAM-SHA-512": sha512}
-MECHANISMS = ("PLAIN", *SCRAM)
-ITERATIONS = 4_096
-"""Kafka: ScramMechanism's least."""
+MECHANISMS = ("PLAIN", *HASHES)
 SETTINGS = (
     *("ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
     *("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.client.auth"),
     *("ssl.enabled.protocols", "sasl.enabled.mechanisms", "sasl.jaas.config"),
 )
+_STRONGEST = "SCRAM-SHA-512"
 _LISTENER_PREFIX = re.compile(r"(listener\.name\.\w+\.)?((plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
 _USER = re.compile(r'user_([^=\s]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))')
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -174,25 +173,23 @@ class Credentials:
 
     def is_right(self, name: str, password: str) -> bool:
         """Whether this is the user's password; takes as long for a user whom nobody knows."""
-        keys = self._users.get(name, self._stranger)["SCRAM-SHA-512"]
-        salted = pbkdf2_hmac("sha512", password.encode(), b64decode(keys["salt"]), keys["iterations"])
-        stored = sha512(hmac.digest(salted, b"Client Key", "sha512")).digest()
-        return hmac.compare_digest(stored, b64decode(keys["stored_key"])) and name in self._users
+        kept = self.scram(_STRONGEST, name)
+        typed = keys_of(_STRONGEST, password, kept.salt, kept.iterations)
+        return hmac.compare_digest(typed.stored_key, kept.stored_key) and name in self._users
 
-    def scram(self, mechanism: str, name: str) -> tuple[bytes, bytes, bytes, int]:
-        """Salt, stored key, server key and iterations of a user; somebody's that nobody can use for one whom nobody knows."""
+    def scram(self, mechanism: str, name: str) -> Keys:
+        """A user's keys; somebody's that nobody can use for one whom nobody knows."""
         keys = self._users.get(name, self._stranger)[mechanism]
-        return b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"]
+        return Keys(b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"])
 
     def _keys(self, password: str) -> dict[str, Any]:
-        from scramp import ScramMechanism
-
         found: dict[str, Any] = {}
-        for mechanism in SCRAM:
-            made = ScramMechanism(mechanism).make_auth_info(password, iteration_count=ITERATIONS)
-            salt, stored_key, server_key, iterations = made
-            texts = {"salt": salt, "stored_key": stored_key, "server_key": server_key}
-            found[mechanism] = {name: b64encode(value).decode() for name, value in texts.items()} | {"iterations": iterations}
+        for mechanism in HASHES:
+            made = keys_of(mechanism, password)
+            texts = {"salt": made.salt, "stored_key": made.stored_key, "server_key": made.server_key}
+            found[mechanism] = {name: b64encode(value).decode() for name, value in texts.items()} | {
+                "iterations": made.iterations
+            }
         return found
 
 
@@ -223,24 +220,10 @@ def _plain(credentials: Credentials) -> Conversation:
 
 
 def _scram(mechanism: str, credentials: Credentials) -> Conversation:
-    from scramp import ScramException, ScramMechanism
-
-    wrong = f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
-    names: list[str] = []
-
-    def keys(name: str) -> tuple[bytes, bytes, bytes, int]:
-        names.append(name)
-        return credentials.scram(mechanism, name)
-
-    server = ScramMechanism(mechanism).make_server(keys)
     try:
-        token = yield b"", ""
-        server.set_client_first(token.decode())
-        token = yield server.get_server_first().encode(), ""
-        server.set_client_final(token.decode())
-        final = server.get_server_final()
-    except (ScramException, UnicodeDecodeError, ValueError, IndexError, KeyError):
-        raise AuthenticationFailed(wrong) from None
-    if final.startswith("e="):
-        raise AuthenticationFailed(wrong)
-    yield final.encode(), names[0]
+        yield from server(mechanism, partial(credentials.scram, mechanism))
+    except ScramError as error:
+        reason = f" during authentication due to invalid credentials with SASL mechanism {mechanism}"
+        if str(error) == ANOTHER_ID:
+            reason = f": {error}"
+        raise AuthenticationFailed(f"Authentication failed{reason}") from None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.errors import DamagedError, RefusedError, StorageError
+from kgctl.serde.crc32c import crc32c
 
 COORDINATOR_FILE = "coordinator.db"
 TOPICS_FILE = "topics.db"
@@ -137,8 +138,6 @@ class StateFile:
 
 
 def _checksum(text: bytes) -> bytes:
-    from crc32c import crc32c  # slow to import
-
     return b"%08x" % crc32c(text)
 
 

@@ -19,8 +19,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from crc32c import crc32c
-
+from kgctl.serde.crc32c import crc32c
 from kgctl.storage.files import PRIVATE_FILE
 
 SUFFIX = "-sums"
@@ -170,16 +169,16 @@ class PageSums:
         return self._database.read((page - 1) * self._page_bytes, self._page_bytes)
 
     def _sum_all(self) -> array[int]:
-        """Sums of all pages, read a megabyte at a time: 0.2 ms each."""
+        """Sums of all pages, read a megabyte at a time: 0.3 ms each."""
         sums = array("I", [_MAGIC])
         buffer = bytearray(max(_READ_BYTES, self._page_bytes))
         pages = [memoryview(buffer)[start : start + self._page_bytes] for start in range(0, len(buffer), self._page_bytes)]
         position = 0
         while size := self._database.read_into(buffer, position):
             whole, rest = divmod(size, self._page_bytes)
-            sums.extend(map(crc32c, pages[:whole]))
+            sums.extend(crc32c(page.tobytes()) for page in pages[:whole])
             if rest:
-                sums.append(crc32c(pages[whole][:rest]))
+                sums.append(crc32c(pages[whole][:rest].tobytes()))
             position += size
         return sums
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from crc32c import crc32c
-
 from kgctl.errors import DamagedError, StorageError, UsageError
+from kgctl.serde.crc32c import crc32c
 from kgctl.storage.files import STATE_FILE, make_private
 from kgctl.storage.page_sums import PageSums
 

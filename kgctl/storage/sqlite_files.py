@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from crc32c import crc32c
-
 from kgctl.errors import DamagedError, RefusedError, StorageError
+from kgctl.serde.crc32c import crc32c
 from kgctl.storage.files import (
     COORDINATOR_FILE,
     OTHER_FILES,

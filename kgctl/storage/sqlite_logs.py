@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from crc32c import crc32c
-
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicPartition
+from kgctl.serde.crc32c import crc32c
 from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, Compactor, Ledger, LogRow, Plan, StoredRecord
 from kgctl.storage.sqlite import DamagedRow, Database, Queried
 

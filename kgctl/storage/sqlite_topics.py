@@ -9,10 +9,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from crc32c import crc32c
-
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
+from kgctl.serde.crc32c import crc32c, crc32c_on
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
@@ -304,4 +303,4 @@ def _start_checksum(topic: int, partition: int, offset: int) -> int:
 
 def _checksum(text: str, data: object = b"") -> int:
     """CRC-32C; of a value that is no bytes, as none was written, a number that is no checksum."""
-    return crc32c(text.encode("utf-8", "surrogatepass"), crc32c(data)) if isinstance(data, bytes) else -1
+    return crc32c_on(crc32c(data), text.encode("utf-8", "surrogatepass")) if isinstance(data, bytes) else -1

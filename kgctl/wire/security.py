@@ -8,10 +8,9 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from kgctl.errors import AuthError, UsageError
-from kgctl.wire import Deadline
+from kgctl.wire import Deadline, scram
 from kgctl.wire.settings import SaslSettings, TlsSettings, TokenSource, first_message
 
 
@@ -105,17 +104,7 @@ def _plain(settings: SaslSettings) -> Conversation:
 
 
 def _scram(settings: SaslSettings) -> Conversation:
-    from scramp import ScramClient, ScramException
-
-    client = ScramClient([settings.mechanism], settings.username, settings.password)
     try:
-        answer = yield client.get_client_first().encode()
-        client.set_server_first(answer.decode())
-        answer = yield client.get_client_final().encode()
-        client.set_server_final(answer.decode())
-    except (ScramException, UnicodeDecodeError) as error:
-        raise AuthError(f"the broker's {settings.mechanism} answer is wrong: {_reason(error)}") from None
-
-
-def _reason(error: Any) -> str:
-    return str(error).strip() or type(error).__name__
+        yield from scram.client(settings.mechanism, settings.username, settings.password)
+    except scram.ScramError as error:
+        raise AuthError(f"the broker's {settings.mechanism} answer is wrong: {error}") from None

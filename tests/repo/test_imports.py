@@ -19,8 +19,7 @@ HEAVY = (
     "numpy",
     "pandas",
     "sqlite3",
-    "crc32c",
-    "scramp",
+    "google_crc32c",
     "vl_convert",
 )
 

@@ -154,7 +154,7 @@ def compressed(payload: bytes, count: int) -> bytes:
     plain[21:23] = struct.pack(">h", 1)
     plain[23:27] = struct.pack(">i", count - 1)
     plain[57:61] = struct.pack(">i", count)
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     plain[17:21] = struct.pack(">I", crc32c(bytes(plain[21:])))
     return bytes(plain)

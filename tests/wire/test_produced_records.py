@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.record_batch import Record, build_batch, check_batch, iterate_batches

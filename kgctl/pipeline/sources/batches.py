@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from crc32c import crc32c
 
 from kgctl.pipeline.store.tables import DAMAGED, DAMAGED_DATA_BYTES, rows_of
+from kgctl.serde.crc32c import crc32c
 from kgctl.serde.record_batch import HEADER_BYTES
 
 
@@ -305,7 +305,7 @@ def find_batches(view: memoryview) -> Found:
         length, magic, crc = _LENGTH_TO_CRC(view, position + _LENGTH_AT)
         end = position + _LENGTH_AND_BASE + length
         is_whole = magic == _MAGIC and length >= _SHORTEST and end <= size
-        if is_whole and crc32c(view[position + _ATTRIBUTES_AT : end]) == crc:
+        if is_whole and crc32c(view[position + _ATTRIBUTES_AT : end].tobytes()) == crc:
             starts.append(position)
             ends.append(end)
             position = end
@@ -406,7 +406,7 @@ def _is_plausible(buffer: Any, starts: Any) -> Any:
 
 def _is_batch(view: memoryview, position: int) -> bool:
     length, _, crc = _LENGTH_TO_CRC(view, position + _LENGTH_AT)
-    return bool(crc32c(view[position + _ATTRIBUTES_AT : position + _LENGTH_AND_BASE + length]) == crc)
+    return bool(crc32c(view[position + _ATTRIBUTES_AT : position + _LENGTH_AND_BASE + length].tobytes()) == crc)
 
 
 def _is_blank(view: memoryview, position: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 
 from kgctl.serde.record_batch import HEADER_BYTES, Record, build_batch
 

@@ -205,7 +205,7 @@ def test_a_batch_that_is_not_one_is_corrupt(what: str) -> None:
 
 @pytest.mark.parametrize("field", [23, 57], ids=["last offset delta", "count"])
 def test_a_negative_count_with_a_right_checksum_is_corrupt(field: int) -> None:
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     data = bytearray(build_batch(RECORDS))
     data[field] = 0xFF

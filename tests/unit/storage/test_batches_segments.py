@@ -118,7 +118,7 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, folder: DataFolde
 
 
 def test_records_under_a_codec_that_is_not_there_are_named(tmp_path: Path, folder: DataFolder) -> None:
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     from kgctl.serde.record_batch import Record, build_batch
 

@@ -194,7 +194,7 @@ def test_an_empty_log_has_no_times(topics: TopicStore) -> None:
 
 
 def test_a_batch_that_cannot_be_looked_into_counts_as_one_record(topics: TopicStore) -> None:
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     packed = bytearray(batch(10, 20))
     packed[22] |= 4

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 
 from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription

@@ -109,7 +109,7 @@ def test_an_empty_batch_that_compaction_left_is_no_damage() -> None:
     batch = bytearray(build_batch([commit_like(0)])[:61])
     struct.pack_into(">i", batch, 8, 49)
     struct.pack_into(">i", batch, 57, 0)
-    from crc32c import crc32c
+    from google_crc32c import value as crc32c
 
     struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
     parsed = parse_log(bytes(batch) + segment([2], first_offset=1), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
