@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgctl.pipeline.extras import require
+from kgctl.extras import require
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError
+from kgctl.extras import require
 from kgctl.yaml_files import FileError, Location, read_yaml
 from kgctl.yaml_files import Path as TreePath
 
@@ -445,11 +446,10 @@ KEYRING_SERVICE = "kgctl"
 
 def _kept(key: str, name: str) -> str:
     """The password that the operating system's key store has for the service ``kgctl`` under this name."""
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError:
-        raise UsageError(f"{key}: a secret in the system's key store needs keyring: pip install 'kgctl[keyring]'") from None
+    require(f"{key}: a secret in the system's key store", "keyring")
+    import keyring
+    from keyring.errors import KeyringError
+
     try:
         found = keyring.get_password(KEYRING_SERVICE, name)
     except (KeyringError, RuntimeError) as error:

@@ -10,18 +10,15 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from kgctl.errors import UsageError
+from kgctl.extras import require
 
 VEGA_LITE = "6.4"
 """The version that charts are written in."""
 
 
 def require_library() -> None:
-    """Raise `kgctl.errors.UsageError`, which says what to install, where the library is missing. Cheap: loads nothing else."""
-    try:
-        import vl_convert  # noqa: F401
-    except ImportError:
-        raise UsageError("--html needs the extra `html`: pip install 'kgctl[html]'") from None
+    """Raise `kgctl.errors.UsageError`, which says what to install, where the library is missing. Cheap: loads nothing."""
+    require("--html", "vl_convert")
 
 
 @functools.cache

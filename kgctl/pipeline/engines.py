@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, UsageError
-from kgctl.pipeline.extras import is_there, require
+from kgctl.extras import is_there, require
 from kgctl.pipeline.java import find_java
 from kgctl.workers import WorkerPool, become_worker
 

@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
+from kgctl.extras import install_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,7 @@ USUAL_FOLDERS = (
     "C:/Program Files/Eclipse Adoptium/*",
 )
 
-INSTALL = "apt-get install openjdk-17-jre-headless, brew install openjdk@17, or pip install 'kgctl[java]' installs one"
+INSTALL = "apt-get install default-jre-headless, brew install openjdk, or {} installs one"
 
 _VECTOR = "jdk.incubator.vector"
 
@@ -73,9 +74,10 @@ def find_java(
             return _wrapped(java, wrappers) if java.lacks_vector and wrappers is not None else java
         if java is not None:
             too_old.append(java)
+    how = INSTALL.format(install_line("java"))
     if too_old:
-        raise UsageError(f"Spark needs Java {OLDEST} or later, and {too_old[0].home} is Java {too_old[0].version}: {INSTALL}")
-    raise UsageError(f"Spark needs Java {OLDEST} or later, and none was found: {INSTALL}")
+        raise UsageError(f"Spark needs Java {OLDEST} or later, and {too_old[0].home} is Java {too_old[0].version}: {how}")
+    raise UsageError(f"Spark needs Java {OLDEST} or later, and none was found: {how}")
 
 
 def _homes(variables: Mapping[str, str], folders: Sequence[str], *, with_wheel: bool) -> Iterator[Path]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kgctl.errors import KgctlError, UnreachableError
-from kgctl.pipeline.extras import require
+from kgctl.extras import require
 from kgctl.pipeline.java import ClassArchive, cache_folder, find_java
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def spark_session(options: SparkOptions) -> Iterator[SparkSession]:
 
 def _remote(url: str) -> Iterator[SparkSession]:
     """A session of a server that runs already; Java is needed there alone."""
-    require("--remote", "grpc", "grpc_status", extra="connect")
+    require("--remote", "grpc", "grpc_status")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
-from kgctl.pipeline.extras import require
+from kgctl.extras import require
 from kgctl.pipeline.store.files import one_line
 from kgctl.pipeline.store.tables import TABLES, TIME
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError
+from kgctl.extras import require
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Done, ForceCompleteRebalance, RebalanceStatus, Result
 from kgctl.server.request_context import Services
@@ -285,11 +286,10 @@ class MetricsPage:
 
     def __init__(self, address: tuple[str, int], describe: Describe) -> None:
         """Raises `UsageError` without prometheus-client and `KgctlError` where the address cannot be had."""
-        try:
-            from prometheus_client import start_http_server
-            from prometheus_client.registry import CollectorRegistry
-        except ImportError:
-            raise UsageError("--metrics needs prometheus-client: pip install 'kgctl[metrics]'") from None
+        require("--metrics", "prometheus_client")
+        from prometheus_client import start_http_server
+        from prometheus_client.registry import CollectorRegistry
+
         registry = CollectorRegistry()
         registry.register(_Collector(describe))
         try:

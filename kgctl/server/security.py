@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
+from kgctl.scram import ANOTHER_ID, HASHES, Keys, ScramError, keys_of, server
 from kgctl.storage.files import CREDENTIALS_FILE, Documents
-from kgctl.wire.scram import ANOTHER_ID, HASHES, Keys, ScramError, keys_of, server
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *HASHES)

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from kgctl import scram
 from kgctl.errors import AuthError, UsageError
-from kgctl.wire import Deadline, scram
+from kgctl.wire import Deadline
 from kgctl.wire.settings import SaslSettings, TlsSettings, TokenSource, first_message
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
+from kgctl.extras import require
 from kgctl.wire import Deadline
 
 if TYPE_CHECKING:
@@ -136,10 +137,9 @@ def msk_token(login: MskLogin) -> tuple[str, float]:
         UsageError: the extra ``msk`` is not installed.
         AuthError: AWS has no credentials for the login.
     """
-    try:
-        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer  # noqa: N813 - a module
-    except ImportError:
-        raise UsageError("an IAM login of Amazon MSK needs aws-msk-iam-sasl-signer-python: pip install 'kgctl[msk]'") from None
+    require("an IAM login of Amazon MSK", "aws_msk_iam_sasl_signer")
+    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer  # noqa: N813 - a module
+
     try:
         if login.role_arn:
             session = (login.session_name,) if login.session_name else ()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from keyring.errors import NoKeyringError
 
+from kgctl.extras import install_line
 from tests.cli.harness import Cli
 from tests.support.fault_lab import disk_full_at
 
@@ -122,7 +123,7 @@ def test_a_key_store_that_lacks_the_secret_is_a_usage_error(cli: Cli, monkeypatc
     assert (cli(line).code, cli(line).err) == (2, message)
 
     monkeypatch.setitem(sys.modules, "keyring", None)
-    assert "pip install 'kgctl[keyring]'" in cli(line).err
+    assert install_line("keyring") in cli(line).err
 
 
 def test_file_with_a_secret_that_others_can_read_is_told(cli: Cli, config: Path) -> None:

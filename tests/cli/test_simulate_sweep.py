@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgctl.errors import InvariantViolation
+from kgctl.extras import BROUGHT_BY, install_line
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.plan import Task, run_task
 from kgctl.simulate.sweep import plan as sweep_run
@@ -241,10 +242,10 @@ def test_what_is_wrong_is_told_before_anything_is_run(cli: Cli, arguments: str) 
 
 @pytest.mark.parametrize(("arguments", "module"), [("--engine spark", "pyspark"), ("--out x.parquet", "pyarrow")])
 def test_a_missing_package_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: str, module: str) -> None:
-    monkeypatch.setattr("kgctl.pipeline.extras.is_there", lambda name: name != module)
+    monkeypatch.setattr("kgctl.extras.is_there", lambda name: name != module)
     ran = cli(f"simulate sweep crash.yaml {arguments}")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"kgctl: {arguments} needs {module}: pip install 'kgctl[spark]'\n"
+    assert ran.err == f"kgctl: {arguments} needs {module}: {install_line(BROUGHT_BY[module])}\n"
 
 
 def test_run_takes_the_file_as_it_stands_and_says_so(cli: Cli) -> None:

@@ -13,6 +13,7 @@ from kazoo.security import make_acl
 
 from kgctl.admin import GroupResults
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin
+from kgctl.extras import install_line
 from kgctl.model.groups import GroupDescription
 from tests.support.patience import PATIENCE_S
 from tests.zookeeper.conftest import ZooKeeperCli, commits, offsets_of, rows, topic
@@ -221,7 +222,7 @@ def test_without_kazoo_one_line_says_what_to_install() -> None:
     )
     command = [sys.executable, "-c", program, "--zookeeper", "127.0.0.1:9", "list", "groups"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert (done.returncode, done.stderr) == (2, "kgctl: groups in ZooKeeper need kazoo: pip install 'kgctl[zookeeper]'\n")
+    assert (done.returncode, done.stderr) == (2, f"kgctl: a connection to ZooKeeper needs kazoo: {install_line('zookeeper')}\n")
 
 
 def after_first_look(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from kgctl.admin.zookeeper import SessionLostError, ZooKeeperSettings
-from kgctl.errors import AuthError, ClosedError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
+from kgctl.errors import AuthError, ClosedError, KgctlError, NotFoundError, TimedOutError, UnreachableError
+from kgctl.extras import require
 from kgctl.wire import Deadline
 
 try:
@@ -29,8 +30,9 @@ try:
     from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
     from kazoo.protocol.serialization import GetChildren, GetData, multiheader_struct, read_buffer, stat_struct
     from kazoo.protocol.states import KeeperState
-except ModuleNotFoundError as missing:
-    raise UsageError(f"groups in ZooKeeper need {missing.name}: pip install 'kgctl[zookeeper]'") from None
+except ModuleNotFoundError:
+    require("a connection to ZooKeeper", "kazoo")
+    raise
 
 DEFAULT_TIMEOUT_MS = 10_000
 SESSION_MS = 10_000
@@ -478,6 +480,8 @@ def denied(path: str) -> AuthError:
 
 
 def _client(settings: ZooKeeperSettings, session_ms: int, log: _Remembering) -> KazooClient:
+    if settings.sasl:
+        require("a SASL login to ZooKeeper", "puresasl")
     tls = settings.tls
     encrypted = {} if tls is None else {
         "use_ssl": True,

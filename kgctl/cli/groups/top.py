@@ -22,6 +22,7 @@ from kgctl.cli.report import GROUP, Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
+from kgctl.extras import install_line, is_there
 from kgctl.model.groups import GroupListing
 
 COLUMNS = (
@@ -238,10 +239,10 @@ def _rounded(value: float | None) -> float | None:
 
 def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:
     """Run the live view until the user ends it; False where its library is not installed."""
-    try:
-        from kgctl.cli.groups.top_app import TopApp
-    except ModuleNotFoundError:
-        look.session.notice("The live view needs textual: pip install 'kgctl[top]'. Frames of text until then.")
+    if not is_there("textual"):
+        look.session.notice(f"The live view needs textual: {install_line('top')}. Frames of text until then.")
         return False
+    from kgctl.cli.groups.top_app import TopApp
+
     TopApp(look, cluster, interval_ms).run()
     return True

@@ -96,7 +96,7 @@ def require_tables() -> None:
     Raises:
         UsageError: a package is missing; the message has the line that installs it.
     """
-    from kgctl.pipeline.extras import require
+    from kgctl.extras import require
 
     require("kgctl history", "pyarrow", "numpy", "deltalake")
 
@@ -247,7 +247,7 @@ def open_history(
     Raises:
         KgctlError: there is none, it was not built yet, or it cannot be read.
     """
-    from kgctl.pipeline.extras import leave_pandas_out
+    from kgctl.pipeline.no_pandas import leave_pandas_out
 
     if session.environment.is_own_process:
         leave_pandas_out()

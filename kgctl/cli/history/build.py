@@ -34,8 +34,9 @@ def building(
 
     Raises `KgctlError` (a package or Java is missing, there is no warehouse or no such cluster, somebody else is building).
     """
+    from kgctl.extras import require
     from kgctl.pipeline.engines import choose, open_engine
-    from kgctl.pipeline.extras import leave_pandas_out, require
+    from kgctl.pipeline.no_pandas import leave_pandas_out
 
     modules = ("pyarrow", "numpy", "deltalake")
     require("kgctl history build", *modules, *(["pyspark"] if options.name is EngineName.SPARK else []))

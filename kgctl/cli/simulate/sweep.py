@@ -290,7 +290,7 @@ def check_out(path: Path) -> None:
     if path.suffix not in _WRITERS:
         raise UsageError(f"--out {path}: its name must end in one of {', '.join(_WRITERS)}")
     if path.suffix == ".parquet":
-        from kgctl.pipeline.extras import require
+        from kgctl.extras import require
 
         require(f"--out {path}", "pyarrow")
     check_place(path)

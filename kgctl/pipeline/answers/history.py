@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.errors import NotFoundError, StorageError
-from kgctl.pipeline.extras import require
+from kgctl.extras import require
 
 if TYPE_CHECKING:
     import pyarrow as pa

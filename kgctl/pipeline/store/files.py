@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from kgctl.errors import StorageError, UsageError
-from kgctl.pipeline.extras import require
+from kgctl.extras import require
 from kgctl.pipeline.store.lookback import footer, row_groups_of
 from kgctl.pipeline.store.tables import TABLES, StoredTable
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.errors import KgctlError, StorageError, UsageError
+from kgctl.extras import require
 from kgctl.pipeline.answers.inferred import OUT_OF_RANGE, UNMEASURED
 from kgctl.pipeline.answers.series import Row
 from kgctl.pipeline.watch.rules import Alert, unread
@@ -171,10 +172,9 @@ class Metrics:
 
     def __post_init__(self) -> None:
         """Raises `UsageError` without prometheus-client."""
-        try:
-            from prometheus_client.registry import CollectorRegistry
-        except ImportError:
-            raise UsageError("--metrics needs prometheus-client: pip install 'kgctl[metrics]'") from None
+        require("--metrics", "prometheus_client")
+        from prometheus_client.registry import CollectorRegistry
+
         self._now = Measured(self.cluster)
         self._registry = CollectorRegistry()
         self._registry.register(self)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.extras import install_line
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.engines import LocalEngine
 from tests.cli.harness import Cli
@@ -50,7 +51,7 @@ def test_missing_library_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 
     ran = cli(f"history report --html {cli.folder / 'a.html'}")
 
-    assert (ran.code, ran.err) == (2, "kgctl: --html needs the extra `html`: pip install 'kgctl[html]'\n")
+    assert (ran.code, ran.err) == (2, f"kgctl: --html needs vl_convert: {install_line('html')}\n")
 
 
 def test_rows_of_several_clusters_name_theirs(cli: Cli, tmp_path: Path) -> None:

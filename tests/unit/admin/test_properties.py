@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kgctl.admin.properties import (
     translate,
 )
 from kgctl.errors import AuthError, UsageError
+from kgctl.extras import install_line
 from kgctl.wire.settings import KNOWN_PROPERTIES, MskLogin, msk_login, msk_token
 
 
@@ -332,5 +334,5 @@ def test_amazons_own_signer_signs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_amazons_signer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
-    with pytest.raises(UsageError, match=r"pip install 'kgctl\[msk\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_line("msk"))):
         msk_token(MskLogin("eu-west-1"))

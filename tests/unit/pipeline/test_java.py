@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
+from kgctl.extras import install_line
 from kgctl.pipeline.java import Java, find_java, read_java
 
 _ALL = "java.base jdk.incubator.vector java.logging"
@@ -47,13 +48,13 @@ def test_too_old_alone_is_named_with_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find_java({"JAVA_HOME": str(old), "PATH": ""}, folders=[], with_wheel=False)
     assert caught.value.message == (
-        f"Spark needs Java 17 or later, and {old} is Java 11: apt-get install openjdk-17-jre-headless, brew install openjdk@17, "
-        "or pip install 'kgctl[java]' installs one"
+        f"Spark needs Java 17 or later, and {old} is Java 11: apt-get install default-jre-headless, brew install openjdk, "
+        f"or {install_line('java')} installs one"
     )
 
 
 def test_none_at_all_is_one_line() -> None:
-    with pytest.raises(UsageError, match=r"^Spark needs Java 17 or later, and none was found: apt-get install openjdk-17.*$"):
+    with pytest.raises(UsageError, match=r"^Spark needs Java 17 or later, and none was found: apt-get install default-jre"):
         find_java({"JAVA_HOME": "/no/such/folder", "PATH": ""}, folders=["/no/such/jvm/*"], with_wheel=False)
 
 

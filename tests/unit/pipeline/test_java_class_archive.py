@@ -9,6 +9,8 @@ import pytest
 
 from kgctl.pipeline.java import ClassArchive, Java, size_file
 
+pytestmark = pytest.mark.needs("pyspark")
+
 WHOLE = Java(Path("/java"), 17, "Test 17.0.1")
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kgctl.errors import KgctlError, TimedOutError
-from kgctl.pipeline.sources import spark_source
 from kgctl.pipeline.sources.live import Part
-from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, LiveBatchReader, PieceInput, RangeInput, Target
 from kgctl.pipeline.store.tables import RAW, rows_of
+from tests.support.machine import is_there
 from tests.support.pipeline.segments import example_segments
+
+if TYPE_CHECKING or is_there("pyspark"):
+    from kgctl.pipeline.sources import spark_source
+    from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, LiveBatchReader, PieceInput, RangeInput, Target
+
+pytestmark = pytest.mark.needs("pyspark")
 
 
 class Log:

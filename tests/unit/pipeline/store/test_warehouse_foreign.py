@@ -13,6 +13,8 @@ from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, rows_of
 
+pytestmark = pytest.mark.needs("frames")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -1,4 +1,4 @@
-"""What is missing is named, with the line that installs it."""
+"""What is said and done before Spark starts, and without it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,12 @@ import pytest
 import kgctl
 from kgctl.errors import UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
-from kgctl.pipeline.extras import is_there, require
 from kgctl.pipeline.session import SparkOptions, spark_session
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.ports import free_ports
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.generated_log import Size, generated_log
 from tests.support.pipeline.warehouses import add
-
-
-def test_what_is_there_is_not_asked_for() -> None:
-    require("kgctl history", "json", "csv")
-    assert is_there("json")
-
-
-def test_what_is_missing_is_named_with_its_extra() -> None:
-    with pytest.raises(UsageError) as caught:
-        require("kgctl history", "json", "no_such_thing", "nor_this")
-    assert caught.value.message == "kgctl history needs no_such_thing and nor_this: pip install 'kgctl[spark]'"
 
 
 def test_servers_of_spark_connect_are_told_from_masters() -> None:
@@ -46,6 +34,7 @@ def test_servers_of_spark_connect_are_told_from_masters() -> None:
     assert choose(EngineOptions(remote="sc://host")) == (EngineName.SPARK, "a server of Spark Connect was given")
 
 
+@pytest.mark.needs("pyspark")
 def test_no_server_of_spark_connect_is_one_line() -> None:
     (port,) = free_ports(1)
     said = rf"^sc://127\.0\.0\.1:{port}: no server of Spark Connect answers: "
@@ -53,6 +42,7 @@ def test_no_server_of_spark_connect_is_one_line() -> None:
         pass
 
 
+@pytest.mark.needs("pyspark")
 def test_no_master_of_spark_is_one_line_before_a_jvm_starts() -> None:
     one, two = free_ports(2)
     master = f"spark://127.0.0.1:{one},127.0.0.1:{two}"
@@ -68,9 +58,10 @@ def test_work_goes_to_spark_as_plans_of_data_frames() -> None:
     assert [str(path) for path in Path(kgctl.__file__).parent.rglob("*.py") if shipped.search(path.read_text())] == []
 
 
+@pytest.mark.needs("frames")
 def test_pyarrow_does_without_pandas_where_it_is_told_so() -> None:
     program = (
-        "import sys; from kgctl.pipeline.extras import leave_pandas_out; leave_pandas_out(); import pyarrow as pa;"
+        "import sys; from kgctl.pipeline.no_pandas import leave_pandas_out; leave_pandas_out(); import pyarrow as pa;"
         "print(pa.array([1, 2]).to_numpy().sum(), pa.table({'a': [1]}).to_pylist(), 'pandas' in sys.modules); import pandas"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)

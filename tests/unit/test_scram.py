@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scramp import ScramClient, ScramMechanism
 
-from kgctl.wire.scram import HASHES, Keys, ScramError, client, keys_of, server
+from kgctl.scram import HASHES, Keys, ScramError, client, keys_of, server
 
 NAME, PASSWORD = "bob=,é", "pass, =wörd"
 SALT = b"salt" * 4

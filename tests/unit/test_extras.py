@@ -1,0 +1,62 @@
+"""What is missing is named, with the line that adds it to the kgctl that runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgctl import extras
+from kgctl.errors import UsageError
+from kgctl.extras import BROUGHT_BY, install_line, is_there, require
+from tests.repo.project import ROOT, pyproject
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that pip made, outside any checkout."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(extras, "_checkout", lambda: "")
+    return tmp_path
+
+
+def test_what_is_there_is_not_asked_for() -> None:
+    require("kgctl history", "json", "csv")
+    assert (is_there("json"), is_there("no_such_thing")) == (True, False)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_missing_is_named_with_its_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_there", lambda name: name == "numpy")
+    with pytest.raises(UsageError) as caught:
+        require("kgctl history", "pyarrow", "numpy", "deltalake", "pyspark")
+    words = "kgctl history needs pyarrow and deltalake and pyspark: pip install 'kgctl[history,spark]'"
+    assert caught.value.message == words
+
+
+def test_the_line_is_in_the_words_of_pipx(elsewhere: Path) -> None:
+    (elsewhere / "pipx_metadata.json").touch()
+    assert install_line("history") == "pipx inject kgctl 'kgctl[history]'"
+
+
+def test_uv_is_told_what_is_there_too_which_it_would_else_take_away(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (elsewhere / "uv-receipt.toml").touch()
+    monkeypatch.setattr(extras, "is_there", lambda name: name in ("textual", "vl_convert"))
+    assert install_line("history") == "uv tool install 'kgctl[history,html,top]'"
+
+
+def test_a_checkout_is_named_by_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Editable:
+        def read_text(self, _: str) -> str:
+            return json.dumps({"url": f"file://{ROOT}", "dir_info": {"editable": True}})
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda _: Editable())
+    assert install_line("html") == f"{sys.executable} -m pip install -e '{ROOT}[html]'"
+
+
+def test_every_extra_is_known_by_a_module_that_it_brings() -> None:
+    assert set(BROUGHT_BY.values()) == set(pyproject()["project"]["optional-dependencies"])
