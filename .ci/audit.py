@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements-dev.txt", "requirements-html.txt")
+LOCKS = ("requirements-dev.txt", "requirements-spark.txt", "requirements-ci.txt")
 PATIENCE_S = 300
 
 

@@ -1,9 +1,9 @@
 """Sets up .venv in this checkout: kgctl, editable, with the locked versions of all it needs, each checked against its hash.
 
     python3 .ci/setup.py          what kgctl needs
-    python3 .ci/setup.py dev      what its tests and checks need too
-    python3 .ci/setup.py html     what `simulate run --html` needs too
-    python3 .ci/setup.py spark    what the pipeline needs too
+    python3 .ci/setup.py dev      what its tests and checks need too, and Spark where this machine has the Java for it
+    python3 .ci/setup.py spark    Spark too, whatever this machine has
+    python3 .ci/setup.py ci       what deep tests and releases need too
 
 A second run finds everything done and asks no network. Standard library only; on a Python too old for kgctl it still says so.
 """
@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,10 +21,10 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "kgctl-setup.json"
 LOCKS = {
-    "": "requirements.txt",
-    "dev": "requirements-dev.txt",
-    "html": "requirements-html.txt",
-    "spark": "requirements-spark.txt",
+    "": ("requirements.txt", "what kgctl needs"),
+    "dev": ("requirements-dev.txt", "what its tests and checks need"),
+    "spark": ("requirements-spark.txt", "Spark, which is large"),
+    "ci": ("requirements-ci.txt", "what deep tests and releases need"),
 }
 PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
 
@@ -34,27 +35,42 @@ def main(extras):
         fail("kgctl needs Python 3.11 or later, this is {}.{}: name a later one".format(*sys.version_info[:2]))
     unknown = [extra for extra in extras if extra not in LOCKS]
     if unknown:
-        fail("no such extra: {} (there are: dev, html, spark)".format(", ".join(unknown)))
+        fail("no such extra: {} (there are: {})".format(", ".join(unknown), ", ".join(filter(None, LOCKS))))
+    if "dev" in extras and has_java():
+        extras = [*extras, "spark"]
     done = installed()
-    missing = [extra for extra in extras or [""] if done.get(extra) != key(extra)]
+    missing = [extra for extra in dict.fromkeys(["", *extras]) if done.get(extra) != key(extra)]
     if missing:
+        begun = time.monotonic()
         make_venv()
         install(missing)
         remember(missing)
+        say("done in {:.0f} s".format(time.monotonic() - begun))
+
+
+def has_java():
+    """Whether this machine has a Java that Spark runs on."""
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    sys.dont_write_bytecode = True
+    import machine
+
+    return machine.is_there("java")
 
 
 def installed():
-    """What earlier runs put into a .venv that still works; whoever has the packages of ``dev`` has kgctl's own too."""
-    if not STAMP.exists() or not works("import kgctl"):
-        return {}
-    done = json.loads(STAMP.read_text())
-    return {"": key(""), **done} if done.get("dev") == key("dev") else done
+    """What earlier runs put into a .venv that still works."""
+    return json.loads(STAMP.read_text()) if STAMP.exists() and works("import kgctl") else {}
 
 
 def key(extra):
     """Changes with everything that an installation depends on."""
-    parts = [str(ROOT).encode(), (ROOT / "pyproject.toml").read_bytes(), (ROOT / ".ci" / LOCKS[extra]).read_bytes()]
+    parts = [str(ROOT).encode(), (ROOT / "pyproject.toml").read_bytes(), lock(extra).read_bytes()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def lock(extra):
+    """The file with the packages of an extra."""
+    return ROOT / ".ci" / LOCKS[extra][0]
 
 
 def make_venv():
@@ -66,7 +82,7 @@ def make_venv():
         import ensurepip  # noqa: F401
     except ImportError:
         fail("this Python makes no virtual environments; on Debian and Ubuntu: apt-get install python3-venv, then the same line")
-    print("Setting up .venv, once: this takes a minute ...", file=sys.stderr, flush=True)
+    say("making .venv, once, with Python {}.{}.{}".format(*sys.version_info[:3]))
     run([sys.executable, "-m", "venv", "--clear", str(VENV)])
 
 
@@ -81,11 +97,13 @@ def works(statement):
 def install(extras):
     """Installs the locked packages, then kgctl itself; what is there already is not asked for.
 
-    The plain lock comes first: it has what pyspark is built with, which pip would else take from the index as it comes.
+    The plain lock comes first: it has what pyspark is built with, which pip would else take from the index as it comes. A lock
+    is whole, so that pip has nothing to resolve; and modules are compiled when they are first imported, which most never are.
     """
-    for extra in dict.fromkeys(["", *extras]):
-        own = ["--no-build-isolation"] if extra else []
-        run([str(PYTHON), *PIP, "install", *own, "--require-hashes", "-r", str(ROOT / ".ci" / LOCKS[extra])])
+    for extra in extras:
+        own = ["--no-build-isolation", "--use-pep517"] if extra else []
+        say("installing {}".format(LOCKS[extra][1]))
+        run([str(PYTHON), *PIP, "install", *own, "--no-compile", "--no-deps", "--require-hashes", "-r", str(lock(extra))])
     run([str(PYTHON), *PIP, "install", "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
 
 
@@ -104,6 +122,11 @@ def run(command):
     code = subprocess.run(command, cwd=str(ROOT), env=environment, check=False).returncode
     if code:
         fail("this step ended with {}: {}".format(code, " ".join(command)))
+
+
+def say(words):
+    """One line for a phase, on stderr."""
+    print("setup: " + words, file=sys.stderr, flush=True)
 
 
 def fail(message):

@@ -8,13 +8,13 @@ import random
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyspark
 import pytest
 
 import kgctl
@@ -25,6 +25,7 @@ from kgctl.pipeline.builds.tables_of import slices_of_key
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
+from tests.support.gates import SPARK
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -45,8 +46,8 @@ from tests.support.pipeline.warehouses import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK_HOME = Path(pyspark.__file__).parent
-pytestmark = [pytest.mark.slow, pytest.mark.needs("java"), pytest.mark.xdist_group("spark")]
+SPARK_HOME = Path(sysconfig.get_path("purelib")) / "pyspark"
+pytestmark = [pytest.mark.slow, pytest.mark.needs(*SPARK), pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgctl.pipeline.store.warehouse import Warehouse
+from tests.support.gates import SPARK
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 from tests.support.pipeline.tables import copy_samples
@@ -102,7 +103,7 @@ def commit(raw: RawClient, offset: int) -> None:
 
 
 @pytest.mark.interop
-@pytest.mark.needs("java")
+@pytest.mark.needs(*SPARK)
 @pytest.mark.parametrize("seed", [1])
 def test_a_watch_on_spark_that_is_killed_comes_to_the_same(kgctl_serve: ServeFactory, tmp_path: Path, seed: int) -> None:
     choice, server = random.Random(seed), kgctl_serve(topics={"orders": 2})

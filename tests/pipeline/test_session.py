@@ -9,13 +9,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from kgctl.pipeline.session import SparkOptions, spark_session
+from tests.support.gates import SPARK
 from tests.support.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HOLD = """\
 import sys
@@ -86,7 +90,7 @@ def _holding(tmp_path: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.deep
 @pytest.mark.slow
-@pytest.mark.needs("java")
+@pytest.mark.needs(*SPARK)
 def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:
         assert process.stdin is not None
@@ -103,7 +107,7 @@ def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 @pytest.mark.slow
-@pytest.mark.needs("java")
+@pytest.mark.needs(*SPARK)
 def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:
         assert process.stdout is not None
@@ -115,7 +119,7 @@ def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
     os.close(java)
 
 
-@pytest.mark.needs("java")
+@pytest.mark.needs(*SPARK)
 def test_an_interrupted_start_leaves_no_java_behind() -> None:
     ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (ran.stdout, ran.stderr) == ("True\n", "")
@@ -123,7 +127,7 @@ def test_an_interrupted_start_leaves_no_java_behind() -> None:
 
 @pytest.mark.deep
 @pytest.mark.slow
-@pytest.mark.needs("java")
+@pytest.mark.needs(*SPARK)
 def test_a_master_that_is_none_is_one_line() -> None:
     program = (
         "from kgctl.cli.app import run_process\n"

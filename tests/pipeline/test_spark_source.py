@@ -10,9 +10,9 @@ import pytest
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.engines import LocalEngine, SparkEngine
 from kgctl.pipeline.sources.at_rest import Source, record_log, segments
-from kgctl.pipeline.sources.spark_source import NAME, SCHEMA, of_kafka_source, register
 from kgctl.pipeline.store.tables import RAW
 from kgctl.pipeline.store.warehouse import Warehouse
+from tests.support.machine import is_there
 from tests.support.pipeline.segments import example_segments
 from tests.support.pipeline.warehouses import rows_of as stored_rows
 from tests.support.serve import ServeFactory
@@ -20,6 +20,9 @@ from tests.support.wire.raw_client import RawClient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+if TYPE_CHECKING or is_there("pyspark"):
+    from kgctl.pipeline.sources.spark_source import NAME, SCHEMA, of_kafka_source, register
 
 pytestmark = pytest.mark.interop
 

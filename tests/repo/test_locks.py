@@ -14,17 +14,31 @@ from tests.repo.project import ROOT, pyproject
 
 LOCKS = {
     "requirements.txt": (),
-    "requirements-dev.txt": ("dev", "spark"),
-    "requirements-html.txt": ("html",),
-    "requirements-spark.txt": ("spark",),
+    "requirements-dev.txt": (
+        "test",
+        "lint",
+        "history",
+        "html",
+        "top",
+        "metrics",
+        "zookeeper",
+        "zookeeper-sasl",
+        "msk",
+        "keyring",
+    ),
+    "requirements-spark.txt": ("spark", "connect"),
+    "requirements-ci.txt": ("deep", "release"),
 }
+"""Each has what these groups and extras of pyproject.toml ask for."""
+WHOLE = [name for name in LOCKS if name != "requirements-ci.txt"]
+"""Those that are enough for kgctl itself, and to build it."""
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)")
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_lock_satisfies_pyproject(lock: str) -> None:
     pinned = pins(lock)
-    wanted = requirements(LOCKS[lock])
+    wanted = [*asked_for(LOCKS[lock]), *(kgctls_own() if lock in WHOLE else ())]
     assert [str(want) for want in wanted if not satisfied(want, pinned)] == []
 
 
@@ -35,14 +49,17 @@ def test_every_pin_has_a_hash(lock: str) -> None:
 
 
 def test_a_package_has_one_version_in_all_locks() -> None:
-    base = pins("requirements.txt")
-    differing = {
-        (lock, name): versions
-        for lock in LOCKS
-        for name, versions in pins(lock).items()
-        if name in base and versions != base[name]
-    }  # fmt: skip
-    assert differing == {}
+    """Each Python and platform has its own, which the locks agree on."""
+    found: dict[str, set[frozenset[Version]]] = {}
+    for lock in LOCKS:
+        for name, versions in pins(lock).items():
+            found.setdefault(name, set()).add(frozenset(versions))
+    assert {name: versions for name, versions in found.items() if len(versions) > 1} == {}
+
+
+def test_every_extra_is_locked() -> None:
+    extras = pyproject()["project"]["optional-dependencies"].keys()
+    assert extras - set().union(*LOCKS.values()) == {"java"}, "which no test needs: .ci/tools brings a Java"
 
 
 def satisfied(want: Requirement, pinned: dict[str, set[Version]]) -> bool:
@@ -50,12 +67,20 @@ def satisfied(want: Requirement, pinned: dict[str, set[Version]]) -> bool:
     return bool(versions) and all(want.specifier.contains(version) for version in versions)
 
 
-def requirements(extras: tuple[str, ...]) -> Iterator[Requirement]:
-    project = pyproject()["project"]
-    optional = project["optional-dependencies"]
+def kgctls_own() -> Iterator[Requirement]:
     build = (ROOT / ".ci" / "build.in").read_text().split()
-    for text in [*project["dependencies"], *build, *(text for extra in extras for text in optional[extra])]:
-        yield Requirement(text)
+    yield from map(Requirement, [*pyproject()["project"]["dependencies"], *build])
+
+
+def asked_for(names: tuple[str, ...]) -> Iterator[Requirement]:
+    """What extras and groups ask for, those that they name included."""
+    sets = {**pyproject()["project"]["optional-dependencies"], **pyproject()["dependency-groups"]}
+    for text in (text for name in names for text in sets[name]):
+        want = Requirement(text)
+        if want.name == "kgctl":
+            yield from asked_for(tuple(want.extras))
+        else:
+            yield want
 
 
 def pins(lock: str) -> dict[str, set[Version]]:

@@ -41,7 +41,7 @@ def test_changelog_starts_with_unreleased_or_this_version() -> None:
     assert first[1] in ("Unreleased", kgctl.__version__)
 
 
-@pytest.mark.parametrize("script", ["check", "run", "lock", "smoke", "tools"])
+@pytest.mark.parametrize("script", ["bare", "check", "installs", "lock", "python", "pythons", "release", "run", "smoke", "tools"])
 def test_scripts_parse(script: str) -> None:
     done = subprocess.run(["bash", "-n", str(ROOT / ".ci" / script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -49,7 +49,7 @@ def test_scripts_parse(script: str) -> None:
 
 def test_set_up_refuses_an_unknown_extra() -> None:
     done = set_up(ROOT / ".ci" / "setup.py", "nonsense")
-    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, html, spark)\n")
+    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, spark, ci)\n")
 
 
 def test_set_up_without_ensurepip_says_what_to_install(tmp_path: Path) -> None:

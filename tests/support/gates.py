@@ -26,6 +26,7 @@ APACHE_KAFKA = ("java", "maven")
 OLD_KAFKA = ("java", "maven", "zookeeper")
 OWN_JAVA = ("java", "maven", "javac")
 ZOOKEEPER = ("java", "zookeeper")
+SPARK = ("java", "pyspark")
 
 GATES: dict[str, tuple[str, ...]] = {
     # markers
@@ -38,7 +39,7 @@ GATES: dict[str, tuple[str, ...]] = {
     "three_kafka_brokers": APACHE_KAFKA,
     "java_assignors": OWN_JAVA,
     "re2j": OWN_JAVA,
-    "spark": ("java",),
+    "spark": SPARK,
     "zookeeper_server": ZOOKEEPER,
     "own_zookeeper": ZOOKEEPER,
     "old_kafka": OLD_KAFKA,

@@ -7,6 +7,7 @@ before anything is set up.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import shutil
@@ -103,6 +104,10 @@ def _has_ipv6() -> bool:
     return True
 
 
+def _modules(label: str, *names: str) -> Need:
+    return Need(label, lambda: all(importlib.util.find_spec(name) for name in names))
+
+
 def _programs(label: str, packages: str, *programs: str) -> Need:
     return Need(label, lambda: all(map(shutil.which, programs)), tuple(packages.split()), programs)
 
@@ -120,6 +125,8 @@ NEEDS = {
     "zsh": _programs("zsh", "zsh", "zsh"),
     "fish": _programs("fish", "fish", "fish"),
     "shellcheck": _programs("shellcheck", "shellcheck", "shellcheck"),
+    "pyspark": _modules("Spark (.ci/setup.py dev brings it where Java is)", "pyspark"),
+    "frames": _modules("pandas and polars (.ci/setup.py ci)", "pandas", "polars"),
     "root": Need("root's rights", lambda: os.getuid() == 0),
     "ipv6": Need("IPv6 on the loopback interface", _has_ipv6),
 }
