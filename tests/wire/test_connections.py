@@ -211,4 +211,4 @@ def test_many_that_come_at_once_are_let_in_a_few_a_turn() -> None:
         for client in clients:
             client.close()
 
-    assert (sum(grown), max(grown) <= 64) == (300, True)
+    assert (sum(grown), max(grown) <= 65) == (300, True)  # 64, and one more from Python 3.14 on
