@@ -1,11 +1,12 @@
-"""The tests of ``.ci/run``: the README's line, installs of a release, deep tests as far as there is time; where the time went.
+"""The tests of ``.ci/run``: the README's line here, on bare Debians and other Pythons; installs; deep tests while there is time.
 
     python .ci/tests.py [SECONDS [DIR]]    SECONDS: how long ``.ci/run`` has taken so far; DIR: the files of a release
 
 Where tests of a few files failed, .ci/second_chance.py runs them once more. The README's line decides, and then .ci/installs with
-one Python, as far as it gets in its time: it asks package indexes, which may be slow. Deep tests are a search
-that goes as far as there is time: what it finds is printed, to be mended and to become an example, and holds nothing up. The last
-line is pytest's own summary of the README's line.
+one Python, .ci/bare and .ci/pythons, each as far as it gets in its time: they ask package indexes, which may be slow. What a
+machine cannot try (it has no right to make namespaces, no mirror of Debian's) is told as not tried, at the end too. Deep tests
+are a search that goes as far as there is time: what it finds is printed, to be mended and to become an example, and
+holds nothing up. The last line is pytest's own summary of the README's line.
 """
 
 import os
@@ -22,13 +23,15 @@ ROOT = Path(__file__).resolve().parent.parent
 LINE = "python3 .ci/setup.py dev && .venv/bin/pytest"
 DEEP = ".venv/bin/pytest -m deep --hypothesis-seed=1 --numprocesses=3"
 SECOND_CHANCE = ".venv/bin/python .ci/second_chance.py"
-INSTALLS = "timeout {} .ci/installs {} {}.{}"
-INSTALLS_S = 180
-NOT_DONE = {75: "NOT TRIED", 124: f"TOOK LONGER than {INSTALLS_S} s"}
-"""How .ci/installs ends where it reaches no package index, and ``timeout`` when it had to: said aloud, and nobody's fault."""
+BARE = ("bookworm", "trixie")
+BARE_PYTHONS = ("3.11", "3.13")
+"""What these releases have."""
+INSTALLS_S, BARE_S, PYTHONS_S = 180, 720, 900
+NOT_DONE = {75: "NOT TRIED", 124: "TOOK TOO LONG"}
+"""How a part ends that this machine cannot try, and ``timeout`` when it had to: said aloud, and nobody's fault."""
 DEAREST = 50
-BUDGET_S = 840
-"""When the last deep test begins: the whole run ends within 20 minutes, and with a slower machine within 25."""
+BUDGET_S = 1_620
+"""When the last deep test begins: the whole run ends within half an hour on a quiet machine."""
 SHORTEST_S = 60
 """With less time than this no deep test is begun."""
 
@@ -38,6 +41,7 @@ class Part:
     """A run of pytest, with its second chance: what it printed last, what it took, and how it ended."""
 
     name: str
+    command: str = ""
     code: int = 0
     wall_s: float = 0.0
     processor_s: float = 0.0
@@ -90,17 +94,11 @@ def children_s() -> float:
 def main(arguments: list[str]) -> int:
     """Run the parts; the exit code of the README's line."""
     left_s = BUDGET_S - float(arguments[0] if arguments else 0)
-    suite, installs, deep = Part("the README's line"), Part("installs"), Part("deep tests")
+    suite, deep = Part("the README's line"), Part("deep tests")
     suite.run_twice_if_needed(LINE)
-    parts = [suite]
-    if suite.code == 0 and len(arguments) > 1:
-        print(f"\n== installs of what was built, up to {INSTALLS_S} s", flush=True)
-        command = INSTALLS.format(INSTALLS_S, shlex.quote(arguments[1]), *sys.version_info[:2])
-        installs.run(command)
-        if installs.code not in (0, *NOT_DONE):
-            installs.run(command)  # an index may have failed to answer once
-        parts.append(installs)
-    left_s -= suite.wall_s + installs.wall_s
+    others = elsewhere(arguments[1]) if suite.code == 0 and len(arguments) > 1 else []
+    parts = [suite, *others]
+    left_s -= sum(part.wall_s for part in parts)
     if suite.code == 0 and left_s >= SHORTEST_S:
         print(f"\n== deep tests that begin within {left_s:.0f} s", flush=True)
         deep.run_twice_if_needed(f"{DEEP} --budget={left_s:.0f}", "deep")
@@ -108,12 +106,38 @@ def main(arguments: list[str]) -> int:
     print("".join(suite.dearest))
     for part in parts:
         print(part)
-    if installs.code:
-        print(f"INSTALLS {NOT_DONE.get(installs.code, 'FAILED, see above')}: {installs.summary}")
+    for part in others:
+        if part.code:
+            print(f"{part.name.upper()} {NOT_DONE.get(part.code, 'FAILED, see above')}: {part.summary}")
     if deep.code:
         print(f"DEEP TESTS FAILED, see above: {deep.summary}")
     print(suite.summary)
-    return suite.code or (installs.code if installs.code not in NOT_DONE else 0)
+    return suite.code or max((part.code for part in others if part.code not in NOT_DONE), default=0)
+
+
+def elsewhere(dist: str) -> list[Part]:
+    """What was built, installed; README's lines on bare machines; the tests on those Pythons that no bare machine had."""
+    installs = trial("installs", INSTALLS_S, f".ci/installs {shlex.quote(dist)} {sys.version_info[0]}.{sys.version_info[1]}")
+    if installs.code not in (0, *NOT_DONE):
+        installs.run(timed(INSTALLS_S, installs.command))  # an index may have failed to answer once
+    bare = [trial(f"bare {release}", BARE_S, f".ci/bare {release}") for release in BARE]
+    named = re.findall(r'Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    seen = [python for python, part in zip(BARE_PYTHONS, bare, strict=True) if part.code == 0]
+    left = [python for python in named if python not in seen]
+    return [installs, *bare, trial("pythons", PYTHONS_S, f".ci/pythons {' '.join(left)}")]
+
+
+def trial(name: str, limit_s: int, command: str) -> Part:
+    """One that may take so long, run."""
+    print(f"\n== {name}, up to {limit_s} s", flush=True)
+    part = Part(name, command=command)
+    part.run(timed(limit_s, command))
+    return part
+
+
+def timed(limit_s: int, command: str) -> str:
+    """The command, ended after so long."""
+    return f"timeout {limit_s} {command}"
 
 
 if __name__ == "__main__":
