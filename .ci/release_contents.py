@@ -6,7 +6,15 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDES = ["README.md", "CHANGELOG.md", "LICENSE", "completions/kgctl.bash", "tests/conftest.py"]
+BESIDES = [
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "completions/kgctl.bash",
+    "tests/conftest.py",
+    ".ci/setup.py",
+    ".ci/requirements-dev.txt",
+]
 
 
 def main(folder):

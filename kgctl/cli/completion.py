@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 COMPLETION_TIMEOUT_MS = 1500
-_SAFE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*(:[0-9]+)?")
+_SAFE = re.compile(r"[\w.\x80-\U0010ffff][\w.\x80-\U0010ffff-]*(:[0-9]+)?")
+"""Names that no shell reads as more than a word; letters, digits and signs of all scripts are none that a shell knows."""
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
@@ -85,7 +86,7 @@ def complete_undo_ids(ctx: typer.Context, args: list[str], incomplete: str) -> l
 
 
 def _safe(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete) and _SAFE.fullmatch(name))
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable() and _SAFE.fullmatch(name))
 
 
 def _environment(ctx: typer.Context) -> Environment:

@@ -46,6 +46,14 @@ STATES = tuple(state.value for state in GroupState)
 TYPES = tuple(kind.value for kind in GroupType)
 
 
+def _states() -> list[str]:
+    return list(STATES)
+
+
+def _types() -> list[str]:
+    return list(TYPES)
+
+
 @dataclass(frozen=True)
 class KindFilter:
     """A block of options: which states and types pass.
@@ -56,7 +64,7 @@ class KindFilter:
 
     state: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=lambda: list(STATES)),
+        typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=_states),
     ] = None
     type_: Annotated[
         list[str] | None,
@@ -64,7 +72,7 @@ class KindFilter:
             "--type",
             metavar="TYPE,...",
             help="Only classic, consumer, share or streams groups.",
-            autocompletion=lambda: list(TYPES),
+            autocompletion=_types,
         ),
     ] = None
 

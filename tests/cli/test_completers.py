@@ -49,6 +49,12 @@ def test_names_that_a_shell_could_evaluate_are_left_out(ctx: Any, cluster: FakeG
     assert complete_groups(ctx, [], "") == ["g1", "g2", "g3"]
 
 
+def test_names_may_have_any_letters(ctx: Any, cluster: FakeGroupAdmin) -> None:
+    for name in ("grüße-☃", "支付", "wide\u2003space", "right\u202eto-left"):
+        cluster.group(name)
+    assert complete_groups(ctx, [], "") == ["g1", "g2", "g3", "grüße-☃", "支付"]
+
+
 def test_failures_complete_to_nothing(ctx: Any, cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.failure = RuntimeError("anything")
     assert complete_groups(ctx, [], "") == []

@@ -31,7 +31,10 @@ def project_files() -> list[Path]:
 
 
 def _is_left_out(path: Path) -> bool:
-    return any((part.startswith(".") and part != ".ci") or part in ("__pycache__", "build", "dist") for part in path.parts)
+    return any(
+        (part.startswith(".") and part not in (".ci", ".github")) or part in ("__pycache__", "build", "dist")
+        for part in path.parts
+    )
 
 
 @functools.cache

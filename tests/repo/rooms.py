@@ -55,7 +55,7 @@ ROOMS = {
             (121, "names that are cut on a terminal; top by state and type, and its limits"),
             (5, "broker versions"),
             (3, "a page more"),
-            (41, "words are read here, which typer 0.29 and later do by pydantic"),
+            (46, "words are read here, which typer 0.29 and later do by pydantic; states and types complete"),
         ),
     ),
     "admin": Room(

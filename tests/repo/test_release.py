@@ -32,7 +32,7 @@ def test_the_action_uses_inputs_that_it_declares_and_quotes_none_into_a_script()
     assert [name for name, given in action()["inputs"].items() if not given["description"]] == []
 
 
-@pytest.mark.parametrize(("check", "code"), [("rebalances>0", 0), ("rebalances<0", 6)])
+@pytest.mark.parametrize(("check", "code"), [("rebalances>0", 0), ("'rebalances < 0'", 6), ('"rebalances > 0" --runs 1', 0)])
 def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, check: str, code: int) -> None:
     """The step itself, in the environment that GitHub gives it."""
     programs = tmp_path / "kgctl" / "bin"
@@ -55,6 +55,17 @@ def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, che
     )  # fmt: skip
     assert (ran.returncode, (tmp_path / "out").read_text()) == (code, f"exit-code={code}\n"), ran.stderr
     assert "crash-detection" in (tmp_path / "summary").read_text()
+
+
+def test_options_of_the_action_whose_quotes_do_not_close_are_an_error(tmp_path: Path) -> None:
+    (run,) = (step for step in action()["runs"]["steps"] if step["id"] == "run")
+    environment = {**os.environ, **dict.fromkeys(run["env"], ""), "OPTIONS": "--check 'a < b", "RUNNER_TEMP": str(tmp_path)}
+    ran = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", run["run"]],
+        env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "unmatched single quote" in ran.stderr
 
 
 @pytest.mark.needs("shellcheck")
