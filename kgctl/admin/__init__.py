@@ -43,11 +43,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """Why one thing failed: Kafka's error and a sentence for a person. ``nothing_sent``: no change of it left for the cluster."""
+    """Why one thing failed: Kafka's error and a sentence for a person. ``nothing_sent``: no change of it left for the cluster.
+
+    ``own_code``: what Kafka has no error for, as it is told in its place.
+    """
 
     code: ErrorCode
     message: str
     nothing_sent: bool = False
+    own_code: str = ""
 
     def __str__(self) -> str:
         """The sentence."""
@@ -57,7 +61,7 @@ class ItemError:
         """The error as an exception of the class that its exit code belongs to."""
         kind = _EXCEPTIONS.get(self.code, BrokerError)
         topic, number = (partition.topic, partition.partition) if partition else (None, None)
-        return kind(self.message, code=self.code.name, group=group, topic=topic, partition=number)
+        return kind(self.message, code=self.own_code or self.code.name, group=group, topic=topic, partition=number)
 
 
 _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {

@@ -234,7 +234,7 @@ class _Carrying(Generic[K]):
                     unanswered.pop(item, None)
         except Interrupted:
             self._stop.allow(LAST_LOOK_S)
-            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
+            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came", own_code="INTERRUPTED")
             self._mark(unanswered if is_sent else (), Outcome.UNKNOWN, interrupted)
             raise
         except UnreachableError as error:
@@ -425,10 +425,21 @@ class CommitsAsPlanned:
             if old != new and present(old) != present(new) and not is_ours:
                 notes[key] = outdated(present(old), present(new))
                 self.refused.add(key[0])
+        notes |= self._without_topic([key for key in notes if key[0] in now and present(now[key[0]].get(key[1])) is None])
         if self.refused and not self.per_partition:
             notes |= {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
         self.sent.update(key for key in items if key not in notes)
         return notes
+
+    def _without_topic(self, keys: Sequence[CommitKey]) -> Mapping[CommitKey, str]:
+        """Those whose commit went with its topic."""
+        known: Mapping[str, int] | None = None
+        with suppress(KgctlError):
+            known = self.admin.list_topics(sorted({place.topic for _, place in keys})) if keys else None
+        if known is None:
+            return {}
+        why = "topic {!r} is gone, or hidden from this user, and so is its commit"
+        return {key: why.format(key[1].topic) for key in keys if key[1].topic not in known}
 
     def after(self, items: Sequence[CommitKey]) -> Mapping[CommitKey, str]:
         """Of a group that cannot be asked nothing is said."""

@@ -475,6 +475,31 @@ def _output(key: str, command: str, variables: Mapping[str, str]) -> str:
     return ran.stdout.splitlines()[0].strip()
 
 
+def plain_password_warning(settings: ConnectionSettings) -> str | None:
+    """What to say where a password or a token goes to another machine in the clear; None where none does.
+
+    SCRAM and GSSAPI send neither.
+    """
+    properties = settings.properties
+    mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
+    if properties.get("security.protocol", "").upper() != "SASL_PLAINTEXT" or mechanism.upper() not in ("PLAIN", "OAUTHBEARER"):
+        return None
+    servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or ""
+    hosts = [address.strip().rpartition(":")[0].strip("[]") for address in servers.split(",")]
+    others = [host for host in hosts if host and not _is_this_machine(host)]
+    what = "The token" if mechanism.upper() == "OAUTHBEARER" else "The password"
+    return f"{what} goes to {others[0]} unencrypted (SASL_PLAINTEXT): SASL_SSL hides it." if others else None
+
+
+def _is_this_machine(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def warning(path: Path, properties: Mapping[str, str]) -> str | None:
     """What to say of a file that others can read and that holds a secret itself; None where all is well."""
     literal = sorted(key for key, value in properties.items() if is_secret(key) and not is_pointer(value))

@@ -58,12 +58,14 @@ def parse_past_instant_ms(text: str, now_ms: int) -> int:
     """Read a point in time as `parse_instant_ms` does, or one that ``now_ms`` tells.
 
     ``now``; so long before: ``2h ago``, ``PT90S ago``; or of a day, in UTC unless a zone is named: ``yesterday``,
-    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``, ``2024-01-31 14:00 Europe/Berlin``.
+    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``, ``2024-01-31 14:00 Europe/Berlin``, ``2024-01-31 Europe/Berlin``.
 
     Raises:
         UsageError: the text is nothing of that.
     """
     words = text.split()
+    if len(words) == 2 and _DATE_AND_CLOCK.fullmatch(words[0]) and words[1][0].isalpha():
+        words = [*re.split("[Tt]", words[0]), words[1]]
     if [word.lower() for word in words] == ["now"]:
         return now_ms
     if words and words[-1].lower() == "ago":
@@ -115,6 +117,7 @@ def _date(text: str) -> date:
 
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE_AND_CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}[Tt][\d:]+")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 

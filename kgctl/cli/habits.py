@@ -131,7 +131,7 @@ def kgctl_line(family: str, typed: Sequence[str]) -> str:
     """
     if family:
         return _second_word(family, typed)
-    if "consumer-groups" in typed[0].rpartition("/")[2]:
+    if any(name in typed[0].rpartition("/")[2] for name in ("consumer-groups", "kafka-groups")):
         typed = typed[1:] or ["--list"]
     if typed[0].startswith("-"):
         return _kafka_line(typed)
@@ -139,8 +139,12 @@ def kgctl_line(family: str, typed: Sequence[str]) -> str:
         return _told([*typed[1:], "--help"])
     if joined := _spelled_apart(typed[0]):
         return _told([*joined, *typed[1:]])
-    if typed[0] not in _WORDS:
-        return ""
+    return _meant_by_word(typed) if typed[0] in _WORDS else ""
+
+
+def _meant_by_word(typed: Sequence[str]) -> str:
+    if any(word in _KAFKA_COMMANDS for word in typed[1:]):
+        return _kafka_line(typed[1:])
     rest = [word for word in typed[1:] if word not in ("groups", "group", "consumer-groups", "cg")]
     is_kept = rest and (rest[0].startswith("-") or typed[0] in ("use", "use-context"))
     return _told([*_WORDS[typed[0]].split(), *(rest if is_kept else [])])

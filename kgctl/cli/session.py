@@ -100,7 +100,7 @@ class Session:
             KgctlError: no cluster is named, or it cannot be reached.
         """
         settings = connection_settings(self.flags, self.environment)
-        for line in secret_warnings(self.flags, self.environment):
+        for line in secret_warnings(self.flags, self.environment, settings):
             self.notice(line)
         with self.terminating(), self.environment.connect(settings) as admin:
             yield admin

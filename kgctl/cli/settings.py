@@ -89,15 +89,29 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     return replace(settings, properties=resolved(settings.properties, os.environ))
 
 
-def secret_warnings(flags: Flags, environment: Environment) -> list[str]:
-    """What to say of files with secrets that others can read: the config file's context in use."""
-    from kgctl.admin.connect import warning
+def secret_warnings(flags: Flags, environment: Environment, settings: ConnectionSettings) -> list[str]:
+    """What to say of secrets that others can read: in the config file's context in use, in ``--command-config FILE``, and on the
+    way to another machine."""
+    from kgctl.admin.connect import plain_password_warning, warning
     from kgctl.cli.project import read_contexts
 
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
-    found = warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None
-    return [found] if found else []
+    told = [
+        warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None,
+        warning(Path(flags.command_config).expanduser(), by_file) if flags.command_config else None,
+        plain_password_warning(settings),
+    ]
+    return [each for each in told if each]
+
+
+def naming_project_file(flags: Flags, environment: Environment) -> Path | None:
+    """The folder's ``.kgctl.yml``, where the cluster is that of one of its contexts."""
+    from kgctl.cli.project import read_contexts
+
+    contexts = read_contexts(environment)
+    context = _context(flags, environment, *_properties_by_flag(flags))
+    return contexts.project.path if contexts.project and context.name in contexts.project.contexts else None
 
 
 def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tuple[str, ...]]:

@@ -135,6 +135,37 @@ def test_file_with_a_secret_that_others_can_read_is_told(cli: Cli, config: Path)
     assert "Others can read" not in cli("list groups --context prod").err
 
 
+def test_command_config_with_a_secret_that_others_can_read_is_told(cli: Cli) -> None:
+    path = cli.folder / "bob.properties"
+    path.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=bob\nsasl.password=bobpw\n")
+    path.chmod(0o644)
+    ran = cli(f"--command-config {path} list groups")
+    assert (ran.code, ran.err.startswith(f"Others can read {path}, which holds sasl.password: chmod 600 it")) == (0, True), (
+        ran.err
+    )
+    path.chmod(0o600)
+    assert "Others can read" not in cli(f"--command-config {path} list groups").err
+
+
+@pytest.mark.parametrize(
+    ("server", "protocol", "mechanism", "told"),
+    [
+        ("broker1:9092", "SASL_PLAINTEXT", "PLAIN", "The password goes to broker1 unencrypted"),
+        ("127.0.0.1:1,10.0.0.7:9092", "SASL_PLAINTEXT", "PLAIN", "The password goes to 10.0.0.7 unencrypted"),
+        ("broker1:9092", "SASL_PLAINTEXT", "OAUTHBEARER", "The token goes to broker1 unencrypted"),
+        ("broker1:9092", "SASL_PLAINTEXT", "SCRAM-SHA-512", ""),
+        ("broker1:9092", "SASL_SSL", "PLAIN", ""),
+        ("localhost:9092,127.0.0.2:9092,[::1]:9092", "SASL_PLAINTEXT", "PLAIN", ""),
+    ],
+)
+def test_a_password_that_leaves_the_machine_in_the_clear_is_told(
+    cli: Cli, server: str, protocol: str, mechanism: str, told: str
+) -> None:
+    login = f"-X security.protocol={protocol} -X sasl.mechanism={mechanism} -X sasl.username=me -X sasl.password=env:HOME"
+    ran = cli(f"list groups --bootstrap-server {server} {login}")
+    assert (ran.code, "unencrypted" in ran.err, told in ran.err) == (0, bool(told), True), ran.err
+
+
 CHANGES = ["add desk --bootstrap-server d:1", "set prod --timeout 5s", "set prod --unset client.id", "delete prod", "use prod"]
 
 

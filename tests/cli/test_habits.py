@@ -11,6 +11,9 @@ from tests.cli.harness import Cli
     ("line", "told"),
     [
         ("groups", "type: kgctl list groups"),
+        ("groups --list", "type: kgctl list groups ("),
+        ("groups --describe --group g", "type: kgctl describe group --group g ("),
+        ("bin/kafka-groups.sh --list", "type: kgctl list groups ("),
         ("get groups", "type: kgctl list groups"),
         ("describe payments", "type: kgctl describe group payments"),
         ("list payments", "type: kgctl list groups"),

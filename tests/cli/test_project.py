@@ -53,6 +53,15 @@ def test_the_nearest_file_comes_before_the_users(cli: Cli, project: Path) -> Non
     assert (listed.out.split(), "comes first" in listed.err) == (["dev", "prod", "staging"], True)
 
 
+def test_a_change_of_the_cluster_of_a_projects_file_is_told_before_it_is_done(cli: Cli, project: Path) -> None:
+    path = say(project, PLAIN)
+    reset = "reset-offsets g1 --topic t1 --to-latest --no-backup"
+    told = f"The cluster is the one that {path} names: "
+    assert told not in cli(reset).err
+    assert cli(f"{reset} --execute").err.startswith(told)
+    assert told not in cli(f"{reset} --execute --context prod").err
+
+
 def test_a_named_config_file_stands_alone(cli: Cli, project: Path) -> None:
     say(project, PLAIN)
     ran = cli("list groups", variables={"KGCTL_CONFIG": str(cli.folder / "none.yaml")})

@@ -263,9 +263,15 @@ def _time_strategy(chosen: str, text: str, now_ms: int) -> tuple[Strategy, tuple
         at_ms = _TIMES[chosen](text, now_ms)
     except UsageError as error:
         raise UsageError(f"{_option(chosen)}: {error.message}") from None
+    if at_ms > now_ms + _CLOCKS_APART_MS:
+        instead = "--to-latest goes to the end of the log" if chosen == "to_datetime" else "a history has no commits of it"
+        raise UsageError(f"{_option(chosen)} {text} means {format_instant(at_ms)} (UTC), which lies in the future; {instead}")
     strategy = ToHistory(at_ms) if chosen == "to_history" else ToTime(at_ms)
     return strategy, (f"{_option(chosen)} {text} means {format_instant(at_ms)} (UTC).",)
 
+
+_CLOCKS_APART_MS = 60_000
+"""A time that is no further in the future may be the present of another clock."""
 
 _TIMES: dict[str, Callable[[str, int], int]] = {
     "to_datetime": parse_past_instant_ms,

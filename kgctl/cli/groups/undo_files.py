@@ -20,6 +20,7 @@ from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.files import write_again, write_new
 from kgctl.cli.session import NamedCluster, Session
+from kgctl.cli.settings import naming_project_file
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 
 
@@ -138,6 +139,8 @@ def start_change(
     path = backup.place(environment.undo_folder, change_id) if rows else None
     if path is not None:
         _save(path, replace(header, groups=_groups(rows)), rows, make_folder=not backup.backup)
+    if (project := naming_project_file(session.flags, environment)) is not None:
+        session.notice(f"The cluster is the one that {project} names: {cluster}.")
     if named:
         _log(session, _first_line(change_id, header, path))
     if path is not None:

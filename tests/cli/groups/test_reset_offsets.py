@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -413,3 +414,30 @@ def test_a_topic_that_this_user_may_not_see_is_no_missing_one(cli: Cli, cluster:
     ran = cli(f"{line} -o json")
     assert (ran.code, [each["code"] for each in ran.json["errors"]], ran.data) == (8, ["TOPIC_AUTHORIZATION_FAILED"], []), ran.err
     assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
+
+
+@pytest.mark.parametrize("option", ["--to-datetime", "--to-history"])
+def test_a_time_in_the_future_is_refused(cli: Cli, option: str) -> None:
+    """A day too late by a slip would move to the end of the log, and skip all that is left."""
+    ran = cli(f"reset-offsets g1 --topic t1 {option} 2024-01-02")
+    assert (ran.code, "which lies in the future" in ran.err, cli.settings) == (2, True, []), ran.err
+    assert cli("reset-offsets g1 --topic t1 --to-datetime 2024-01-01T00:01").code == 0
+
+
+def test_a_topic_deleted_between_plan_and_deed_is_told_as_gone(
+    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = TopicPartition("t2", 0)
+    cluster.group("g4", {gone: 60, T1[0]: 5})
+    ask = cluster.list_log_offsets
+
+    def ask_and_delete(*args: Any, **options: Any) -> Any:
+        found = ask(*args, **options)
+        cluster.logs.pop(gone, None)
+        cluster.groups["g4"].offsets.pop(gone, None)
+        return found
+
+    monkeypatch.setattr(cluster, "list_log_offsets", ask_and_delete)
+    ran = cli("reset-offsets g4 --all-topics --to-latest --execute -o json")
+    assert [(row["topic"], row["result"]) for row in ran.data] == [("t1", "refused"), ("t2", "refused")]
+    assert ran.json["errors"][-1]["message"] == "topic 't2' is gone, or hidden from this user, and so is its commit"

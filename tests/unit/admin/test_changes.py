@@ -227,6 +227,16 @@ def test_a_signal_ends_it_between_two_steps() -> None:
     assert (done, account.signal, list(account.outcomes.values())) == (["a", "b"], 2, [DONE, DONE, NOT_TRIED])
 
 
+def test_what_a_signal_cut_short_has_a_code_of_its_own() -> None:
+    """A script that asks again after a time-out must not do so after Ctrl-C."""
+
+    def interrupt(_: Sequence[str]) -> Mapping[str, ItemError]:
+        raise Interrupted
+
+    account = carry_out([Step.of_one_request("a", interrupt)], lambda _: {})
+    assert (account.outcomes["a"], account.errors["a"].to_exception().code) == (UNKNOWN, "INTERRUPTED")
+
+
 def test_what_was_never_sent_failed() -> None:
     def act(_: Sequence[str]) -> Mapping[str, ItemError]:
         lost = ErrorCode.NETWORK_EXCEPTION

@@ -199,3 +199,16 @@ def test_times_that_now_tells(text: str, meant: str) -> None:
 def test_days_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         parse_past_instant_ms(text, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-01-01 Europe/Berlin", START_OF_2024 - 3_600_000),
+        ("2024-01-01T01:00 Europe/Berlin", START_OF_2024),
+        ("2024-01-01T01:00:00 Europe/Berlin", START_OF_2024),
+        ("2024-01-01 01:00 Europe/Berlin", START_OF_2024),
+    ],
+)
+def test_a_zone_may_be_named_behind_a_day_or_a_time(text: str, expected: int) -> None:
+    assert parse_past_instant_ms(text, START_OF_2024) == expected
