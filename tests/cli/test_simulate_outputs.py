@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -134,3 +135,45 @@ def test_what_cannot_be_written_is_said_before_anything_is_run(
 
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert message in ran.err
+
+
+KICKED = """\
+kgctl: 1
+name: slow
+topics: {orders: 12}
+members: {app: {count: 4, rate: 5/s, config: {max.poll.interval.ms: 30s, partition.assignment.strategy: [range]}}}
+traffic: {orders: 300/s}
+warmup: 60s
+duration: 2m
+variants: {big: {}, small: {group: {config: {max.poll.records: 50}}}}
+"""
+
+
+def test_what_goes_wrong_unasked_is_the_first_line_of_everything(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "slow.yaml").write_text(KICKED)
+    files = {"html": "r.html", "junit": "r.xml", "markdown": "r.md", "metrics": "r.json"}
+    flags = " ".join(f"--{option} {tmp_path / name}" for option, name in files.items())
+    ran = cli(f"simulate run {tmp_path}/slow.yaml {flags}", variables={"GITHUB_ACTIONS": "true"})
+    told = ran.out.partition("\n")[0].removeprefix("FAIL ")
+    assert (ran.code, told.partition(",")[0]) == (6, "big: app-1 left the group")
+    assert "past max.poll.interval.ms=30s without a poll(), at " in told
+    assert f"kgctl: {told}; where that is meant, the file says allow: [kicked, stuck]\n" in ran.err
+    text = told.removeprefix("big: ")
+    assert (tmp_path / "r.md").read_text().startswith("### ❌ slow: big: app-1 left the group, past max.poll.interval.ms=30s")
+    assert f'<p class="trouble">{told}</p>' in (tmp_path / "r.html").read_text()
+    case = next(ET.parse(tmp_path / "r.xml").getroot().iter("testcase"))
+    assert (case.get("name"), case[0].get("message")) == ("no member is kicked", f"no member is kicked: {text}")
+    annotations = [line for line in ran.err.splitlines() if line.startswith("::error")]
+    assert annotations[0].partition("::")[2].partition("::")[2].startswith(f"{text} in variant big")
+    assert json.loads((tmp_path / "r.json").read_text())["troubles"][0]["text"] == text
+
+
+def test_comparing_explaining_and_sweeping_say_it_first(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "slow.yaml").write_text(KICKED)
+    compared = cli(f"simulate compare {tmp_path}/slow.yaml:small {tmp_path}/slow.yaml:big --fail-if-worse any")
+    assert compared.err.startswith(f"FAIL {tmp_path}/slow.yaml:big: app-1 left the group, past max.poll.interval.ms=30s")
+    assert (compared.code, "is worse than" in compared.err) == (6, True)
+    explained = cli(f"simulate explain {tmp_path}/slow.yaml")
+    assert explained.out.startswith("FAIL app-1 left the group, past max.poll.interval.ms=30s")
+    swept = cli(f"simulate sweep {tmp_path}/slow.yaml --set group.config.max.poll.records=50,500 --variant big")
+    assert (swept.code, "did not hold in 1 of 2 runs" in swept.err) == (6, True)

@@ -71,8 +71,9 @@ def test_a_rollout_that_was_given_up_is_told(cli: Cli, scenario: Path) -> None:
     events = SCENARIO.replace("restart: app/1", "rollout: app, never_ready: true, deadline: 1m")
     scenario.write_text(events[: events.index("expect:")])
     ran = cli(f"simulate run {scenario} --runs 2 --variant eager")
-    assert (ran.code, ran.err) == (0, "")
-    assert "event rollout app is aborted in eager, with 2 of 2 seeds\n" in ran.out
+    told = "event rollout app is aborted at 60.0s (with 2 of 2 seeds)"
+    assert (ran.code, ran.out.partition("\n")[0]) == (6, f"FAIL {told}")
+    assert ran.err == f"kgctl: {told}; where that is meant, the file says allow: [no_effect]\n"
 
 
 def test_check_of_a_rank_says_which(cli: Cli, scenario: Path) -> None:
@@ -88,7 +89,7 @@ def test_time_limit_is_told_once(cli: Cli, scenario: Path) -> None:
 
 def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     data = cli(f"simulate run {scenario} --runs 2 -o json").data
-    assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "expectations"]
+    assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "troubles", "expectations"]
     assert (data["scenario"], data["seeds"], list(data["variants"])) == ("small", [1, 2], ["eager", "cooperative"])
     eager = data["variants"]["eager"]
     assert list(eager) == ["metrics", "final_assignment", "longest_gaps", "assumptions"]

@@ -94,6 +94,13 @@ def _metrics() -> str:
     return _table("| metric | unit | filters | what it is |", rows)
 
 
+def _troubles() -> str:
+    from kgctl.simulate.scenario.vocabulary import TROUBLES
+
+    rows = "".join(f"| `{kind.name}` | {kind.help} | {kind.metric and f'`{kind.metric}`'} |\n" for kind in TROUBLES.values())
+    return _table("| allow | what fails a run | an expectation about |", rows)
+
+
 def _serve_apis() -> str:
     from tests.docs.serve_apis import serve_apis
 
@@ -124,6 +131,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "manual": _manual,
     "events": _events,
     "metrics": _metrics,
+    "troubles": _troubles,
     "serve-apis": _serve_apis,
     "broker-versions": _broker_versions,
     "classic-states": lambda: _states("classic_states"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -74,7 +74,7 @@ def simulate_compare(
     how.time_limit_s()
     asked = _asked(fail_if_worse or ())
     try:
-        pairs = _pairs(session, a, b, settings, how)
+        pairs, troubles = _pairs(session, a, b, settings, how)
     except WrongFile as wrong:
         return wrong.report
     rows = [
@@ -87,9 +87,9 @@ def simulate_compare(
     if not any(found for _, _, found in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
     errors += _worse(pairs, asked)
-    for pair in pairs:
-        if pair[2]:
-            session.notice(verdict_text(*pair))  # before the table
+    verdicts = [verdict_text(*pair) for pair in pairs if pair[2]]
+    for text in (*(f"FAIL {each}" for each in troubles), *verdicts):
+        session.notice(text)  # before the table
     seeds = max((each.seeds for _, _, found in pairs for each in found), default=FEW_SEEDS)
     if seeds < FEW_SEEDS:
         session.notice(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
@@ -125,7 +125,8 @@ def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[s
 
 def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
-) -> list[tuple[str, str, list[Difference]]]:
+) -> tuple[list[tuple[str, str, list[Difference]]], list[str]]:
+    """What is compared with what, with the differences, and what went wrong in either though nobody asked."""
     from kgctl.simulate.batch.outcome import differences
     from kgctl.simulate.scenario.vocabulary import did_you_mean
 
@@ -139,13 +140,24 @@ def _pairs(
         if first not in names:
             raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
         runs = _run(session, loaded, how, how.seeds(loaded))
-        return [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
+        pairs = [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
+        return pairs, [text for name, by_seed in runs.items() for text in _troubles(name, by_seed)]
     left = _load(session, left_file, left_variant, settings)
     right = _load(session, *_parts(b), settings)
     meant = [(each, _only(each, name)) for each, name in ((left, a), (right, b))]  # before anything runs
     seeds = how.seeds(left)
     found = [_run(session, each, how, seeds)[variant] for each, variant in meant]
-    return [(a, b, differences(found[0], found[1]))]
+    troubles = [text for name, by_seed in zip((a, b), found, strict=True) for text in _troubles(name, by_seed)]
+    return [(a, b, differences(found[0], found[1]))], troubles
+
+
+def _troubles(name: str, by_seed: Mapping[int, RunValues]) -> list[str]:
+    """What went wrong in a variant, each kind once: as it was with the first seed that has it."""
+    first: dict[str, str] = {}
+    for seed, values in by_seed.items():
+        for each in values.troubles:
+            first.setdefault(each.kind, f"{name}: {each.text} (seed {seed})")
+    return list(first.values())
 
 
 def _parts(text: str) -> tuple[str, str | None]:

@@ -120,7 +120,8 @@ def github_annotations(outcome: Outcome, file: str) -> list[str]:
     for each in (*outcome.failures, *outcome.warnings):
         level = "error" if each.severity == "fail" else "warning"
         variant = "" if [*outcome.variants] == ["default"] else f" in variant {each.variant}"
-        text = f"{each.check} does not hold{variant}: observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
+        what = f"observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
+        text = f"{each.note}{variant}" if each.is_unasked else f"{each.check} does not hold{variant}: {what}"
         text += f"\nreplay: {each.replay}" if each.replay else ""
         found.append(f"::{level} file={_property(file)},title=kgctl simulate::{_escaped(text)}")
     return found
@@ -253,7 +254,9 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
     errors: list[KgctlError] = []
     if stopped := [note for note in outcome.notes if "stopped at" in note]:
         errors.append(KgctlError(stopped[0], code="LIMIT"))
-    if outcome.failures:
+    if outcome.troubles:
+        errors.append(ExpectationError(_troubles(outcome)))
+    if len(outcome.failures) > len(outcome.troubles):
         errors.append(ExpectationError(_verdict(outcome)))
     is_beside = outcome.measured is not None
     return Report(
@@ -305,11 +308,21 @@ def _rows_beside(outcome: Outcome) -> Sequence[Row]:
     ]
 
 
+def _troubles(outcome: Outcome) -> str:
+    """What is printed beside the first lines of the text, which say what it is."""
+    from kgctl.simulate.report.tables import trouble_lines
+    from kgctl.simulate.scenario.vocabulary import TROUBLES
+
+    kinds = [kind.name for kind in TROUBLES.values() if any(each.check == kind.check for each in outcome.troubles)]
+    return f"{trouble_lines(outcome)[0]}; where that is meant, the file says allow: [{', '.join(kinds)}]"
+
+
 def _verdict(outcome: Outcome) -> str:
     """Expectations are the lines of ``expect:``; each is a case of each variant that it is asked of, and of the play."""
-    asked = [*outcome.expectations, *(outcome.measured.expectations if outcome.measured else ())]
-    lines, failed = ({each.check for each in some} for some in (asked, outcome.failures))
-    cases = "" if len(asked) == len(lines) else f" ({len(outcome.failures)} of {len(asked)} cases: one a variant)"
+    asked = [*outcome.asked, *(outcome.measured.expectations if outcome.measured else ())]
+    broken = [each for each in outcome.failures if not each.is_unasked]
+    lines, failed = ({each.check for each in some} for some in (asked, broken))
+    cases = "" if len(asked) == len(lines) else f" ({len(broken)} of {len(asked)} cases: one a variant)"
     return f"{len(failed)} of {len(lines)} expectations did not hold{cases}"
 
 

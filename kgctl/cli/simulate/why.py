@@ -68,8 +68,9 @@ def _chosen(session: Session, loaded: LoadedFile, seed: int, asked: str | None) 
         return loaded.variants[0]
     for each in loaded.variants:
         checks = checks_of(loaded, each.name)
-        if checks and explain(each.scenario, seed, ablates=False, checks=checks, settings=each.settings).fails:
-            chosen, why = each, ", the first of which an expectation fails"
+        found = explain(each.scenario, seed, ablates=False, checks=checks, settings=each.settings)
+        if found.fails or found.troubles:
+            chosen, why = each, f", the first of which {'an expectation' if found.fails else 'a run'} fails"
             break
     else:
         chosen, why = loaded.variants[0], ""
@@ -90,7 +91,8 @@ def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> st
 
     name = loaded.name if variant == DEFAULT else f"{loaded.name}, variant {variant}"
     first, *rest = explanation_lines(found)
-    return "".join(f"{line}\n" for line in (f"{name}, seed {seed}: {first}", *rest))
+    troubles = (f"FAIL {text}" for text in found.troubles)
+    return "".join(f"{line}\n" for line in (*troubles, f"{name}, seed {seed}: {first}", *rest))
 
 
 SHRINK_COLUMNS = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from kgctl.simulate.batch.reasons import RULES, Look, Origin, details, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
@@ -99,6 +100,7 @@ class Explanation:
     ``fails``: the expectations that do not hold in it, each with the values of what it asks about; ``details``: what these
     come from where that is no gap (who is given more than it processes, what set each rebalance off), in lines.
     ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
+    ``troubles``: what went wrong in it though nobody asked.
     """
 
     max_gap: float
@@ -109,6 +111,7 @@ class Explanation:
     by_part: tuple[Part, ...] = ()
     fails: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     details: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
 
 
 class _Log:
@@ -155,6 +158,7 @@ def explain(
         story=_story(result, log.events),
         ablations=tuple(_ablations(scenario, seed, result, asked)) if ablates else (),
         by_part=tuple(_parts(result)),
+        troubles=tuple(each.text for each in troubles_of(result)),
         details=tuple(details(result, log.events, {metric.name for metric in asked.values()})),
         fails={check.shown: {_name_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )

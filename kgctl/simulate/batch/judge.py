@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.report.outcome import Picture
 from kgctl.simulate.scenario.checks import Check, CheckKind, RunSource
 from kgctl.simulate.scenario.expressions import (
@@ -44,7 +45,8 @@ class RunValues:
 
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
-    ``took_s``: of the machine's time. ``odd_events``: those that did not go as the file says, in words.
+    ``took_s``: of the machine's time. ``odd_events``: those that were aborted, in words. ``troubles``: what went
+    wrong though nobody asked.
     """
 
     variant: str
@@ -60,6 +62,7 @@ class RunValues:
     took_s: float = field(default=0.0, compare=False)
     events: int = 0
     odd_events: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
 
 def key_of(metric: Metric) -> str:

@@ -18,6 +18,7 @@ from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
 from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
 from kgctl.simulate.engine.context import Randomness
 from kgctl.simulate.engine.pods import with_drift
+from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
 from kgctl.simulate.report.tables import beside
 from kgctl.simulate.scenario.checks import Check, CheckKind
@@ -34,6 +35,7 @@ from kgctl.simulate.scenario.fields import (
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
+from kgctl.simulate.scenario.vocabulary import TROUBLES
 
 
 def assumptions_of(variant: Variant) -> dict[str, str]:
@@ -131,9 +133,6 @@ def _ms(number: int) -> str:
     return format_duration(number * 1_000)
 
 
-TIME_LIMIT = "the time limit"
-"""Why a run ended that was under way when the time of the whole command was over."""
-
 BETTER_IF_HIGHER = frozenset({"availability", "stickiness", "jain", "load_jain", "processed"})
 
 NEVER_STABLE = "not stable after its last event"
@@ -163,7 +162,10 @@ def outcome_of(
         digest=digest,
         seeds=tuple(complete),
         variants={name: replace(_variant(by_seed, complete), assumptions=assumed[name]) for name, by_seed in kept.items()},
-        expectations=tuple(_expectation(each, loaded, kept, replay_of) for each in verdicts),
+        expectations=(
+            *_troubles(loaded, kept, complete, replay_of),
+            *(_expectation(each, loaded, kept, replay_of) for each in verdicts),
+        ),
         notes=_notes(loaded, seeds, complete, values),
     )
 
@@ -196,6 +198,22 @@ def spread_of(name: str, values: Sequence[float | None]) -> Spread:
     p95 = known[max(math.ceil(len(known) * 0.95), 1) - 1]
     worst = known[0] if name in BETTER_IF_HIGHER else known[-1]
     return Spread(known[0], statistics.median(known), p95, known[-1], per_seed, worst)
+
+
+def _troubles(
+    loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int], replay_of: Sequence[str]
+) -> Iterator[Expectation]:
+    """What went wrong unasked, of each variant and kind once: as it was with the first seed that has it."""
+    for name, by_seed in runs.items():
+        for kind in TROUBLES.values():
+            found = [(seed, each) for seed in seeds for each in by_seed[seed].troubles if each.kind == kind.name]
+            if found:
+                seed, first = found[0]
+                often = f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
+                variants = () if loaded.variant_names == (DEFAULT,) else ("--variant", name)
+                command = " ".join(map(shlex.quote, (*replay_of, *variants, "--seed", str(seed))))
+                replay = f"{command}   # kgctl {__version__}, digest {digest_of([by_seed[seed]])[:8]}"
+                yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
 
 
 def _expectation(
@@ -256,8 +274,6 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
         notes.append(
             f"{len(limited)} of {len(values)} runs stopped at a limit ({first.variant}, seed {first.seed}: {first.stopped})"
         )
-    if restless := dict.fromkeys(one.variant for one in values if one.stopped == NEVER_STABLE):
-        notes.append(f"never stable after the last event: {', '.join(restless)}")
     odd = Counter(text for one in values for text in dict.fromkeys(f"{one.variant}\t{event}" for event in one.odd_events))
     for text, count in odd.items():
         variant, _, event = text.partition("\t")
@@ -297,7 +313,8 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
         "digest": outcome.digest,
         "seeds": list(outcome.seeds),
         "variants": {name: _variant_data(variant) for name, variant in outcome.variants.items()},
-        "expectations": [_expectation_data(each) for each in outcome.expectations],
+        "troubles": [_trouble_data(each) for each in outcome.troubles],
+        "expectations": [_expectation_data(each) for each in outcome.asked],
     }
     return data if outcome.measured is None else {**data, "measured": _measured_data(outcome, outcome.measured)}
 
@@ -339,6 +356,10 @@ def _spread(spread: Spread) -> dict[str, Any]:
     }
 
 
+def _trouble_data(each: Expectation) -> dict[str, Any]:
+    return {"check": each.check, "variant": each.variant, "text": each.note, "seed": each.seed, "replay": each.replay}
+
+
 def _expectation_data(each: Expectation) -> dict[str, Any]:
     observed = each.observed
     if isinstance(observed, int | float) and not isinstance(observed, bool):
@@ -365,8 +386,10 @@ def number(value: float) -> int | float | None:
 _DRAWS = 2_000
 FEW_SEEDS = 5
 """With fewer, an interval says little."""
-DECIDING = ("unavailable", "max_gap", "rebalances", "moves", "duplicates", "time_to_stable")
+DECIDING = ("errors", "stuck_members", "kicked", "unavailable", "max_gap", "rebalances", "moves", "duplicates", "time_to_stable")
 """The metrics that a verdict goes by, in their order."""
+_GRAVE = ("errors", "stuck_members")
+"""Whatever is better beside more of these is better for want of members."""
 
 
 class Comparison(StrEnum):
@@ -459,6 +482,8 @@ def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
     deciding = [known[name] for name in DECIDING if name in known]
     better = [_with_size(each) for each in deciding if each.verdict is Comparison.BETTER]
     worse = [_with_size(each) for each in deciding if each.verdict is Comparison.WORSE]
+    if grave := [_with_size(each) for each in deciding if each.metric in _GRAVE and each.verdict is Comparison.WORSE]:
+        return f"{b} is worse than {a}: {', '.join(grave)}; with members that are out, the other figures say little"
     if better and worse:
         return f"{b} is better than {a} in {', '.join(better)}, and worse in {', '.join(worse)}"
     if better or worse:

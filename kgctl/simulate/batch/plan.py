@@ -17,6 +17,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
+from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.recording import Identity, Recording, Scaling
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
@@ -278,9 +279,6 @@ def by_cause(result: RunResult) -> dict[str, float]:
     return {name: float(result.metric("unavailable", filters) or 0) for name, filters in parts.items()}
 
 
-_ODD = ("is aborted", "has no effect")
-
-
 def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) -> RunValues:
     """Return what is kept of a run that is over and that these watched."""
     asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
@@ -297,7 +295,8 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         picture=picture_of(result) if task.draws else None,
         stopped=result.stopped,
         events=result.events,
-        odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what in _ODD),
+        odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what == "is aborted"),
+        troubles=() if result.recording.is_played else troubles_of(result),
     )
 
 

@@ -436,6 +436,7 @@ def _replace(run: EventRun, pod: Pod, grace_us: int, wait_us: int, then: Callabl
     again = run["workload"] == "statefulset"
     on_gone = (lambda: start(pod)) if again else None
     pod.want(is_wanted=again)
+    pod.taken_away()
     if pod.process is not None:
         pod.process.stop(on_gone, grace_us=grace_us, on_sigterm=run["sigterm"])
     elif on_gone is not None:

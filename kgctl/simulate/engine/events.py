@@ -47,28 +47,37 @@ class EventRun:
         event, simulation = self.event, self.simulation
         simulation.history.steps.append(EventMark(simulation.loop.now_us, event.name or event.kind, "step", event.target))
 
+    def found_nothing(self) -> None:
+        """Log that there is nothing that the event could be done to."""
+        self.simulation.log_event(self.event, "has no effect")
+
     def without_effect(self) -> None:
         """End the event, which has found nothing that it could do: the log says so."""
-        self.simulation.log_event(self.event, "has no effect")
+        self.found_nothing()
         self.over()
 
 
-def select(simulation: Simulation, selector: Selector) -> list[Pod]:
-    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
+def select(simulation: Simulation, selector: Selector, *, by_number: bool = False) -> list[Pod]:
+    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew.
+
+    ``app/3`` is the fourth of the pods that the set is to have now; ``by_number``, or where it is to have fewer: the one that is
+    numbered so.
+    """
     pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
     if selector.member_set == NODE and NODE not in simulation.sets:
         pods = [pod for pod in simulation.pods if selector.first <= pod.node <= selector.last]
         chosen = [pod for pod in pods if pod.is_wanted]
     else:
-        chosen = _choose(simulation, selector, list(pods))
+        chosen = _choose(simulation, selector, list(pods), by_number=by_number)
     if not selector.negated:
         return chosen
     return [pod for pod in simulation.pods if pod not in chosen]
 
 
-def _choose(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
+def _choose(simulation: Simulation, selector: Selector, pods: list[Pod], *, by_number: bool) -> list[Pod]:
     if selector.choice is Choice.RANGE:
-        return [pod for pod in pods if selector.first <= pod.index <= selector.last]
+        present = [] if by_number else [pod for pod in pods if pod.is_wanted][selector.first : selector.last + 1]
+        return present or [pod for pod in pods if selector.first <= pod.index <= selector.last]
     if selector.choice is Choice.SHARE:
         return _share(simulation, selector, pods)
     if selector.choice is Choice.OLDEST:
@@ -87,15 +96,23 @@ def _share(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[
     return sorted(order[:wanted], key=lambda pod: pod.number)
 
 
-def pods_of(run: EventRun) -> list[Pod]:
-    """Return the pods that an event's selector means at this moment."""
+def pods_of(run: EventRun, *, lacks_process: bool | None = None) -> list[Pod]:
+    """Return the pods that an event's selector means at this moment, and log it if there is none.
+
+    ``lacks_process``: only those without a process, found by their numbers, or only those that have one.
+    """
     selector = run.event.selector
-    return [] if selector is None else select(run.simulation, selector)
+    found = [] if selector is None else select(run.simulation, selector, by_number=bool(lacks_process))
+    if lacks_process is not None:
+        found = [pod for pod in found if (pod.process is None) is lacks_process]
+    if not found:
+        run.found_nothing()
+    return found
 
 
 def processes_of(run: EventRun) -> list[Process]:
     """Return the running processes of the pods that an event means."""
-    return [pod.process for pod in pods_of(run) if pod.process is not None]
+    return [pod.process for pod in pods_of(run, lacks_process=False) if pod.process is not None]
 
 
 def duration_of(run: EventRun, name: str = "for") -> int | None:
@@ -128,6 +145,7 @@ def end_after(run: EventRun, duration_us: int | None, end: Callable[[], None]) -
 
 def bring_back(run: EventRun, pod: Pod, down_us: int | None, then: Callable[[], None]) -> None:
     """The pod is down: boot it after this time, or leave it (None); ``then`` when that is over."""
+    pod.taken_away()
     if down_us is None:
         then()
     else:
@@ -151,7 +169,7 @@ class Countdown:
 
 
 def start(run: EventRun) -> None:
-    pods = [pod for pod in pods_of(run) if pod.process is None]
+    pods = pods_of(run, lacks_process=True)
     countdown = Countdown(len(pods), run.over)
     for pod in pods:
         pod.configure(run["with"])

@@ -245,6 +245,7 @@ class Pod:
                 then()
             return
         self.want(is_wanted=True)
+        self.context.history.pods[self.number].is_booted = True
         self.link.reconnect()
         self._booted_us = self.context.loop.now_us
         self.process = self._home.new_process(self, then)
@@ -261,6 +262,10 @@ class Pod:
         wait_us = min(FIRST_BACK_OFF_US << self._failures - 1, LONGEST_BACK_OFF_US) if self._failures else 0
         self._failures += 1
         loop.at(loop.now_us + wait_us, lambda _: self.boot() if self.is_wanted else None)
+
+    def taken_away(self) -> None:
+        """An event of the scenario says how long it is down."""
+        self.context.history.pods[self.number].is_booted = False
 
     def want(self, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted

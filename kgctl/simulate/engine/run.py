@@ -193,6 +193,8 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
         simulation.loop.at(first_us, strike)
 
 
+TIME_LIMIT = "the time limit"
+"""Why a run ended that was under way when the time of the whole command was over."""
 AFTER_STABLE_US = MINUTE_US
 ASK_EVERY = 1024
 _COLLECT_EVERY = 200_000
@@ -371,7 +373,7 @@ class _Clockwork:
             elif loop.executed >= ask_at:
                 ask_at = loop.executed + ASK_EVERY
                 if is_over():
-                    return "the time limit"
+                    return TIME_LIMIT
             loop.run(limit_us, most, ask_at)
             if loop.has_changed:
                 self._show()

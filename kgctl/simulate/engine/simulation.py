@@ -210,7 +210,9 @@ class Simulation:
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
-        self.history.errors.append(Counted(self.loop.now_us, 1, process.pod.number, error))
+        counted = Counted(self.loop.now_us, 1, process.pod.number, error)
+        self.history.errors.append(counted)
+        self.history.failed.append(counted)
         self.log(PodChanged(self.log_time, process.pod.name, "failed", error))
         self._discount(process)
         self.changed()

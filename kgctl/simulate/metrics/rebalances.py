@@ -143,19 +143,20 @@ def fenced(run: Measured, filters: Filters) -> float:
 
 def stuck_members(run: Measured, filters: Filters) -> float:
     """Pods whose consumer ran for more than 60 s at a stretch without being in the group."""
-    return sum(_is_stuck(run, pod, run.window(filters)) for pod in run.pods(filters))
+    return sum(stuck_since(run, pod, run.window(filters)) is not None for pod in run.pods(filters))
 
 
-def _is_stuck(run: Measured, pod: int, window: tuple[int, int]) -> bool:
+def stuck_since(run: Measured, pod: int, window: tuple[int, int]) -> int | None:
+    """From when on its consumer ran for more than 60 s outside of the group; None: at no time."""
     history = run.history.pods[pod]
     inside = history.in_group.until(window[1])
     for first, last in run.clip(history.running.until(window[1]), window):
         free = first
         for start, stop in [*(entry for entry in inside if entry[1] > first), (last, last)]:
             if min(start, last) - free > STUCK_US:
-                return True
+                return free
             free = max(free, stop)
-    return False
+    return None
 
 
 def detection_time(run: Measured, filters: Filters) -> float | None:

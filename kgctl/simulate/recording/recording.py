@@ -96,6 +96,8 @@ class PodHistory:
     lives_us: list[int] = field(default_factory=list)
     """When it came into the group with a member id that it did not have before."""
     member_id: str = ""
+    is_booted: bool = False
+    """Whether a process of it was started, and no event has taken that away since."""
 
     def came(self, member_id: str, now_us: int) -> None:
         """Record that the pod has joined the group under this member id."""
@@ -153,6 +155,8 @@ class History:
     requests: list[Counted] = field(default_factory=list)
     skipped_requests: dict[str, int] = field(default_factory=dict)
     errors: list[Counted] = field(default_factory=list)
+    failed: list[Counted] = field(default_factory=list)
+    """Those of `errors` that ended a consumer."""
     fenced_commits: list[Counted] = field(default_factory=list)
     fenced: list[Counted] = field(default_factory=list)
     kicked: list[Counted] = field(default_factory=list)

@@ -24,6 +24,7 @@ from kgctl.simulate.report.tables import (
     seeds_note,
     tables,
     title,
+    trouble_lines,
     verdicts,
 )
 from kgctl.simulate.report.text import natural, worst_lanes
@@ -253,6 +254,7 @@ def html_page(outcome: Outcome) -> str:
         seeds=escape(_seeds(outcome.seeds)),
         digest=escape(outcome.digest),
         badge=_badge(outcome),
+        troubles="".join(f'<p class="trouble">{escape(text)}</p>' for text in trouble_lines(outcome)),
         metrics=_metrics(outcome),
         verdicts=_verdicts(outcome),
         figure=_stories(outcome) + figure + _assumptions(outcome),

@@ -127,7 +127,8 @@ class Expectation:
 
     ``observed`` is the value of its left side where it was worst, None where the check could not be computed at all;
     ``note`` says more (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``).
-    ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again.
+    ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again. ``is_unasked``: it is no
+    line of the file but holds for every run, and is told where it does not: ``note`` says who, by which rule and when.
     """
 
     check: str
@@ -138,6 +139,7 @@ class Expectation:
     severity: str = "fail"
     replay: str = ""
     note: str = ""
+    is_unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,16 @@ class Outcome:
         """What did not hold and was not merely a warning, neither simulated nor played."""
         played = () if self.measured is None else self.measured.expectations
         return tuple(each for each in (*self.expectations, *played) if not each.passed and each.severity == "fail")
+
+    @property
+    def troubles(self) -> tuple[Expectation, ...]:
+        """Return what went wrong though nobody asked, which every report says first."""
+        return tuple(each for each in self.expectations if each.is_unasked)
+
+    @property
+    def asked(self) -> tuple[Expectation, ...]:
+        """Return the expectations of the file, or of ``--check``."""
+        return tuple(each for each in self.expectations if not each.is_unasked)
 
     @property
     def warnings(self) -> tuple[Expectation, ...]:

@@ -187,10 +187,16 @@ def seeds_note(outcome: Outcome) -> str:
     return f"{count} seeds, worst shown" if count > 1 else f"seed {outcome.seeds[0]}" if count else ""
 
 
+def trouble_lines(outcome: Outcome) -> list[str]:
+    """What went wrong though nobody asked, in the order of its weight: who, by which rule, when."""
+    lone = len(outcome.variants) <= 1
+    return [each.note if lone else f"{each.variant}: {each.note}" for each in outcome.troubles]
+
+
 def verdicts(outcome: Outcome) -> list[Verdict]:
     """All expectations in the file's order; one that held in every variant is told once."""
     found = []
-    for group in _by_check(outcome.expectations):
+    for group in _by_check(outcome.asked):
         passed = [each for each in group if each.passed]
         found += [_held(outcome, passed)] if passed else []
         found += [_broken(outcome, each) for each in group if not each.passed]
@@ -228,14 +234,14 @@ def notes(outcome: Outcome) -> list[str]:
 def _confidence_note(outcome: Outcome) -> str:
     """The rule of three, where everything held; empty where it says nothing."""
     count = len(outcome.seeds)
-    if count <= 3 or not outcome.expectations or outcome.failures or outcome.warnings:
+    if count <= 3 or not outcome.asked or outcome.failures or outcome.warnings:
         return ""
     return f"held in {count} of {count} seeds: with 95% confidence, fewer than {300 / count:.3g}% of all seeds break it"
 
 
 def _shown_metrics(outcome: Outcome) -> list[str]:
     present = dict.fromkeys(name for variant in outcome.variants.values() for name in variant.metrics)
-    checks = " ; ".join(each.check for each in outcome.expectations)
+    checks = " ; ".join(each.check for each in outcome.asked)
     headlines = [name for name, look in LOOKS.items() if look.headline and name in present]
     named = [name for name in present if name not in headlines and "(" not in name and _names(checks, name)]
     return headlines + named

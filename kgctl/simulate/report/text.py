@@ -29,6 +29,7 @@ from kgctl.simulate.report.tables import (
     seeds_note,
     tables,
     title,
+    trouble_lines,
     verdicts,
 )
 
@@ -46,12 +47,14 @@ class Line:
 def summary_lines(
     outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
 ) -> list[Line]:
-    """The whole summary. Lines are not cut: ``width`` (columns) only decides whether hints and details fit beside the figures.
+    """The whole summary, what went wrong unasked first. Lines are not cut: ``width`` (columns) only decides whether hints and
+    details fit beside the figures.
 
     ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``), then what
     the runs assume (``assumes``). The last lines are commands that replay what failed.
     """
-    lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
+    lines = [Line(f"FAIL {text}", FAIL) for text in trouble_lines(outcome)]
+    lines.append(Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE))
     lines += _table(outcome, metric_rows(outcome), width)
     lines += [Line(text, ROW) for text in beside_lines(outcome)]
     lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
@@ -139,7 +142,9 @@ _SIGNS = {"PASS": "✅", "WARN": "⚠️", "FAIL": "❌"}
 
 def markdown_text(outcome: Outcome) -> str:
     """One section: heading, question, the variants side by side, the verdicts, and the commands that replay failures."""
-    blocks = [f"### {_sign(outcome)} {_plain(outcome.scenario)}"]
+    first, *others = [*map(_plain, trouble_lines(outcome)), ""]
+    blocks = [f"### {_sign(outcome)} {_plain(outcome.scenario)}{f': {first}' if first else ''}"]
+    blocks += [f"{_SIGNS['FAIL']} {text}" for text in others if text]
     if outcome.question:
         blocks.append(_plain(outcome.question))
     blocks += _metrics(outcome)
@@ -428,7 +433,7 @@ def _case(suite: ET.Element, outcome: Outcome, each: Expectation) -> None:
     )
     if each.passed:
         return
-    observed = f"observed {show(metric_of(each.check), each.observed)}"
+    observed = each.note if each.is_unasked else f"observed {show(metric_of(each.check), each.observed)}"
     lines = [f"{each.check} does not hold in variant {each.variant}", f"{observed} with seed {each.seed}"]
     lines += [each.note] * bool(each.note) + [f"replay: {each.replay}"] * bool(each.replay)
     text = _clean("\n".join(lines))

@@ -37,7 +37,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_wave,
     shown,
 )
-from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.simulate.scenario.vocabulary import TROUBLES, did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -309,6 +309,16 @@ def restarts_on_failure(raw: object) -> bool:
     return raw == "restart"
 
 
+def allowed(raw: object) -> str:
+    """Return the name of something that fails a run unasked. Raises ValueError."""
+    name = str(raw)
+    if name in TROUBLES:
+        return name
+    metrics = {kind.metric: kind.name for kind in TROUBLES.values() if kind.metric}
+    near = f"; write {metrics[name]!r}" if name in metrics else did_you_mean(name, TROUBLES, list_up_to=12)
+    raise ValueError(f"nothing that fails a run is named {name!r}{near}")
+
+
 def leaves_on_stop(raw: object) -> bool:
     """Return whether the word is ``leave``, not ``none``."""
     if raw in ("leave", "none"):
@@ -404,6 +414,7 @@ Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema
 BrokerVersion: TypeAlias = Annotated[
     str | None, as_written(broker_version), WithJsonSchema({"type": ["number", "string", "array"]})
 ]
+Allowed: TypeAlias = Annotated[str, as_written(allowed), WithJsonSchema({"enum": [*TROUBLES]})]
 CommitText: TypeAlias = Annotated[
     Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.checks import Check, CheckReader, Surroundings, compiled, wrong_filters, wrong_filters_of
-from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, parse_expression
+from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, metrics_of, parse_expression
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.quantities import shown
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, TROUBLES, did_you_mean
 from kgctl.yaml_files import FileError, Location, Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -203,6 +203,7 @@ def load(
     built = [(column.name, *_built(column, merged[column.patch], base, in_expressions, problems)) for column in wanted]
     words = Names(METRIC_SPECS, _setting_names(), in_expressions, _short_names(columns))
     found = _checks(base, checks, words, built, problems, merged=list(merged.values()))
+    own = found if checks is None else _checks(base, None, words, built, [], merged=list(merged.values()))
     _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
@@ -216,7 +217,7 @@ def load(
         seed=sections.seed,
         runs=sections.runs,
         variant_names=names,
-        variants=tuple(variant for _, _, variant in built if variant is not None),
+        variants=tuple(_allowing(variant, own) for _, _, variant in built if variant is not None),
         checks=found,
         output={key: value for key, value in sections.output.model_dump().items() if value is not None},
         report=report,
@@ -239,6 +240,17 @@ def _by_version(file: Tree) -> Tree:
     }
     patches = {name: {_BROKER_VERSION: version} for name, version in zip(names, versions, strict=True)}
     return Tree(file.file, {**data, "variants": patches}, {**file.locations, **places})
+
+
+def _allowing(variant: Variant, checks: Sequence[Check]) -> Variant:
+    """The variant, which what an expectation of the file asks about does not fail unasked."""
+    asked = {metric.name for check in checks for metric in metrics_of(check.node) if metric.variant in (None, variant.name)}
+    allowed = [kind.name for kind in TROUBLES.values() if kind.metric in asked and kind.name not in variant.scenario.allow]
+    if not allowed:
+        return variant
+    from kgctl.simulate.scenario.fields import changed
+
+    return replace(variant, scenario=changed(variant.scenario, allow=(*variant.scenario.allow, *allowed)))
 
 
 def _with_settings(tree: Tree, settings: Sequence[str], file: Tree) -> Tree:

@@ -377,6 +377,9 @@ class Scenario(Section):
     autoscale: Autoscale | None = None
     events: Events = ()
     nemesis: Nemesis | None = None
+    allow: tuple[fields.Allowed, ...] = Field(
+        default=(), strict=False, description="What is not to fail a run, of what does so unasked."
+    )
     together: SkipJsonSchema[tuple[Scenario, ...]] = Field(default=(), validation_alias=NO_KEY)
 
     @property

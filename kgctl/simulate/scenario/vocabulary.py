@@ -70,6 +70,35 @@ def rebalance_causes() -> tuple[str, ...]:
     return (*REBALANCE_CAUSES.values(), "ConsumerGroupHeartbeat", "Heartbeat", "RegexResolved")
 
 
+@dataclass(frozen=True, slots=True)
+class TroubleKind:
+    """What fails a run without being asked for, unless the file's ``allow`` has its name.
+
+    ``check``: what is expected, in the words of a report; ``metric``: an expectation that names it takes its place; "": none.
+    """
+
+    name: str
+    check: str
+    metric: str
+    help: str
+
+
+TROUBLES: Mapping[str, TroubleKind] = {
+    kind.name: kind
+    for kind in (
+        TroubleKind("failed", "no consumer fails", "errors", "a consumer has thrown what its application does not survive"),
+        TroubleKind("kicked", "no member is kicked", "kicked", "a member was taken out of the group while its process lived"),
+        TroubleKind("stuck", "no member is stuck", "stuck_members", "a consumer ran for more than 60 s outside of the group"),
+        TroubleKind(
+            "missing", "all pods are in the group at the end", "", "a pod that is wanted was not there for the last 60 s"
+        ),
+        TroubleKind("no_effect", "each event has an effect", "", "an event found nothing that it could do, or was given up"),
+        TroubleKind("not_started", "all begins before the end", "", "a pod's start or an event lies after the end of the run"),
+        TroubleKind("unsettled", "the group settles", "", "the run was ended by a limit, before the group was stable"),
+    )
+}
+
+
 S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"
 TIME = ("after", "before", "during", "step")
 WHERE = ("topic", "selector", *TIME)

@@ -23,7 +23,7 @@ from kgctl.simulate.scenario.checks import Surroundings
 from kgctl.simulate.scenario.expressions import Metric, Value
 from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, TROUBLES
 from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
 
 Point = tuple[str, ...]
@@ -399,10 +399,14 @@ def _run_seed(sweep: Sweep, block: Block, loaded: LoadedFile, seed: int) -> list
     return [one if isinstance(one, RunRow) else _row(sweep, block, one, *judged[name]) for name, one in found.items()]
 
 
+_CHECK_OF = {kind.name: kind.check for kind in TROUBLES.values()}
+
+
 def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> dict[str, tuple[int, list[str]]]:
-    """For each variant: how many expectations held for this seed alone, and which did not. Mere warnings count as held."""
+    """For each variant: how many expectations held for this seed alone, and which did not, what went wrong unasked
+    among them. Mere warnings count as held."""
     settings = {variant.name: variant.settings for variant in loaded.variants}
-    found: dict[str, tuple[int, list[str]]] = {name: (0, []) for name in values}
+    found = {name: (0, [_CHECK_OF[each.kind] for each in one.troubles]) for name, one in values.items()}
     if not values:
         return found
     for verdict in Judge({name: {seed: one} for name, one in values.items()}, settings, [seed]).verdicts(loaded.checks):

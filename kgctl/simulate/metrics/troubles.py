@@ -1,0 +1,142 @@
+"""What goes wrong in a run though nobody asked: who, by which rule, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+from kgctl.simulate.engine.run import TIME_LIMIT
+from kgctl.simulate.metrics.measured import SECOND
+from kgctl.simulate.metrics.rebalances import stuck_since
+from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.recording.recording import Counted, PodHistory
+from kgctl.simulate.scenario.fields import member_config
+from kgctl.simulate.scenario.quantities import distribution_text, format_duration
+from kgctl.simulate.scenario.vocabulary import TROUBLES
+
+OUT_US = 60 * SECOND
+"""A pod that was out of the group for so long at the end is missing there."""
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One kind of what went wrong in a run. ``number``: how often; ``text``: the first of it, and who else there was."""
+
+    kind: str
+    number: int
+    text: str
+
+
+Found: TypeAlias = "tuple[str, str]"
+"""Who, and what happened to it."""
+
+
+def troubles_of(result: RunResult) -> tuple[Trouble, ...]:
+    """Return what went wrong in a run that is over, and is not allowed by its scenario."""
+    found = []
+    for name in TROUBLES:
+        each = [] if name in result.recording.scenario.allow else list(_FIND[name](result))
+        if each:
+            found.append(Trouble(name, len(each), _told(each)))
+    return tuple(found)
+
+
+def _told(found: list[Found]) -> str:
+    who, what = found[0]
+    others = list(dict.fromkeys(name for name, _ in found[1:] if name != who))
+    named = ", ".join(others[:_NAMED]) + f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)
+    return f"{who} {what}" + (f"; then {named}" if others else "")
+
+
+def _at(result: RunResult, at_us: int) -> str:
+    return f"{(at_us - result.recording.start_us) / SECOND:,.1f}s"
+
+
+def _failed(result: RunResult) -> Iterator[Found]:
+    pods = result.recording.history.pods
+    for each in sorted(result.recording.history.failed):
+        yield pods[each.pod].name, f"failed at {_at(result, each.at_us)}: {each.what}"
+
+
+def _kicked(result: RunResult) -> Iterator[Found]:
+    for each in sorted(result.recording.history.kicked):
+        if each.at_us >= result.recording.start_us:
+            pod = result.recording.history.pods[each.pod]
+            yield pod.name, f"{_rule(each, pod)} at {_at(result, each.at_us)}"
+
+
+def _rule(each: Counted, pod: PodHistory) -> str:
+    config = member_config(pod.members, pod.settings)
+    polls = f"max.poll.interval.ms={format_duration(config.max_poll_interval_ms * 1000)}"
+    if each.what:
+        return f"left the group, past {polls} without a poll(),"
+    session = "group.consumer.session.timeout.ms"
+    if config.group_protocol == "classic":
+        session = f"session.timeout.ms={format_duration(config.session_timeout_ms * 1000)}"
+    return f"was taken out of the group ({session} without a heartbeat, or {polls} without the answer that a rebalance wants)"
+
+
+def _stuck(result: RunResult) -> Iterator[Found]:
+    measured = result.metrics.measured
+    failed = {each.pod for each in result.recording.history.failed}
+    for number, pod in enumerate(result.recording.history.pods):
+        since_us = stuck_since(measured, number, (measured.start_us, measured.end_us))
+        if since_us is not None and number not in failed:
+            yield pod.name, f"ran outside of the group from {_at(result, since_us)} on, for more than 60 s"
+
+
+def _missing(result: RunResult) -> Iterator[Found]:
+    end_us = result.metrics.measured.end_us
+    failed = {each.pod for each in result.recording.history.failed}
+    for number, pod in enumerate(result.recording.history.pods):
+        if pod.wanted.since_us is None or not pod.is_booted or pod.in_group.since_us is not None or number in failed:
+            continue
+        out_us = max(pod.in_group.ended[-1][1] if pod.in_group.ended else 0, pod.wanted.since_us)
+        if end_us - out_us >= OUT_US:
+            since = f"out from {_at(result, out_us)} on" if pod.in_group.ended else "it never was"
+            yield pod.name, f"is wanted and not in the group at the end, {_at(result, end_us)}: {since}"
+
+
+def _no_effect(result: RunResult) -> Iterator[Found]:
+    """An event that is repeated has an effect if one of its beginnings has."""
+    marks = sorted(result.recording.history.events, key=lambda mark: (mark.name, mark.target))
+    planned = {event.name or event.kind for event in result.recording.scenario.events if event["abort_if"] is not None}
+    for (name, target), group in groupby(marks, key=lambda mark: (mark.name, mark.target)):
+        of_it = list(group)
+        odd = [mark for mark in of_it if mark.what == "has no effect" or (mark.what == "is aborted" and name not in planned)]
+        if odd and (odd[0].what == "is aborted" or len(odd) >= sum(mark.what == "begins" for mark in of_it)):
+            yield f"event {name} {target}".rstrip(), f"{odd[0].what} at {_at(result, odd[0].at_us)}"
+
+
+def _not_started(result: RunResult) -> Iterator[Found]:
+    recording = result.recording
+    end = _at(result, recording.end_us)
+    for pod in recording.history.pods:
+        start = pod.members.start
+        if start is not None and pod.wanted.since_us is not None and not pod.is_booted and not pod.running.ended:
+            yield pod.name, f"was to start at {distribution_text(start)}, and the run ended at {end}: give it a `duration`"
+    begun = {(mark.name, mark.target) for mark in recording.history.events}
+    for event in recording.scenario.events:
+        name = event.name or event.kind
+        if (name, event.target) not in begun:
+            yield f"event {name} {event.target}".rstrip(), f"did not begin: the run ended at {end}"
+
+
+def _unsettled(result: RunResult) -> Iterator[Found]:
+    if result.stopped and result.stopped != TIME_LIMIT:
+        yield "the run", f"was ended at {_at(result, result.recording.end_us)}: {result.stopped}"
+
+
+_FIND: Mapping[str, Callable[[RunResult], Iterator[Found]]] = {
+    "failed": _failed,
+    "kicked": _kicked,
+    "stuck": _stuck,
+    "missing": _missing,
+    "no_effect": _no_effect,
+    "not_started": _not_started,
+    "unsettled": _unsettled,
+}
+"""Kind of `kgctl.simulate.scenario.vocabulary.TROUBLES` -> what finds it in a run."""

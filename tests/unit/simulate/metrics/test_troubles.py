@@ -1,0 +1,121 @@
+"""What fails a run though nobody asked about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.simulate.metrics.result import run
+from kgctl.simulate.metrics.troubles import troubles_of
+from kgctl.simulate.scenario.load import Variant, load
+from kgctl.simulate.scenario.vocabulary import TROUBLES
+from kgctl.yaml_files import FileError, read_yaml
+
+HEAD = "kgctl: 1\nname: x\nwarmup: 60s\ntopics: {orders: 8}\n"
+RANGE = "group: {config: {partition.assignment.strategy: [range]}}\n"
+MIGRATION = "events: [{at: 0s, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky]}}]\n"
+APP = "members: {app: {count: 4}}\n"
+STALL = "events: [{at: 10s, stall: app/2, for: 40s}]\n"
+KICKED = f"{RANGE}members: {{app: {{count: 4, config: {{max.poll.interval.ms: 20s}}}}}}\n{STALL}"
+
+FAILS = {
+    "failed": (
+        f"{RANGE}{APP}duration: 5m\n{MIGRATION}",
+        "app-5 failed at 5.0s: INCONSISTENT_GROUP_PROTOCOL; then app-4, app-6, app-7",
+    ),
+    "kicked": (KICKED, "app-2 left the group, past max.poll.interval.ms=20s without a poll(), at 30.0s"),
+    "stuck": (
+        f"{RANGE}{APP}events: [{{at: 10s, network: app/2, partition: true, for: 200s}}]\nallow: [kicked]\n",
+        "app-2 ran outside of the group from 53.5s on, for more than 60 s",
+    ),
+    "missing": (
+        f"{RANGE}members: {{app: {{count: 4}}, more: {{count: 1, boot: 10m, start: 10s}}}}\nduration: 5m\n",
+        "more-0 is wanted and not in the group at the end, 300.0s: it never was",
+    ),
+    "no_effect": (f"{APP}events: [{{at: 10s, crash: app/9}}]\n", "event crash app/9 has no effect at 10.0s"),
+    "not_started": (
+        "members: {app: {count: 4}, canary: {count: 1, start: 5m}}\n",
+        "canary-0 was to start at 5m, and the run ended at 60.0s: give it a `duration`",
+    ),
+    "unsettled": (
+        f"{APP}events: [{{at: 0s, crash: app}}]\n",
+        "the run was ended at 3,600.0s: not stable after its last event",
+    ),
+}
+"""Kind -> a scenario that has it and no other, and what is said."""
+
+
+def variant_of(text: str) -> Variant:
+    (variant,) = load(read_yaml(HEAD + text, "file.yaml")).variants
+    return variant
+
+
+def found(text: str) -> dict[str, str]:
+    return {each.kind: each.text for each in troubles_of(run(variant_of(text).scenario, 1))}
+
+
+def test_each_kind_has_a_case() -> None:
+    assert list(FAILS) == list(TROUBLES)
+
+
+@pytest.mark.parametrize("kind", FAILS)
+def test_each_kind_is_found_with_the_pod_the_rule_and_the_time(kind: str) -> None:
+    text, told = FAILS[kind]
+    assert found(text) == {kind: told}
+
+
+@pytest.mark.parametrize("kind", FAILS)
+def test_what_is_allowed_fails_nothing(kind: str) -> None:
+    text = FAILS[kind][0].partition("allow:")[0]
+    assert found(f"{text}allow: [{kind}, kicked]\n") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        APP,
+        f"{APP}duration: 5m\nevents: [{{at: 10s, crash: app/3}}, {{at: 20s, stop: app/1, for: 10m}}]\n",
+        f"{APP}events: [{{at: 10s, crash: app/3, when: lag > 5}}]\n",
+        f"{APP}events: [{{at: 10s, rolling_restart: app, abort_if: rebalances >= 1}}]\n",
+        f"{APP}duration: 10m\n"
+        "events: [{at: 10s, scale: app, to: 2}, {at: 1m, crash: app/0, for: 5s, every: 30s, times: 4}]\n",
+    ],
+    ids=["nothing happens", "taken away for good", "left out", "called off as planned", "scaled and crashed"],
+)
+def test_what_the_file_says_is_no_trouble(text: str) -> None:
+    assert found(text) == {}
+
+
+def test_an_expectation_about_it_takes_its_place() -> None:
+    assert found(f"{KICKED}expect: [kicked <= 2]\n") == {}
+    loaded = load(
+        read_yaml(f"{HEAD}{KICKED}expect: [a.kicked <= 2]\nvariants: {{a: {{}}, b: {{}}}}\n", "f.yaml"), checks=["moves < 9"]
+    )
+    assert [each.scenario.allow for each in loaded.variants] == [("kicked",), ()]
+
+
+def test_what_is_allowed_is_one_of_the_kinds() -> None:
+    with pytest.raises(FileError, match=r"allow\[0\]: nothing that fails a run is named 'stuck_members'; write 'stuck'"):
+        variant_of(f"{APP}allow: [stuck_members]\n")
+    with pytest.raises(FileError, match=r"named 'kickd'; did you mean 'kicked'"):
+        variant_of(f"{APP}allow: [kickd]\n")
+
+
+ROLLED = (
+    f"{APP}events: [{{at: 0s, name: deploy, rollout: app, max_surge: 1, max_unavailable: 0}}, "
+    "{after: deploy, at: 2m, crash: app/3, for: 5s}]\n"
+)
+
+
+def test_a_pod_is_meant_by_its_place_in_the_set_as_it_is_then() -> None:
+    result = run(variant_of(ROLLED).scenario, 1)
+    gone = [pod.name for pod in result.recording.history.pods if len(pod.running.ended) == 1 and pod.running.since_us is not None]
+    assert (gone, troubles_of(result)) == (["app-7"], ())
+
+
+def test_what_is_started_is_meant_by_its_number() -> None:
+    text = (
+        "members: {app: {count: 2}, new: {count: 3, start: never}}\n"
+        "events: [{at: 1s, start: new/1}, {at: 60s, crash: new/1, for: 1s}]\n"
+    )
+    result = run(variant_of(text).scenario, 1)
+    assert [bool(pod.running.ended) for pod in result.recording.history.pods if pod.member_set == "new"] == [False, True, False]
