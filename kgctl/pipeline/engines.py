@@ -405,6 +405,8 @@ def spark_errors() -> Iterator[None]:
         said = str(error)
         told = re.findall(r"^(?:\w+\.)*(\w*Error): (.+)$", said, re.MULTILINE)
         kind, message = told[-1] if told else ("SPARK", java_message(error).strip())
+        if broken := re.search(r"\[FAILED_READ_FILE\S*\] .* file (?:file://)?(\S+\.parquet)", said):
+            kind, message = "StorageError", f"{broken[1]}: cannot be read"
         if "stopped SparkContext" in said or "SparkContext was shut down" in said:
             message = "the master does not answer, or has ended the session"
         raise KgctlError(message, code="STORAGE_ERROR" if kind == "StorageError" else "SPARK") from error

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kgctl.pipeline.builds.run import begun_range
 from kgctl.pipeline.builds.thin import Thinned, day_of, next_pruned, thinned_records
 from kgctl.pipeline.store.delta import Table, vacuum
-from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
+from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, write_files
 from kgctl.pipeline.store.tables import GOLD, TABLES
 from kgctl.pipeline.store.warehouse import COMPACTED, FORGOTTEN, PRUNED, PRUNED_TABLES, Warehouse, high_number, next_number
 
@@ -115,7 +115,7 @@ def _merge_small(warehouse: Warehouse, name: str, cluster: str, built: int | Non
     for file in table.files():
         is_whole = file.low.get("cluster") == file.high.get("cluster") == cluster and not is_provisional(file)
         if is_whole and file.size < SMALL_BYTES and (known is None or file.path in known):
-            together.setdefault((file.date, buckets_of(file)), []).append(file)
+            together.setdefault((file.date, partitions_of(file)), []).append(file)
     merged = 0
     for (_, (first, last)), found in together.items():
         files = _of_a_size(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -14,14 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 import kgctl
 import kgctl.spark
 from kgctl.errors import UsageError
-from kgctl.pipeline.builds import carry
-from kgctl.pipeline.builds.tables_of import slices_of_key
+from kgctl.pipeline.builds import cut
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
@@ -52,7 +49,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs(*SPARK), pytest.mark.xdist_gro
 
 @pytest.fixture
 def many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 40)
 
 
 @pytest.mark.usefixtures("many_slices")
@@ -69,22 +66,6 @@ def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None
     assert tables_of(warehouse) == expected
     assert kgctl.spark.build(spark, tmp_path / "w", ["c1"]).unchanged == 1
     assert len(warehouse.table("lag").files()) > 3
-
-
-def test_spark_gives_each_key_to_the_slice_of_its_bucket(spark: SparkSession) -> None:
-    """Groups of any bytes and length, keys that are cut off, lengths below zero, markers."""
-    rng = random.Random(1)
-    groups = [rng.randbytes(size) for size in (0, 1, 5, 127, 128, 255, 256, 300, 4_096, 32_767) for _ in range(8)]
-    whole = [b"\0\1" + len(group).to_bytes(2, "big") + group + rng.randbytes(6) for group in groups]
-    keys = [None, b"", *whole, *(key[: rng.randrange(len(key))] for key in whole), b"\0\1\xff\xffabc", b"\0\1\x80\0abc"]
-    slices = carry.slices_into(7, 64)
-    frame = spark.createDataFrame(list(enumerate(keys)), "number int, key binary")
-    rows = frame.selectExpr("number", f"{slices_of_key(slices)} AS slices").collect()
-    buckets = carry.buckets_of_keys(pa.chunked_array([pa.array(keys, pa.binary())]), 64).tolist()
-    expected = [
-        [number for number, each in enumerate(slices) if bucket < 0 or each.first <= bucket < each.end] for bucket in buckets
-    ]
-    assert [row.slices for row in sorted(rows)] == expected
 
 
 @pytest.mark.deep

@@ -29,6 +29,7 @@ def building(
     *,
     is_rebuild: bool,
     skips_damaged: bool = False,
+    step_records: int | None = None,
 ) -> BuildResult:
     """Build what was collected of ``cluster``, or of all clusters; ``options`` name the engine that is opened if one is needed.
 
@@ -42,7 +43,7 @@ def building(
     require("kgctl history build", *modules, *(["pyspark"] if options.name is EngineName.SPARK else []))
     if environment.is_own_process and choose(options)[0] is EngineName.LOCAL:
         leave_pandas_out()
-    from kgctl.pipeline.builds.run import build
+    from kgctl.pipeline.builds.run import STEP_RECORDS, build
     from kgctl.pipeline.store.warehouse import Warehouse
 
     warehouse = Warehouse.open(path)
@@ -67,6 +68,7 @@ def building(
             is_rebuild=is_rebuild,
             skips_damaged=skips_damaged,
             on_progress=on_progress,
+            step_records=step_records or STEP_RECORDS,
         )
 
 
@@ -117,6 +119,15 @@ def history_build(
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", metavar="N", min=1, help="Use N processors of this machine.", show_default=False)
     ] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Keep what is made every N records (default: 1000000): a build that is killed goes on from there.",
+            show_default=False,
+        ),
+    ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything anew, also what has not changed.")] = False,
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="Leave out files of the warehouse that cannot be read; they are named.")
@@ -131,7 +142,9 @@ def history_build(
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     path = warehouse_path(warehouse, session.environment)
-    result = building(session.environment, path, cluster, options, is_rebuild=rebuild, skips_damaged=skip_damaged)
+    result = building(
+        session.environment, path, cluster, options, is_rebuild=rebuild, skips_damaged=skip_damaged, step_records=step
+    )
     rows = [{key: getattr(table, key) for key in (column.key for column in COLUMNS)} for table in result.tables]
     return Report(
         COLUMNS,

@@ -192,7 +192,7 @@ class History:
         wanted = stored_columns(table, columns)
         schema = pa.schema([opened.stored.schema.field(name) for name in wanted])
         try:
-            files = files_of(opened, self.cluster, groups, self._buckets)
+            files = files_of(opened, self.cluster, groups, self.homes if groups else {})
             found = [rows for file in files for rows in read(opened, file, wanted)]
         except StorageError as error:
             raise StorageError(f"{error.message}; {self._remedy}") from error
@@ -209,7 +209,7 @@ class History:
 
         built = self.warehouse.table("state", self.as_of).number(f"samples/{self.cluster}")
         table = self.warehouse.table("samples", built)
-        there = [file for file in files_of(table, self.cluster, None, 0) if file.may_hold("time", EARLIEST_MS, until_ms)]
+        there = [file for file in files_of(table, self.cluster, None, {}) if file.may_hold("time", EARLIEST_MS, until_ms)]
         newest = sorted(there, key=lambda file: file.high.get("time", 0))[-files:]
         wanted = stored_columns("samples", ("topic", "partition", "timestamp_ms"))
         schema = pa.schema([table.stored.schema.field(name) for name in wanted])
@@ -279,8 +279,11 @@ class History:
         return {partition: tuple(sorted(runs)) for partition, runs in found.items()}
 
     @cached_property
-    def _buckets(self) -> int:
-        return self.warehouse.buckets
+    def homes(self) -> Mapping[str, int]:
+        """The partition of ``__consumer_offsets`` that each group lives on."""
+        from kgctl.pipeline.store.states import homes_of
+
+        return homes_of(self.warehouse.table("state", self.as_of), self.cluster)
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:

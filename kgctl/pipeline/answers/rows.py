@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,20 +21,17 @@ DICTIONARIES = ("group", "topic", "member_id")
 _SLICE = re.compile(r".*/[bp](\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
-def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets: int) -> list[DataFile]:
-    """The files that can have rows of these groups, or of all, of a cluster."""
+def files_of(table: Table, cluster: str, groups: Collection[str] | None, homes: Mapping[str, int]) -> list[DataFile]:
+    """The files that can have rows of these groups, or of all, of a cluster. ``homes``: each group's partition of the log."""
     files = table.files(cluster)
     if groups is None:
         return files
-    from kgctl.pipeline.store.files import bucket_of
-
-    places = {group: bucket_of(group, buckets) for group in groups}
-    return [file for file in files if any(_may_hold(file, group, bucket) for group, bucket in places.items())]
+    return [file for file in files if any(_may_hold(file, group, homes.get(group)) for group in groups)]
 
 
-def _may_hold(file: DataFile, group: str, bucket: int) -> bool:
-    match = _SLICE.fullmatch(file.path)
-    return file.may_hold("group", group, group) and (match is None or int(match[1]) <= bucket <= int(match[2]))
+def _may_hold(file: DataFile, group: str, home: int | None) -> bool:
+    match = None if home is None else _SLICE.fullmatch(file.path)
+    return file.may_hold("group", group, group) and (match is None or int(match[1]) <= (home or 0) <= int(match[2]))
 
 
 def read_rows(

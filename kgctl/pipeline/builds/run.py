@@ -1,54 +1,43 @@
-"""The build as a whole: what is new, cut into slices, done by an engine, committed table by table, the state last.
+"""The build as a whole: what is new, cut into slices, folded by an engine, committed table by table, the state last.
 
 The row of ``builds`` comes first and fixes what a build reads: whoever finds it there, because its writer has died or is at
-work, builds the same. Each table takes each build once, and readers go by the versions that the commit of ``state`` names.
+work, builds the same. Each table takes each build once, and readers go by the versions that the commit of ``state`` names. A
+build of much keeps what it has made every so many records, so that one that was killed goes on from there.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
-from kgctl.pipeline.builds.carry import Sampled, Slice, sliced, slices_into, slices_of
-from kgctl.pipeline.builds.state import (
-    SLICES,
-    Late,
-    Standing,
-    beside,
-    covered,
-    last_runs,
-    late_records,
-    late_samples,
-    new_files,
-    newest_of,
-    records_in,
-    replaced,
-    samples_in,
-    stored_coverage,
-)
-from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
+from kgctl.pipeline.builds.carry import Slice
+from kgctl.pipeline.builds.cut import Extent, extents_of, portions_of, slices_of
+from kgctl.pipeline.builds.fold import Folded, Portion, SampleFiles, fold
+from kgctl.pipeline.builds.state import Standing, beside, last_runs, new_files, overlaps, replaced, stored_coverage
 from kgctl.pipeline.builds.thin import Thinned, pruned_until_ms, thinned_rows
-from kgctl.pipeline.decode.arrow import plain_memory
 from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
-from kgctl.pipeline.store.tables import GOLD, RAW, to_stored
+from kgctl.pipeline.store.states import PROGRESS, SLICE, named, read_state, write_state
+from kgctl.pipeline.store.tables import GOLD, to_stored
 from kgctl.pipeline.store.warehouse import FORGOTTEN, PRUNED, PRUNED_TABLES, TABLES_VERSION, version_number
-from kgctl.pipeline.tables.registry import BEGIN_MS, LateSamplesError, OutdatedError
+from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.engines import Done, Engine
+    from kgctl.pipeline.engines import Engine
     from kgctl.pipeline.store.warehouse import Warehouse
 
 COMMITTED = (*GOLD, "coverage")
+STEP_RECORDS = 1_000_000
+"""A build keeps what it has made of so many records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +100,12 @@ def build(
     is_rebuild: bool = False,
     skips_damaged: bool = False,
     on_progress: Callable[[Progress], object] = lambda _: None,
+    step_records: int = STEP_RECORDS,
 ) -> BuildResult:
     """Bring the tables of these clusters up to date. ``engine`` is asked for, with the number of records, when there is something
     to do. ``skips_damaged``: files of records and samples that cannot be read are left out, for good or until a rebuild.
-    A build that somebody has begun, and may have died of, is ended first: it reads what was there when it began.
+    A build that somebody has begun, and may have died of, is ended first: it reads what was there when it began, and goes on from
+    what was kept of it, every ``step_records`` records.
 
     A cluster that fails keeps the tables it had, and is no reason for the others to. Raises `RefusedError` (tables are of a
     newer kgctl), `StorageError`, and what ``engine`` raises.
@@ -129,7 +120,7 @@ def build(
                 plan = _begun(held, cluster, result, now_ms, is_rebuild=is_rebuild)
                 if plan is not None:
                     readable = partial(_readable, held, result) if skips_damaged else _every
-                    _build_cluster(_Job(held, cluster, plan, readable), engine, result, on_progress)
+                    _build_cluster(_Job(held, cluster, plan, readable, on_progress, step_records), engine, result)
         except _NoEngineError as error:
             raise error.__cause__ or error from None
         except KgctlError as error:
@@ -170,6 +161,8 @@ class _Job:
     cluster: str
     plan: Range
     readable: Readable
+    on_progress: Callable[[Progress], object]
+    step_records: int
 
     @property
     def pruned(self) -> int | None:
@@ -200,26 +193,28 @@ def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int,
     return plan
 
 
-@plain_memory()
-def _build_cluster(
-    job: _Job, engine: Callable[[int], Engine], result: BuildResult, on_progress: Callable[[Progress], object]
-) -> None:
-    warehouse, cluster, plan = job.warehouse, job.cluster, job.plan
-    before = None if plan.is_rebuild else Standing.of(warehouse, cluster)
+def _build_cluster(job: _Job, engine: Callable[[int], Engine], result: BuildResult) -> None:
+    before = None if job.plan.is_rebuild else Standing.of(job.warehouse, job.cluster)
     try:
-        made = _made(_Work.of(job, before), engine, on_progress)
+        work = _Work.of(job, before)
     except OutdatedError as error:
-        result.late.setdefault(cluster, []).append(f"{error}: all tables were made anew")
-        made = _made(_Work.of(job, None), engine, on_progress)
-    for why, count in made.anew.items():
-        told = "all tables" if count == warehouse.buckets else f"the tables of {count} of {warehouse.buckets} buckets of groups"
-        result.late.setdefault(cluster, []).append(f"{why}: {told} were made anew")
-    versions = {name: _commit(made, name, plan) for name in COMMITTED}
-    _commit_state(made, plan, versions)
+        result.late.setdefault(job.cluster, []).append(f"{error}: all tables were made anew")
+        work = _Work.of(job, None)
+    try:
+        worker = engine(work.records)
+    except KgctlError as error:
+        raise _NoEngineError from error
+    work.run(worker)
+    for why, count in work.anew().items():
+        told = f"{count} partition{'s' if count != 1 else ''} of __consumer_offsets"
+        result.late.setdefault(job.cluster, []).append(f"{why}: the tables of {told} were made anew")
+    files = _committed_files(work)
+    versions = {name: _commit(work, name, files[name]) for name in COMMITTED}
+    _commit_state(work, versions)
     result.built += 1
-    result.decoded += made.records
-    result.counts[cluster] = made.counts
-    _sum_up(warehouse, cluster, made.files, result)
+    result.decoded += work.records
+    result.counts[job.cluster] = work.counts
+    _sum_up(job.warehouse, job.cluster, {name: adds for name, (adds, _) in files.items()}, result)
 
 
 def _number(what: str, cluster: str) -> str:
@@ -292,290 +287,266 @@ def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
     return bool(warehouse.new_files(name, since, cluster=cluster))
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What is to be made: of which files, cut into which slices, going on from where. ``everything``: all slices are to be made,
-    also those that no new record is of. ``next`` is where the next build goes on; its ``states`` are still to be made. ``late``:
-    what came from below what was built; the slices that it touches are made anew, and the others without it."""
+@dataclass
+class _Queue:
+    """A slice and its portions. ``why``: it is made anew from all records, for this reason."""
 
-    job: _Job
-    before: Standing
-    files: Sequence[DataFile]
-    samples: pa.Table
-    coverage: pa.Table
-    settled_coverage: pa.Table
-    counts: Counter[str]
-    slices: list[Slice]
-    everything: bool
-    next: Standing
-    late: Late | None = None
+    slice: Slice
+    portions: Sequence[Sequence[Extent]]
+    states: Sequence[str]
+    samples: SampleFiles
+    why: str = ""
+    done: list[Folded] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether all is made, or has to be in another way."""
+        return len(self.done) == len(self.portions) or self.outdated != ""
+
+    @property
+    def outdated(self) -> str:
+        """Return why nothing was made, but has to be from all records."""
+        return self.done[-1].outdated if self.done else ""
+
+    @property
+    def key(self) -> list[int]:
+        """Return what tells it from another one that is cut in another way."""
+        return [*self.slice, len(self.portions), bool(self.why)]
+
+
+class _Work:
+    """What is to be made of a cluster, and what was made so far."""
+
+    def __init__(self, job: _Job, before: Standing | None, standing: Standing, samples: SampleFiles, records: int) -> None:
+        self.job, self.standing, self.samples, self.records = job, standing, samples, records
+        self.is_on_top = before is not None
+        self.queues: list[_Queue] = []
+        self.counts: Counter[str] = Counter()
 
     @classmethod
-    def of(cls, job: _Job, standing: Standing | None) -> _Work:
-        """Look at what is new since ``standing``, or at everything. Raises `OutdatedError`, `StorageError`."""
-        warehouse, plan = job.warehouse, job.plan
-        before = Standing() if standing is None else standing
-        since = (-1, -1) if standing is None else (plan.bronze_from, plan.samples_from)
+    def of(cls, job: _Job, before: Standing | None) -> _Work:
+        """Look at what is new since ``before``, or at everything. Raises `OutdatedError`, `StorageError`."""
+        plan, warehouse = job.plan, job.warehouse
+        since = (-1, -1) if before is None else (plan.bronze_from, plan.samples_from)
         files = job.new_files("records", since[0], plan.bronze_to)
-        fresh = samples_in(warehouse, job.new_files("samples", since[1], plan.samples_to))
-        runs, counts = covered(warehouse, files)
-        sampling, uncleaned, samples, late = _sampled(job, before, fresh)
-        overtaken = before.overtaken(runs)
-        if overtaken:
-            late = _with_records(job, files, overtaken, late)
-        coverage = merge_runs([stored_coverage(warehouse, job.cluster) if overtaken else before.runs, runs])
-        collected = coverage if standing is not None else merge_runs([*job.thinned_coverage(), coverage])
-        last, others = last_runs(collected)
-        newest_ms = max(before.newest_ms, newest_of(runs))
-        sampled_ms = pc.max(fresh.column("timestamp_ms")).as_py()
-        newest_sample_ms = max(before.newest_sample_ms, BEGIN_MS if sampled_ms is None else sampled_ms)
-        horizon_ms = before.next_horizon(newest_ms, newest_sample_ms)
-        wanted = len(slices_of(sum(file.rows for file in files), warehouse.buckets))
-        count = min(before.slices_for(wanted if late is None else max(wanted, SLICES)), warehouse.buckets)
-        sampled = sampling.until(horizon_ms, uncleaned, samples)
-        after = Standing(sampled, newest_ms, newest_sample_ms, last, count)
-        everything = count != before.slices or fresh.num_rows > 0
-        cut_into = slices_into(count, warehouse.buckets)
-        return cls(job, before, files, samples, coverage, others, counts, cut_into, everything, after, late)
+        every = job.new_files("samples", -1, plan.samples_to)
+        fresh = every if before is None else job.new_files("samples", since[1], plan.samples_to)
+        standing = Standing() if before is None else before
+        work = cls(job, before, standing.sampled(warehouse, fresh), SampleFiles(fresh, every), sum(file.rows for file in files))
+        extents = list(extents_of(warehouse.location, files))
+        partitions = max([standing.partitions, *(each.partition + 1 for each in extents)])
+        slices = slices_of(extents, partitions, sum(file.size for file in standing.states))
+        touched = {
+            number for number, each in enumerate(slices) if _touches(extents, each) or (fresh and standing.states_of(each))
+        }
+        for number in _with_neighbours(slices, touched, standing):
+            states = [file.path for file in standing.states_of(slices[number])]
+            work.queues.append(_Queue(slices[number], portions_of(extents, slices[number]) or [[]], states, work.samples))
+        return work
 
-    @property
-    def warehouse(self) -> Warehouse:
-        """Return the warehouse of the build."""
-        return self.job.warehouse
+    def run(self, engine: Engine) -> None:
+        """Fold all slices, a portion of each at a time; what was made is kept now and then."""
+        kept = self._resume()
+        total = sum(each.rows for queue in self.queues for portion in queue.portions for each in portion)
+        finished = sum(_rows(queue.portions[: len(queue.done)]) for queue in self.queues)
 
-    @property
-    def cluster(self) -> str:
-        """Return the cluster whose groups are built."""
-        return self.job.cluster
+        def on_done(queue: _Queue, folded: Folded) -> None:
+            nonlocal finished, kept
+            finished += _rows([queue.portions[len(queue.done)]])
+            queue.done.append(folded)
+            self.job.on_progress(Progress(finished, total))
+            if finished - kept >= self.job.step_records and finished < total:
+                self._keep()
+                kept = finished
 
-    @property
-    def records(self) -> int:
-        """Return how many records are new."""
-        return sum(file.rows for file in self.files)
+        while todo := [queue for queue in self.queues if not queue.is_over]:
+            for number, folded in _fold_all(engine, [self._next(queue) for queue in todo]):
+                on_done(todo[number], folded)
+            for queue in [queue for queue in self.queues if queue.outdated]:
+                self.queues[self.queues.index(queue)] = self._from_all_records(queue)
+        for queue in self.queues:
+            for each in queue.done:
+                self.counts.update(each.counts)
 
-    def given(self, raw: pa.Table, each: Slice) -> SliceInput:
-        """What a slice is made of, going on from its state."""
-        return SliceInput(
-            raw,
-            self.samples,
-            self.coverage,
-            each.first == 0,
-            samples_from_ms=self.before.horizon_ms,
-            horizon_ms=self.next.horizon_ms,
+    def anew(self) -> Counter[str]:
+        """Return how many partitions of the log were made anew, by reason."""
+        found: Counter[str] = Counter()
+        for queue in self.queues:
+            if queue.why:
+                found[queue.why] += queue.slice.end - queue.slice.first
+        return found
+
+    def _next(self, queue: _Queue) -> Portion:
+        last = queue.done[-1] if queue.done else None
+        is_last = len(queue.done) + 1 == len(queue.portions)
+        return Portion(
+            self.job.warehouse.location,
+            self.job.cluster,
+            queue.slice,
+            queue.portions[len(queue.done)],
+            queue.samples,
+            self.standing.rounds,
+            self.standing.watermarks() if is_last else {},
+            queue.states if last is None or last.state is None else [last.state.path],
+            BEGIN_MS if last is None else last.sampled_to_ms,
+            is_last,
         )
 
-    def with_all_samples(self) -> _Work:
-        """Return this work with every sample that was collected."""
-        files = self.job.new_files("samples", -1, self.job.plan.samples_to)
-        samples = Sampled.nothing().with_more(samples_in(self.warehouse, files))
-        before = replace(self.before, sampled=Sampled.nothing())
-        return replace(self, samples=samples, before=before, everything=True)
+    def _from_all_records(self, queue: _Queue) -> _Queue:
+        """The slice once more, from every record and sample that was collected."""
+        every = [file for file in self.job.new_files("records", -1, self.job.plan.bronze_to) if _may_be_of(file, queue.slice)]
+        extents = list(extents_of(self.job.warehouse.location, every))
+        portions = portions_of(extents, queue.slice) or [[]]
+        samples = replace(self.samples, new=self.samples.every)
+        return _Queue(queue.slice, portions, (), samples, queue.outdated)
 
-    def from_all_records(self) -> _Work:
-        """Return this work with every record and sample that was collected, going on from nothing."""
-        files = self.job.new_files("records", -1, self.job.plan.bronze_to)
-        runs, _ = covered(self.warehouse, files)
-        return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing(), late=None)
+    def _keep(self) -> None:
+        """Keep what was made, so that whoever goes on with this build begins there."""
+        state = self.job.warehouse.table("state").reload()
+        told = [{"key": queue.key, "done": [each.text() for each in queue.done]} for queue in self.queues if queue.done]
+        data = json.dumps({"number": self.job.plan.number, "queues": told}).encode()
+        file = write_state(self.job.warehouse.location, self.job.cluster, PROGRESS, data)
+        state.commit([file], named(state.files(self.job.cluster), PROGRESS))
 
-    def finer(self) -> _Work:
-        """Return this work cut into more slices."""
-        cut_into = slices_into(SLICES, self.warehouse.buckets)
-        return replace(self, slices=cut_into, everything=True, next=replace(self.next, slices=len(cut_into)))
-
-
-@dataclass(frozen=True)
-class _Made:
-    """The files that a build has written. ``slices``: those that were made; ``from_nothing``: those of them
-    that were made from all records, ``anew``: for which reasons, how many each."""
-
-    work: _Work
-    files: Mapping[str, Sequence[DataFile]]
-    counts: Counter[str]
-    slices: Sequence[Slice]
-    from_nothing: Sequence[Slice]
-    anew: Mapping[str, int]
-    thinned: Mapping[str, Thinned] = field(default_factory=dict)
-
-    @property
-    def is_on_top(self) -> bool:
-        """Return whether nothing that was built for good was made anew."""
-        return self.work.before.slices > 0 and not self.from_nothing
-
-    @property
-    def records(self) -> int:
-        """Return how many records were new."""
-        return self.work.records
+    def _resume(self) -> int:
+        """Take up what a build of this range has kept, if it was cut likewise; the records of it."""
+        state = self.job.warehouse.table("state")
+        for file in named(state.files(self.job.cluster), PROGRESS):
+            told = json.loads(read_state(state.location, file.path))
+            if told["number"] != self.job.plan.number:
+                continue
+            kept = {tuple(each["key"]): [Folded.of_text(text) for text in each["done"]] for each in told["queues"]}
+            for queue in self.queues:
+                queue.done = kept.get(tuple(queue.key), [])
+        return sum(_rows(queue.portions[: len(queue.done)]) for queue in self.queues)
 
 
-def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[Progress], object]) -> _Made:
-    try:
-        worker = engine(work.records)
-    except KgctlError as error:
-        raise _NoEngineError from error
+def _rows(portions: Sequence[Sequence[Extent]]) -> int:
+    return sum(each.rows for portion in portions for each in portion)
 
-    def run(asked: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
-        return _by_spark(worker, asked, slices) if worker.session is not None else _here(worker, asked, slices, on_progress)
 
-    touched = [each for each in work.slices if work.late is not None and work.late.touches(each)]
-    done = run(work, [each for each in work.slices if each not in touched])
-    lacking = [each.slice for each in done if each.lacks_samples]
-    if lacking:
-        done = [each for each in done if not each.lacks_samples] + run(work.with_all_samples(), lacking)
-    outdated = {each.slice: each.outdated for each in done if each.outdated}
-    if outdated and len(work.slices) < SLICES and work.before.is_even and work.before.slices:
-        return _made(work.finer(), lambda _: worker, on_progress)
-    outdated.update(dict.fromkeys(touched, work.late.why if work.late else ""))
-    if outdated:
-        done = [each for each in done if not each.outdated] + run(work.from_all_records(), list(outdated))
-    files = _together(done, work.counts)
-    files["coverage"] = _write_coverage(work)
-    anew: Counter[str] = Counter()
-    for each, why in outdated.items():
-        anew[why] += each.end - each.first
-    from_nothing = work.slices if work.before.slices == 0 else list(outdated)
-    made = _Made(
-        work, files, work.counts, [each.slice for each in done], from_nothing, anew, _thinned(work) if not from_nothing else {}
-    )
-    for name in GOLD if work.before.slices else ():
-        files[name] += made.thinned[name].kept if name in made.thinned else ()
-        files[name] += beside(work.warehouse, name, _files_of(work, name), from_nothing) if from_nothing else ()
-    return made
+def _touches(extents: Sequence[Extent], chosen: Slice) -> bool:
+    return any(chosen.first <= each.partition < chosen.end for each in extents)
+
+
+def _may_be_of(file: DataFile, chosen: Slice) -> bool:
+    return file.may_hold("log_partition", chosen.first, chosen.end - 1)
+
+
+def _with_neighbours(slices: Sequence[Slice], touched: set[int], standing: Standing) -> list[int]:
+    """The slices to be made: those that are touched, and those that share a file of states with one that is made."""
+    found = set(touched)
+    while True:
+        shared = [file for number in found for file in standing.states_of(slices[number])]
+        more = {number for number, each in enumerate(slices) if any(overlaps(file, each) for file in shared)} - found
+        if not more:
+            return sorted(found)
+        found |= more
+
+
+def _fold_all(engine: Engine, portions: Sequence[Portion]) -> Iterator[tuple[int, Folded]]:
+    """Each portion's number with what came of it, as they come."""
+    if engine.session is None:
+        yield from ((done.index, done.get()) for done in engine.stream(fold, portions))
+        return
+    from kgctl.pipeline.builds.spark import fold_all
+    from kgctl.pipeline.engines import spark_errors
+
+    with spark_errors():
+        yield from fold_all(engine.session, portions)
+
+
+Replaced = tuple[list[DataFile], list[DataFile]]
+
+
+def _committed_files(work: _Work) -> dict[str, Replaced]:
+    """By table the files that a build puts in the place of others, and these."""
+    made = [queue.slice for queue in work.queues]
+    anew = [queue.slice for queue in work.queues if queue.why or not work.is_on_top]
+    homes = _homes(work)
+    found: dict[str, Replaced] = {}
+    thinned = _thinned(work) if not anew else {}
+    for name in GOLD:
+        table = work.job.warehouse.table(name)
+        fresh = [file for queue in work.queues for each in queue.done for file in each.files.get(name, ())]
+        if not work.is_on_top:
+            found[name] = fresh, table.files(work.job.cluster)
+            continue
+        files = table.files(work.job.cluster) if anew else table.files(work.job.cluster, named=PROVISIONAL)
+        kept = list(beside(work.job.warehouse, name, files, anew, homes))
+        less = thinned.get(name, Thinned())
+        found[name] = [*fresh, *kept, *less.kept], [*replaced(files, made, anew), *less.gone]
+    found["coverage"] = _coverage(work, is_whole=bool(anew))
+    return found
+
+
+def _homes(work: _Work) -> dict[str, int]:
+    found = dict(work.standing.homes)
+    for queue in work.queues:
+        for each in queue.done:
+            found.update(each.homes)
+    return found
+
+
+def _runs(work: _Work, *, is_whole: bool) -> tuple[pa.Table, pa.Table]:
+    fresh = [each.coverage for queue in work.queues for each in queue.done]
+    if not work.is_on_top:
+        known = work.job.thinned_coverage()
+    else:
+        known = [stored_coverage(work.job.warehouse, work.job.cluster) if is_whole else work.standing.runs]
+    return last_runs(merge_runs([*known, *fresh]))
+
+
+def _coverage(work: _Work, *, is_whole: bool) -> Replaced:
+    """The runs that may still grow, as provisional rows, and those that came to an end."""
+    location, table = work.job.warehouse.location, work.job.warehouse.table("coverage")
+    last, others = _runs(work, is_whole=is_whole)
+    found = []
+    for runs, is_provisional in ((last, True), (others, False)):
+        timed = runs.append_column("time", runs.column("first_ms"))
+        prefix = prefix_of(0, 1 << 16, is_provisional=is_provisional)
+        found += write_files(location, "coverage", to_stored("coverage", timed, work.job.cluster), prefix)
+    return found, table.files(work.job.cluster) if is_whole else table.files(work.job.cluster, named=PROVISIONAL)
 
 
 def _thinned(work: _Work) -> dict[str, Thinned]:
     """What is left of the tables where the records were thinned since they followed."""
-    state, number = work.warehouse.table("state"), work.job.pruned
-    if number is None or number == state.number(_number(PRUNED_TABLES, work.cluster)):
+    state, number = work.job.warehouse.table("state"), work.job.pruned
+    if number is None or number == state.number(_number(PRUNED_TABLES, work.job.cluster)):
         return {}
-    return {name: thinned_rows(work.warehouse, name, work.cluster, pruned_until_ms(number)) for name in GOLD}
+    return {name: thinned_rows(work.job.warehouse, name, work.job.cluster, pruned_until_ms(number)) for name in GOLD}
 
 
-def _files_of(work: _Work, name: str) -> list[DataFile]:
-    return work.warehouse.table(name).files(work.cluster)
-
-
-def _sampled(job: _Job, before: Standing, fresh: pa.Table) -> tuple[Sampled, pa.Table, pa.Table, Late | None]:
-    """(where cleaning goes on from, the samples that it goes on with, all of them cleaned, what came late of them)."""
-    try:
-        return before.sampled, fresh, before.sampled.with_more(fresh), None
-    except LateSamplesError as error:
-        touched = late_samples(job.warehouse, before.states, error.topics)
-        every = samples_in(job.warehouse, job.new_files("samples", -1, job.plan.samples_to))
-        return Sampled.nothing(), every, Sampled.nothing().with_more(every), Late({}, touched, str(error))
-
-
-def _with_records(job: _Job, files: Sequence[DataFile], overtaken: Mapping[int, int], late: Late | None) -> Late:
-    """What came late of these new files' records, and of samples."""
-    every = job.new_files("records", -1, job.plan.bronze_to)
-    touched = late_records(job.warehouse, overtaken, files, every)
-    why = f"records came late, as of __consumer_offsets-{min(overtaken)}"
-    return Late(overtaken, touched, why) if late is None else Late(overtaken, touched | late.touched, f"{late.why}, and {why}")
-
-
-def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
-    """Read and cut the records in this process, and have these slices made."""
-    warehouse, tasks = work.warehouse, []
-    found = records_in(warehouse, work.files)
-    raw = found if work.late is None else map(work.late.in_time, found)
-    for each, part in zip(work.slices, sliced(raw, work.slices, warehouse.buckets), strict=True):
-        if each in slices and (part.num_rows or work.everything):
-            states = [file.path for file in work.before.states_of(each)]
-            tasks.append(SliceTask(warehouse.location, work.cluster, each, work.given(part, each), warehouse.buckets, states))
-    return _spread(engine, tasks, on_progress)
-
-
-def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
-    from kgctl.pipeline.builds.tables_of import SparkWork, build_slices
-    from kgctl.pipeline.engines import spark_errors
-
-    location, buckets = work.warehouse.location, work.warehouse.buckets
-    given = work.given(RAW.empty_table(), Slice(0, 0))
-    wanted = [number for number, each in enumerate(work.slices) if each in slices]
-    condition = "true" if work.late is None else work.late.condition()
-    common = SparkWork(location, work.cluster, work.slices, buckets, given, work.everything, wanted, condition)
-    states = [
-        (file, [number for number in wanted if file in work.before.states_of(work.slices[number])]) for file in work.before.states
-    ]
-    with spark_errors():
-        return build_slices(engine.session, common, work.files, states)
-
-
-def _write_coverage(work: _Work) -> list[DataFile]:
-    """The runs that may still grow, as provisional rows, and those that came to an end."""
-    found = []
-    for runs, is_provisional in ((work.next.runs, True), (work.settled_coverage, False)):
-        timed = runs.append_column("time", runs.column("first_ms"))
-        prefix = prefix_of(0, work.warehouse.buckets - 1, is_provisional=is_provisional)
-        found += write_files(work.warehouse.location, "coverage", to_stored("coverage", timed, work.cluster), prefix)
-    return found
-
-
-def _spread(engine: Engine, tasks: Sequence[SliceTask], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
-    finished, of_records = 0, sum(task.records for task in tasks)
-
-    def on_done(done: Done[SliceResult]) -> None:
-        nonlocal finished
-        finished += tasks[done.index].records
-        on_progress(Progress(finished, of_records))
-
-    return [done.get() for done in engine.map(build_slice, tasks, on_done=on_done)]
-
-
-def _together(done: Sequence[SliceResult], counts: Counter[str]) -> dict[str, list[DataFile]]:
-    files: dict[str, list[DataFile]] = {name: [] for name in (*GOLD, "state")}
-    for each in done:
-        counts.update(each.counts)
-        for name, found in each.files.items():
-            files[name] += found
-    return files
-
-
-def _taken_away(made: _Made, name: str) -> list[DataFile]:
-    """The files of a table that this build puts others in the place of."""
-    work = made.work
-    if made.is_on_top and name != "coverage":
-        files = work.warehouse.table(name).files(work.cluster, named=PROVISIONAL)
-    else:
-        files = _files_of(work, name)
-    if work.before.slices == 0 or (name == "coverage" and work.late is not None and work.late.known):
-        return files
-    slices = [Slice(0, work.warehouse.buckets)] if name == "coverage" else made.slices
-    found = replaced(files, slices, () if name == "coverage" else made.from_nothing)
-    return [*found, *(made.thinned[name].gone if name in made.thinned else ())]
-
-
-def _commit(made: _Made, name: str, plan: Range) -> int:
+def _commit(work: _Work, name: str, files: Replaced) -> int:
     """Put these files in the place of those before, once; the table's version."""
-    table = made.work.warehouse.table(name).reload()
-    before = _taken_away(made, name)
-    if made.files[name] or before:
-        table.commit(made.files[name], before, once=(_number("build", made.work.cluster), plan.number))
+    table = work.job.warehouse.table(name).reload()
+    if any(files):
+        table.commit(*files, once=(_number("build", work.job.cluster), work.job.plan.number))
     return table.version
 
 
-def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None:
+def _commit_state(work: _Work, versions: Mapping[str, int]) -> None:
     """The last commit of a build: from now on it counts."""
-    work, cluster = made.work, made.work.cluster
-    forgotten = work.warehouse.table("records", plan.bronze_to).number(_number(FORGOTTEN, cluster))
+    cluster, plan, warehouse = work.job.cluster, work.job.plan, work.job.warehouse
+    forgotten = warehouse.table("records", plan.bronze_to).number(_number(FORGOTTEN, cluster))
+    has_thinned = not any(queue.why for queue in work.queues) or not work.is_on_top
     numbers: dict[str, int | None] = {
         _number("records", cluster): plan.bronze_to,
         _number("samples", cluster): plan.samples_to,
         _number("tables", cluster): TABLES_VERSION,
         _number(FORGOTTEN, cluster): forgotten,
         _number(PRUNED, cluster): work.job.pruned,
-        _number(PRUNED_TABLES, cluster): work.job.pruned if made.thinned or not work.before.slices else None,
+        _number(PRUNED_TABLES, cluster): work.job.pruned if has_thinned else None,
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
     told = {name: number for name, number in numbers.items() if number is not None and number >= 0}
-    state = work.warehouse.table("state").reload()
-    old = state.files(cluster)
-    if work.before.slices:
-        remade = [file.path for each in made.slices for file in work.before.states_of(each)]
-        old = [file for file in old if file.path in remade or file not in work.before.states]
-    is_still_even = work.before.is_even and work.next.horizon_ms == work.before.horizon_ms
-    after = replace(work.next, is_even=len(made.slices) == len(work.slices) or is_still_even)
-    files = [*made.files["state"], *after.write(work.warehouse, cluster)]
-    state.commit(files, old, once=(_number("build", cluster), plan.number), numbers=told)
+    state = warehouse.table("state").reload()
+    made = {file.path for queue in work.queues for file in work.standing.states_of(queue.slice)}
+    old = [file for file in state.files(cluster) if not work.is_on_top or file.path in made or not named([file], SLICE)]
+    last, _ = _runs(work, is_whole=False)
+    after = replace(work.standing, runs=last, homes=_homes(work)).write(warehouse, cluster)
+    files = [queue.done[-1].state for queue in work.queues if queue.done]
+    state.commit([after, *filter(None, files)], old, once=(_number("build", cluster), plan.number), numbers=told)
 
 
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:

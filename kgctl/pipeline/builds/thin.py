@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
+from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, write_files
 from kgctl.pipeline.store.lookback import KEPT, is_last
 from kgctl.pipeline.store.warehouse import COMPACTED, Warehouse
 
@@ -68,7 +68,7 @@ def thinned_rows(warehouse: Warehouse, name: str, cluster: str, until_ms: int) -
     if not old or name not in KEPT:
         return Thinned(old)
     columns, kept = KEPT[name]
-    return _thinned(table, old, columns, kept, lambda file: prefix_of(*buckets_of(file), is_provisional=False))
+    return _thinned(table, old, columns, kept, lambda file: prefix_of(*partitions_of(file), is_provisional=False))
 
 
 def _thinned(

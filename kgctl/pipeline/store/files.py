@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -136,27 +135,23 @@ class DataFile:
 
 PROVISIONAL = "p"
 """How names of files begin whose rows may still change."""
-_OF_BUCKETS = re.compile(r"([bp])(\d+)-(\d+)-[0-9a-f]+\.parquet")
+_OF_PARTITIONS = re.compile(r"([bp])(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
 def prefix_of(first: int, last: int, *, is_provisional: bool) -> str:
-    """How the name of a file begins that has the rows of groups of these buckets, for good or until the next build."""
+    """How the name of a file begins that has the rows of groups of these partitions of the log, for good or until the next
+    build."""
     return f"{PROVISIONAL if is_provisional else 'b'}{first}-{last}-"
 
 
-def bucket_of(group: str, buckets: int) -> int:
-    """Return the bucket of a group."""
-    return crc32(group.encode()) % buckets
-
-
-def buckets_of(file: DataFile) -> tuple[int, int]:
-    """The first and the last bucket that a file has rows of; of a file that does not say, all."""
-    match = _OF_BUCKETS.fullmatch(file.path.rsplit("/", 1)[-1])
+def partitions_of(file: DataFile) -> tuple[int, int]:
+    """The first and the last partition of the log that a file has rows of; of a file that does not say, all."""
+    match = _OF_PARTITIONS.fullmatch(file.path.rsplit("/", 1)[-1])
     return (int(match[2]), int(match[3])) if match else (0, 1 << 30)
 
 
 def is_provisional(file: DataFile) -> bool:
-    """Whether its rows may still change: the next build of its buckets takes them away and makes them again."""
+    """Whether its rows may still change: the next build of its partitions takes them away and makes them again."""
     return file.path.rsplit("/", 1)[-1].startswith(PROVISIONAL)
 
 

@@ -281,7 +281,7 @@ _ALL = (
         "state",
         "what builds go on from; not for people",
         "time",
-        """bucket int! the lowest bucket of groups that it is of; -1: of the cluster
+        """bucket int! the first partition of the log that it is of; -1: of the cluster
         state binary Arrow and JSON, zstd
         time timestamp! the horizon: what is later may still change""",
     ),

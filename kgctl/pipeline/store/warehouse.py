@@ -22,13 +22,11 @@ from kgctl.pipeline.store.files import DataFile, Location, opened, read_file, st
 from kgctl.pipeline.store.tables import RAW, TABLES, conform, to_stored
 
 FORMAT = 2
-BUCKETS = 64
-"""Groups are spread over so many buckets: how finely the work of a build can be cut."""
 REBUILD = "kgctl history build --rebuild makes it anew"
 """What helps against damage to what was built."""
 
 OLD_MARKER = "warehouse.json"
-_FORMAT_NUMBER, _BUCKETS_NUMBER = "kgctl_warehouse", "kgctl_buckets"
+_FORMAT_NUMBER = "kgctl_warehouse"
 FORGOTTEN = "forgotten"
 """Under this name, and a cluster's, ``records`` counts how often a source was forgotten: what was built of it is made anew."""
 PRUNED = "pruned"
@@ -75,8 +73,7 @@ class Warehouse:
         else:
             is_new = Table(location, "clusters").version < 0
         if is_new:
-            numbers = {_FORMAT_NUMBER: FORMAT, _BUCKETS_NUMBER: BUCKETS}
-            Table(location, "clusters").commit([], once=(_FORMAT_NUMBER, FORMAT), numbers=numbers)
+            Table(location, "clusters").commit([], once=(_FORMAT_NUMBER, FORMAT))
         return cls.open(location)
 
     def table(self, name: str, version: int | None = None) -> Table:
@@ -89,11 +86,6 @@ class Warehouse:
         A table then is as of the first look at it, moved on by `Table.reload` and by what is committed to it.
         """
         return _Held(self.location)
-
-    @property
-    def buckets(self) -> int:
-        """Return over how many buckets groups are spread."""
-        return self.table("clusters").number(_BUCKETS_NUMBER) or BUCKETS
 
     def clusters(self) -> list[str]:
         """Return the clusters that were collected, sorted."""
@@ -465,5 +457,5 @@ def _require_same(cluster: str, partition: int, mine: pa.Table, known: pa.Table)
         )
 
 
-TABLES_VERSION = 5
+TABLES_VERSION = 6
 """Raised when the functions give other rows: the next build then makes everything anew."""

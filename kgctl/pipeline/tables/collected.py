@@ -13,6 +13,7 @@ from kgctl.pipeline.decode.schemas import COVERAGE as COVERAGE_COLUMNS
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS as COMMIT_COLUMNS
 from kgctl.pipeline.decode.schemas import TEXT, merge_runs
 from kgctl.pipeline.tables.registry import ClusterInputs, Table
+from kgctl.pipeline.tables.rounds import is_soon, rounds_of
 from kgctl.pipeline.tables.series import begins
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def log_end_rows(inputs: ClusterInputs) -> pa.Table:
     if len(moments):
         start, end = np.maximum.reduceat(start, moments), np.maximum.reduceat(end, moments)
     topic, partition, time_ms, new_log = topic[moments], partition[moments], time_ms[moments], new_log[moments]
-    fine = ~_behind(new_log, end)
+    rounds = rounds_of(time_ms) if inputs.rounds is None else inputs.rounds
+    fine = ~_behind(new_log, end, time_ms, rounds)
     return pa.Table.from_arrays(
         [
             text_column(*only_used(topic[fine], topics)),
@@ -70,12 +72,13 @@ def log_end_rows(inputs: ClusterInputs) -> pa.Table:
     )
 
 
-def _behind(new_log: Bools, end: Int64s) -> Bools:
-    """Rows with an end below the one before, to which the next one is back."""
+def _behind(new_log: Bools, end: Int64s, time_ms: Int64s, rounds: Int64s) -> Bools:
+    """Rows with an end below the one before, to which the next one is soon back."""
     behind = np.zeros(len(end), np.bool_)
     if len(end) > 2:
         before, here, after = end[:-2], end[1:-1], end[2:]
         behind[1:-1] = ~new_log[1:-1] & ~new_log[2:] & (here >= 0) & (here < before) & (after >= before)
+        behind[1:-1] &= is_soon(rounds, time_ms[1:-1], time_ms[2:])
     return behind
 
 

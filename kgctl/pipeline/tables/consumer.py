@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 class TopicNames:
     """What topic ids are called, by what one group's own records and commits tell; the id itself in Kafka's base64 form where
-    they do not.
+    they do not. What is told only by subscriptions, or not yet, may change: what was made of it waits.
 
     Three things tell: commits with id and name, the topics that groups of Kafka before 4.1 list, and what members subscribe to: a
     member that is assigned an id subscribes to its topic, so that subscriptions that have one name in common tell it. Everything
@@ -61,6 +61,7 @@ class TopicNames:
         self._subscriptions: dict[str, _Subscription] = {}
         self._regexes: dict[str, tuple[str, ...]] = {}
         self._texts: dict[UUID, str] = {}
+        self._unsure: set[str] = set()
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs."""
@@ -75,21 +76,32 @@ class TopicNames:
         text = self._texts.get(topic_id)
         if text is None:
             self._texts[topic_id] = text = self._named(topic_id)
+            if self._told(topic_id) is None:
+                self._unsure.add(text)
         return text
 
-    def has_changed(self) -> bool:
-        """Whether an answer that was given before would be another one now."""
-        return any(self._named(topic_id) != text for topic_id, text in self._texts.items())
+    def is_sure(self, text: str) -> bool:
+        """Whether a topic's text is for good: no record still to come can give it another."""
+        return text not in self._unsure
+
+    def corrected(self) -> dict[str, str]:
+        """What answers from before are now, where they are others."""
+        found = {text: self._named(topic_id) for topic_id, text in self._texts.items()}
+        self._texts = {topic_id: found[text] for topic_id, text in self._texts.items()}
+        self._unsure = {text for topic_id, text in self._texts.items() if self._told(topic_id) is None}
+        return {before: now for before, now in found.items() if before != now}
+
+    def _told(self, topic_id: UUID) -> str | None:
+        encoded = uuid_text(topic_id.bytes)
+        return self._in_lists.get(encoded) or self._in_commits.get(encoded)
 
     def _named(self, topic_id: UUID) -> str:
-        encoded = uuid_text(topic_id.bytes)
         candidates = self._candidates.get(topic_id, set())
-        told = self._in_lists.get(encoded) or self._in_commits.get(encoded)
-        return told or (next(iter(candidates)) if len(candidates) == 1 else encoded)
+        return self._told(topic_id) or (next(iter(candidates)) if len(candidates) == 1 else uuid_text(topic_id.bytes))
 
     def learn_commit(self, topic_id: str, topic: str) -> None:
-        """A commit has both; of several topics of one id, which no cluster has, the last by name counts."""
-        self._in_commits[topic_id] = max(self._in_commits.get(topic_id, ""), topic)
+        """A commit has both; of several topics of one id, which no cluster has, the first one counts."""
+        self._in_commits.setdefault(topic_id, topic)
 
     def learn(self, record: CoordinatorRecord) -> None:
         """Take names from the next record of the group."""
@@ -144,12 +156,13 @@ def telling(group_records: pa.Table) -> Iterator[tuple[str, CoordinatorRecord]]:
         yield group, decode_record(key, value)
 
 
-def names_in(offset_commits: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """(group, topic id, topic) of commits that have both, each once."""
-    rows = offset_commits.select(["group", "topic_id", "topic"]).group_by(["group", "topic_id", "topic"]).aggregate([])
-    for row in rows.to_pylist():
-        if row["topic_id"] is not None:
-            yield row["group"], row["topic_id"], row["topic"]
+def names_in(offset_commits: pa.Table) -> pa.Table:
+    """Group, topic_id and topic of commits that have all of them, each once."""
+    import pyarrow.compute as pc
+
+    columns = ["group", "topic_id", "topic"]
+    rows = offset_commits.select(columns).filter(pc.is_valid(offset_commits.column("topic_id")))
+    return rows.unify_dictionaries().group_by(columns).aggregate([])
 
 
 _CLOSED_EPOCH = -2

@@ -149,17 +149,15 @@ class AssignmentSpan:
 
 @dataclass
 class Spans:
-    """All that was found, of all groups of a log partition. ``unsettled``: generations that may still change or go; ``states``
-    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.group_history`), and is called last."""
+    """All that was found of the groups that have new records. ``unsettled``: generations that may still change or go; ``states``
+    gives, of each group, what a later build goes on from, and whether rows of it wait for a topic's name; it is called last."""
 
     generations: list[Generation] = field(default_factory=list)
     members: list[MemberSpan] = field(default_factory=list)
     assignments: list[AssignmentSpan] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     unsettled: list[Generation] = field(default_factory=list)
-    reopened: list[tuple[Generation, int]] = field(default_factory=list)
-    """Those that were unsettled at the last build, and when they had begun."""
-    states: Callable[[], Mapping[str, str]] = dict
+    states: Callable[[], Mapping[str, tuple[str, bool]]] = dict
     open_members: list[tuple[MemberSpan, int]] = field(default_factory=list)
     """Those that may still get rows, and how many of the rows they have are for good."""
     open_assignments: list[tuple[AssignmentSpan, int]] = field(default_factory=list)
@@ -189,13 +187,17 @@ class GroupHistory:
     broker's clock went back.
     """
 
-    def __init__(self, group: str, found: Spans) -> None:
+    def __init__(self, group: str, found: Spans, is_sure: Callable[[str], bool] = lambda _: True) -> None:
+        """``is_sure``: whether what a topic is called is for good."""
         self.group = group
         self.found = found
+        self._is_sure = is_sure
         self.members: dict[str, MemberSpan] = {}
         self._owned: dict[str, dict[Partition, AssignmentSpan]] = {}
         self._closed_members: dict[str, MemberSpan] = {}
         self._closed_owned: dict[tuple[str, Partition], AssignmentSpan] = {}
+        self._unnamed: list[AssignmentSpan] = []
+        """Those that have ended, of topics whose names may still change."""
         self._closed_ms: int | None = None
         self.log_offset = -1
         """Of the record that is played back now."""
@@ -207,6 +209,7 @@ class GroupHistory:
             "owned": self._owned,
             "closed_members": self._closed_members,
             "closed_owned": self._closed_owned,
+            "unnamed": self._unnamed,
             "closed_ms": self._closed_ms,
         }
 
@@ -214,10 +217,29 @@ class GroupHistory:
         """Go on from there; spans that may still get rows are found again."""
         self.members, self._owned = state["members"], state["owned"]
         self._closed_members, self._closed_owned = state["closed_members"], state["closed_owned"]
-        self._closed_ms = state["closed_ms"]
+        self._unnamed, self._closed_ms = state["unnamed"], state["closed_ms"]
         self.found.members += [*self.members.values(), *self._closed_members.values()]
         self.found.assignments += [span for owned in self._owned.values() for span in owned.values()]
-        self.found.assignments += self._closed_owned.values()
+        self.found.assignments += [*self._closed_owned.values(), *self._unnamed]
+
+    def rename(self, topics: Mapping[str, str]) -> None:
+        """Topics are called something else than they were."""
+
+        def now(partition: Partition) -> Partition:
+            return topics.get(partition[0], partition[0]), partition[1]
+
+        self._owned = {member: {now(place): span for place, span in owned.items()} for member, owned in self._owned.items()}
+        self._closed_owned = {(member, now(place)): span for (member, place), span in self._closed_owned.items()}
+        for span in [*(span for owned in self._owned.values() for span in owned.values()), *self._closed_owned.values()]:
+            span.partition = now(span.partition)
+        for span in self._unnamed:
+            span.partition = now(span.partition)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether rows wait for the name of a topic."""
+        spans = [*self._closed_owned.values(), *(span for owned in self._owned.values() for span in owned.values())]
+        return bool(self._unnamed) or not all(self._is_sure(span.partition[0]) for span in spans)
 
     def note_open(self, fresh: Collection[str]) -> None:
         """Note the spans that go on, with the rows of them that are for good. ``fresh``: members whose first row may change."""
@@ -225,8 +247,10 @@ class GroupHistory:
         for span in self.members.values():
             found.open_members.append((span, 0 if span.member_id in fresh else len(span.infos)))
         found.open_members += [(span, len(span.infos)) for span in self._closed_members.values()]
-        found.open_assignments += [(span, 1) for owned in self._owned.values() for span in owned.values()]
-        found.open_assignments += [(span, 1) for span in self._closed_owned.values()]
+        self._unnamed = [span for span in self._unnamed if not self._is_sure(span.partition[0])]
+        found.open_assignments += [(span, 0) for span in self._unnamed]
+        spans = [*self._closed_owned.values(), *(span for owned in self._owned.values() for span in owned.values())]
+        found.open_assignments += [(span, int(self._is_sure(span.partition[0]))) for span in spans]
 
     def add(self, row: Generation) -> None:
         """Add the next generation."""
@@ -296,6 +320,7 @@ class GroupHistory:
         """Drop the spans that ended before now: they cannot go on."""
         if self._closed_ms != now_ms:
             self._closed_members.clear()
+            self._unnamed += [span for span in self._closed_owned.values() if not self._is_sure(span.partition[0])]
             self._closed_owned.clear()
             self._closed_ms = now_ms
 

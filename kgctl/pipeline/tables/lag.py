@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, only_used, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.registry import PartitionInputs, Table
-from kgctl.pipeline.tables.series import UNKNOWN, Points, Samples, Series, begins, points, samples, series, window_counts
+from kgctl.pipeline.tables.points import Points, ends_of_rows, points
+from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs, Table
+from kgctl.pipeline.tables.samples import UNKNOWN, Samples, samples
+from kgctl.pipeline.tables.series import NONE, Known, Series, begins, known_of, series, window_counts
 
 LAG_COLUMNS = pa.schema(
     [
@@ -32,7 +34,7 @@ _KINDS = pa.array(["commit", "sample"])
 def lag_rows(inputs: PartitionInputs) -> pa.Table:
     """Sorted by group, topic, partition, time_ms; commits of one time in the order in which they took effect, then the sample."""
     commits, found = series(inputs), points(inputs)
-    at = np.flatnonzero(_told(commits, found))
+    at = np.flatnonzero(_told(inputs, commits, found))
     row, end, lag_ms = found.row[at], found.end[at], found.lag_ms[at]
     no_time = np.isnan(lag_ms)
     columns = {
@@ -47,11 +49,15 @@ def lag_rows(inputs: PartitionInputs) -> pa.Table:
     return pa.Table.from_arrays([columns[name] for name in LAG_COLUMNS.names], schema=LAG_COLUMNS)
 
 
-def _told(commits: Series, found: Points) -> Bools:
+def _told(inputs: PartitionInputs, commits: Series, found: Points) -> Bools:
     """Commits, and the samples that tell something new."""
-    same: Bools = np.zeros(len(found.row), np.bool_)
-    same[1:] = found.is_sample[1:] & (found.row[1:] == found.row[:-1]) & (found.end[1:] == found.end[:-1])
-    at_once = np.append(False, found.time_ms[1:] == found.time_ms[:-1])[: len(same)]
+    key = commits.key[found.row]
+    first = begins(key)
+    end_before = np.append(UNKNOWN, found.end[:-1])[: len(key)]
+    end_before[first] = known_of(inputs)["end"][key[first]]
+    is_new_row = begins(found.row) & ~(first & (commits.clock_ms[found.row] < commits.horizon[key]))
+    same: Bools = found.is_sample & ~is_new_row & (found.end == end_before)
+    at_once = np.append(False, found.time_ms[1:] == found.time_ms[:-1])[: len(same)] & ~first
     told: Bools = commits.is_commit[found.row] & ~(same & (at_once | (found.lag(commits) <= 0)))
     return told
 
@@ -172,49 +178,99 @@ class _Windows:
         return found
 
 
-STALLS_COLUMNS = pa.schema(
+STATUS_CHANGES_COLUMNS = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
         pa.field("topic", TEXT, nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
-        pa.field("from_ms", pa.int64(), nullable=False),
-        ("to_ms", pa.int64()),
+        pa.field("time_ms", pa.int64(), nullable=False),
         pa.field("status", TEXT, nullable=False),
     ]
 )
 
 
-def stalls_rows(inputs: PartitionInputs) -> pa.Table:
-    """Return the table's rows, sorted by their key and time."""
+@dataclass(frozen=True)
+class Changes:
+    """When series got another status, sorted by series and time. ``row`` is the commit that stood then."""
+
+    row: Int64s
+    key: Int64s
+    time_ms: Int64s
+    status: Statuses
+
+
+def changes(inputs: PartitionInputs) -> Changes:
+    """Return the changes from the horizon on, found once for all tables."""
+    return inputs.once("changes of status", _changes)
+
+
+def _changes(inputs: PartitionInputs) -> Changes:
     commits, known, found = series(inputs), samples(inputs), points(inputs)
-    entries, entry_of_row, closes = _entries(commits, found)
+    entries, entry_of_row, closes = _entries(inputs, commits)
     judged = _judged(commits, found, closes)
     row, time_ms = found.row[judged], found.time_ms[judged]
     reached = _log_was_reached(commits, known, found.sample[judged], row)
     asked = Moments(entry_of_row[row], time_ms, found.lag(commits)[judged], reached, found.out[judged])
     status = statuses(entries, asked)
     key = commits.key[row]
-    changes = np.flatnonzero(begins(key, status))
-    until = np.append(time_ms[changes[1:]], 0)
-    is_open = np.append(key[changes[1:]] != key[changes[:-1]], True)[: len(changes)]
-    told = status[changes] != OK
-    at = changes[told]
+    before = np.append(np.int8(OK), status[:-1])[: len(status)]
+    is_first = begins(key)
+    before[is_first] = known_of(inputs)["status"][key[is_first]]
+    at = np.flatnonzero(status != before)
+    return Changes(row[at], key[at], time_ms[at], status[at])
+
+
+def status_changes_rows(inputs: PartitionInputs) -> pa.Table:
+    """Return the table's rows, sorted by their key and time."""
+    commits, found = series(inputs), changes(inputs)
     columns = {
-        **commits.names(row[at]),
-        "from_ms": pa.array(time_ms[at]),
-        "to_ms": pa.array(until[: len(changes)][told], mask=is_open[told]),
-        "status": text_column(*only_used(status[at].astype(np.int64), pa.array(STATUSES))),
+        **commits.names(found.row),
+        "time_ms": pa.array(found.time_ms),
+        "status": text_column(*only_used(found.status.astype(np.int64), pa.array(STATUSES))),
     }
-    return pa.Table.from_arrays([columns[name] for name in STALLS_COLUMNS.names], schema=STALLS_COLUMNS)
+    return pa.Table.from_arrays([columns[name] for name in STATUS_CHANGES_COLUMNS.names], schema=STATUS_CHANGES_COLUMNS)
 
 
-def _entries(commits: Series, found: Points) -> tuple[Entries, Int64s, Bools]:
+def status_until(inputs: PartitionInputs, until: Int64s) -> Known:
+    """The status of each series before later horizons, one of each series (`kgctl.pipeline.tables.series`)."""
+    found, status = changes(inputs), known_of(inputs)["status"].copy()
+    is_before = found.time_ms < until[found.key]
+    status[found.key[is_before]] = found.status[is_before]  # of several the last one counts
+    return {"status": status}
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """When series were not OK, sorted by series and time; ``to_ms`` is `NONE` where they still are. What was so before the
+    horizon begins at `BEGIN_MS`."""
+
+    key: Int64s
+    from_ms: Int64s
+    to_ms: Int64s
+    status: Statuses
+
+
+def stalls(inputs: PartitionInputs) -> Stretches:
+    """Return the stretches between the changes of status."""
+    found, before = changes(inputs), known_of(inputs)["status"]
+    at = np.flatnonzero(before != OK)
+    key = np.concatenate([at, found.key])
+    order = np.argsort(key, kind="stable")
+    from_ms = np.concatenate([np.full(len(at), BEGIN_MS), found.time_ms])[order]
+    key, status = key[order], np.concatenate([before[at].astype(np.int8), found.status])[order]
+    to_ms = np.append(from_ms[1:], NONE)[: len(key)]
+    to_ms[np.append(key[1:] != key[:-1], True)[: len(key)]] = NONE
+    told = status != OK
+    return Stretches(key[told], from_ms[told], to_ms[told], status[told])
+
+
+def _entries(inputs: PartitionInputs, commits: Series) -> tuple[Entries, Int64s, Bools]:
     """(the entries, the number of each row's entry, whether the row is the last of it)."""
-    own = np.flatnonzero(~found.is_sample)
     run = np.cumsum(begins(commits.key) | (commits.previous < 0)) - 1
     first = begins(run, commits.clock_ms // MIN_DISTANCE_MS)
     last = np.append(first[1:], True)[: len(first)]
-    lag, has_lag = found.lag(commits)[own], found.is_known[own]
+    end, out = ends_of_rows(inputs)
+    lag, has_lag = end - commits.committed, (end != UNKNOWN) & (out == 0)
     entries = Entries(run[last], commits.clock_ms[first], commits.committed[last], lag[last], has_lag[last])
     return entries, np.cumsum(first) - 1, last
 
@@ -236,9 +292,9 @@ def _log_was_reached(commits: Series, known: Samples, sample: Int64s, row: Int64
     return found
 
 
-STALLS = Table("stalls", STALLS_COLUMNS, stalls_rows)
-"""When a group was in trouble with a partition, by Burrow's rules, as they would have judged at each commit and sample; and when
-its commit was out of the log's range, of which Burrow knows nothing.
+STATUS_CHANGES = Table("status_changes", STATUS_CHANGES_COLUMNS, status_changes_rows)
+"""What a group is with a partition from each moment on, by Burrow's rules, as they would have judged at each commit and
+sample; and when its commit was out of the log's range, of which Burrow knows nothing. A partition that has no row yet is OK.
 
 =========== ====================================================================================================
 WARN        it reads, but its lag never shrank over the last ten commits (five at least)
@@ -249,9 +305,8 @@ PAST_END    the commit lies past the log's end
 BELOW_START the commit lies before the first record that is left
 =========== ====================================================================================================
 
-Judged are the moments at which the lag is known: where samples of the log are missing there is no row, and that does not mean
-OK. Commits within the same second count as one. ``to_ms`` is the first moment with another state; null: so it was at the end.
-A removed offset ends what was.
+Judged are the moments at which the lag is known: where samples of the log are missing nothing changes. Commits within the same
+second count as one. A removed offset ends what was.
 
 Burrow (``core/internal/evaluator/caching.go``) keeps the last ten commits of a partition, those that come within a second
 counted as one, and asks, in this order: is nothing unread? has it stopped? was it rewound? was it ever up to date? is it stalled?

@@ -27,19 +27,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.arrow import int64s, ranked
-from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.group_history import AssignmentSpan, Generation, MemberSpan, Spans
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.replay import spans
-from kgctl.pipeline.tables.series import begins
-
-_OPEN = np.iinfo(np.int64).min
-"""In place of the end of a stretch that has none."""
 
 GENERATION_COLUMNS = pa.schema(
     [
@@ -166,15 +158,6 @@ ASSIGNMENT_CHANGES = pa.schema(
         pa.field("log_offset", pa.int64(), nullable=False),
     ]
 )
-STATUS_CHANGES = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("status", TEXT, nullable=False),
-    ]
-)
 
 
 def member_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
@@ -230,20 +213,6 @@ def _rows_of_assignment(span: AssignmentSpan) -> Iterator[tuple[Any, ...]]:
 def _split(rows: Sequence[tuple[bool, tuple[Any, ...]]], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
     settled, open_ = (_table((row for is_settled, row in rows if is_settled is wanted), schema) for wanted in (True, False))
     return settled, open_
-
-
-def status_changes(stalls: pa.Table) -> pa.Table:
-    """A row for each begin of a stretch (`kgctl.pipeline.tables.lag`), and one with OK where none follows its end at once."""
-    from_ms, to_ms = int64s(stalls, "from_ms"), int64s(stalls, "to_ms", _OPEN)
-    is_next = ~begins(*(ranked(stalls.column(name))[0] for name in ("group", "topic")), int64s(stalls, "partition"))[1:]
-    ends = to_ms != _OPEN
-    ends[:-1] &= ~(is_next & (from_ms[1:] == to_ms[:-1]))
-    row = np.repeat(np.arange(len(ends)), 1 + ends)
-    is_end = ~begins(row)
-    found = stalls.select(["group", "topic", "partition", "status"]).take(pa.array(row))
-    status = pc.if_else(pa.array(is_end), "OK", found.column("status").cast(pa.string()))
-    times = pa.array(np.where(is_end, to_ms[row], from_ms[row]))
-    return pa.table([*found.columns[:3], times, status.dictionary_encode()], names=STATUS_CHANGES.names).cast(STATUS_CHANGES)
 
 
 GROUP_GENERATIONS = Table("group_generations", GENERATION_COLUMNS, _build_generations)

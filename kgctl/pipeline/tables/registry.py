@@ -8,7 +8,7 @@ are in one partition of ``__consumer_offsets``; tables of `PARTITION_TABLES` are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -16,20 +16,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kgctl.pipeline.decode.arrow import Int64s
+
 
 DEFAULT_WINDOW_MS = 60_000
 """Width of the windows of ``commit_rate`` and ``group_health``, in milliseconds; windows begin at multiples of it."""
 
 CLUSTER_TABLES = ("log_end_offsets",)
 PARTITION_TABLES = (
-    *("offset_commits", "group_generations", "members", "assignments", "lag", "resets", "commit_rate", "stalls"),
-    *("group_health", "coverage"),
+    *("offset_commits", "group_generations", "members", "assignments", "lag", "resets", "commit_rate"),
+    *("status_changes", "group_health", "coverage"),
 )
 _HOMES = {
     **dict.fromkeys(("group_generations", "members", "assignments"), "membership"),
     **dict.fromkeys(("offset_commits", "coverage", "log_end_offsets"), "collected"),
     **dict.fromkeys(("commit_rate", "group_health"), "windows"),
-    "stalls": "lag",
+    "status_changes": "lag",
 }
 T = TypeVar("T")
 BEGIN_MS = -(1 << 62)
@@ -55,14 +57,44 @@ class ClusterInputs:
 
     log_offsets: pa.Table
     """Every sample that was collected (columns of ``LOG_OFFSETS``), in no particular order, duplicates included."""
+    rounds: Int64s | None = None
+    """As those of `PartitionInputs`."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """From when on rows are asked for, by partition of the log; ``homes`` has the partition that each group lives on.
+
+    Commits and samples from before it are there only as far as these rows need them. It is a multiple of `DEFAULT_WINDOW_MS`;
+    of a partition that it does not know, all rows are asked for.
+    """
+
+    since_ms: Mapping[int, int] = field(default_factory=dict)
+    homes: Mapping[str, int] = field(default_factory=dict)
+
+    def of_groups(self, groups: pa.Array) -> Int64s:
+        """Return the horizon of each of these groups."""
+        import numpy as np
+
+        found = (self.since_ms.get(self.homes.get(name, -1), BEGIN_MS) for name in groups.to_pylist())
+        return np.fromiter(found, np.int64, len(groups))
+
+    def of_rows(self, groups: pa.ChunkedArray) -> Int64s:
+        """Return the horizon of each row's group."""
+        from kgctl.pipeline.decode.arrow import ranked
+
+        ranks, names = ranked(groups)
+        found: Int64s = self.of_groups(names)[ranks]
+        return found
 
 
 @dataclass(frozen=True)
 class PartitionInputs:
-    """What was collected of one partition of ``__consumer_offsets``, decoded, each record once.
+    """What was collected of partitions of ``__consumer_offsets``, decoded, each record once.
 
     ``offset_commits``: the silver columns, one row a (log_partition, log_offset), sorted by group, topic, partition,
-    effect_offset.
+    effect_offset; where there is a column ``clock_ms`` it counts instead of ``time_ms``, and ``end`` and ``out`` are known of
+    rows from before the horizon (`kgctl.pipeline.tables.series.Points`).
     ``group_records``: group, record_type, member_id, time_ms, log_partition, log_offset, tombstone, key, value, sorted by
     log_offset; key and value are the record's own bytes and ``kgctl.serde.coordinator_records.decode_record`` reads them.
     ``log_offsets``: the rows of ``log_end_offsets`` of the topics that occur here, sorted by topic, partition, timestamp_ms.
@@ -74,9 +106,9 @@ class PartitionInputs:
     log_offsets: pa.Table
     coverage: pa.Table
     window_ms: int = DEFAULT_WINDOW_MS
-    horizon_ms: int = BEGIN_MS
-    """A multiple of ``window_ms``. Rows of tables from it on are asked for; commits and samples from before it are there only as
-    far as these rows need them, and rows of tables from before it mean nothing."""
+    horizon: Horizon = field(default_factory=Horizon)
+    rounds: Int64s | None = None
+    """The windows in which anything of the cluster was sampled; None: those of ``log_offsets``."""
     carried: Mapping[str, pa.Table] = field(default_factory=dict)
     """What else an incremental build knows from before: see `kgctl.pipeline.builds.carry`."""
     counts: Counter[str] = field(default_factory=Counter, compare=False)
@@ -112,13 +144,9 @@ class OutdatedError(Exception):
     """What was made before is no longer what all records say: the slice must be made anew from them. The message says why."""
 
 
-class LateSamplesError(OutdatedError):
-    """The same of samples: what was made of the log ends of ``topics``."""
-
-    def __init__(self, message: str, topics: frozenset[str]) -> None:
-        super().__init__(message)
-        self.topics = topics
-
-
 class SamplesMissingError(Exception):
-    """A row needs samples of log ends that were not carried."""
+    """Rows need samples of the log ends of ``topics`` that were not carried."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        super().__init__(", ".join(topics))
+        self.topics = topics

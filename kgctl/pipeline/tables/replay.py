@@ -52,11 +52,12 @@ from kgctl.pipeline.tables.group_history import (
     Place,
     Spans,
 )
-from kgctl.pipeline.tables.registry import OutdatedError
 from kgctl.serde.coordinator_records import decode_key, decode_record
 from kgctl.serde.record_schema import uuid_from_bytes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kgctl.pipeline.tables.registry import PartitionInputs
 
 
@@ -215,62 +216,55 @@ def _replay(inputs: PartitionInputs) -> Spans:
     records = inputs.group_records
     coverage = Coverage(inputs.coverage)
     groups = _restored(inputs, found)
-    topics = _topics(inputs, groups)
     names = ("group", "record_type", "time_ms", "log_offset", "key", "value")
     columns = (records.column(name).to_pylist() for name in names)
     for group_id, record_type, time_ms, log_offset, key, value in zip(*columns, strict=True):
-        group = groups.get(group_id)
-        if group is None:
-            groups[group_id] = group = _Group(GroupHistory(group_id, found), topics.setdefault(group_id, TopicNames()))
+        group = groups[group_id]
         is_gapless = coverage.holds(group.last_offset, log_offset)
         group.apply(_decoded(record_type, key, value), Place(time_ms, log_offset, is_gapless))
     for group in groups.values():
         group.note_open()
-    for row, began_ms in found.reopened:
-        if row.stable_ms is not None and began_ms < inputs.horizon_ms:
-            raise OutdatedError("a rebalance took very long")
-    found.states = partial(_states, found, groups, topics)
+    found.states = partial(_states, found, groups)
     inputs.counts.update(found.counts)
     return found
 
 
-STATES = "groups"
-"""What `PartitionInputs.carried` calls the states of groups: a table of group and text."""
+STATES, NAMES = "groups", "names"
+"""What `PartitionInputs.carried` calls the states of groups, a table of group, state and is_waiting; and what commits have
+told of topics' names, by group. Only groups with new records, and those that wait for a name, are played back."""
+
+
+def played_back(records: pa.Table, states: pa.Table | None) -> set[str]:
+    """The groups that are played back."""
+    found = set(records.column("group").unique().to_pylist())
+    return found | ({row["group"] for row in states.to_pylist() if row["is_waiting"]} if states is not None else set())
 
 
 def _restored(inputs: PartitionInputs, found: Spans) -> dict[str, _Group]:
-    groups = {}
-    carried = inputs.carried.get(STATES)
+    """The groups that are played back, as earlier builds left them, knowing all names that there are."""
+    carried, told = inputs.carried.get(STATES), inputs.carried.get(NAMES)
+    names = {group_id: TopicNames() for group_id in played_back(inputs.group_records, carried)}
+    groups = {group_id: _Group(group_id, found, topics) for group_id, topics in names.items()}
     for row in () if carried is None else carried.to_pylist():
-        state = state_of(row["state"])
-        groups[row["group"]] = group = _Group(GroupHistory(row["group"], found), TopicNames())
-        group.restore(state)
+        if row["group"] in groups:
+            groups[row["group"]].restore(state_of(row["state"]))
+    for row in (names_in(inputs.offset_commits) if told is None else told).to_pylist():
+        if row["group"] in names:
+            names[row["group"]].learn_commit(row["topic_id"], row["topic"])
+    for group_id, record in telling(inputs.group_records):
+        names[group_id].learn(record)
+    for group in groups.values():
+        group.rename()
     return groups
 
 
-def _topics(inputs: PartitionInputs, groups: Mapping[str, _Group]) -> dict[str, TopicNames]:
-    """What topics are called, by group, as all records tell it. Raises `OutdatedError` where earlier rows have another name."""
-    topics = {group_id: group.topics for group_id, group in groups.items()}
-    for group_id, topic_id, topic in names_in(inputs.offset_commits):
-        topics.setdefault(group_id, TopicNames()).learn_commit(topic_id, topic)
-    for group_id, record in telling(inputs.group_records):
-        topics.setdefault(group_id, TopicNames()).learn(record)
-    if any(names.has_changed() for names in topics.values()):
-        raise OutdatedError("a topic's name became known")
-    return topics
-
-
-def _states(found: Spans, groups: Mapping[str, _Group], topics: Mapping[str, TopicNames]) -> dict[str, str]:
+def _states(found: Spans, groups: Mapping[str, _Group]) -> dict[str, tuple[str, bool]]:
     """What a later build goes on from. Rows of spans that are for good are forgotten."""
     for member, settled in found.open_members:
         member.infos, member.told = member.infos[max(settled - 1, 0) :], min(settled, 1)
     for assignment, settled in found.open_assignments:
         assignment.told = settled
-    states = {}
-    for group_id in sorted({*groups, *topics}):
-        group = groups.get(group_id) or _Group(GroupHistory(group_id, Spans()), topics[group_id])
-        states[group_id] = text_of(group.state())
-    return states
+    return {group_id: (text_of(group.state()), group.is_waiting) for group_id, group in sorted(groups.items())}
 
 
 _keys = lru_cache(maxsize=8_192)(decode_key)
@@ -288,8 +282,8 @@ _SHARED = ("_history", "_topics")
 class _Group:
     """A group through all its lives: created, deleted, created again, of one protocol or the other."""
 
-    def __init__(self, history: GroupHistory, topics: TopicNames) -> None:
-        self._history = history
+    def __init__(self, group_id: str, found: Spans, topics: TopicNames) -> None:
+        self._history = GroupHistory(group_id, found, topics.is_sure)
         self.topics = topics
         self._now: ClassicGroup | ConsumerGroup | None = None
         self._deleted: Generation | None = None
@@ -348,7 +342,15 @@ class _Group:
             vars(self._now).update(state["now"])
         if isinstance(self._now, ConsumerGroup) and self._now.unsettled is not None:
             self._history.add(self._now.unsettled)
-            self._history.found.reopened.append((self._now.unsettled, self._now.unsettled.time_ms))
+
+    def rename(self) -> None:
+        """What topics are called is known, as far as it is."""
+        self._history.rename(self.topics.corrected())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether rows wait for the name of a topic."""
+        return self._history.is_waiting
 
     def _classic(self, value: GroupMetadataValue | None, place: Place) -> None:
         if value is None:

@@ -18,16 +18,18 @@ Without samples and group records only topic ids and speeds can speak, so a jump
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, packed, ranked, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.registry import PartitionInputs, Table
-from kgctl.pipeline.tables.series import Samples, Series, begins, last_at_or_before, running_max, samples, series
+from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS, PartitionInputs, Table
+from kgctl.pipeline.tables.rounds import is_soon
+from kgctl.pipeline.tables.samples import Samples, samples
+from kgctl.pipeline.tables.series import Known, Series, begins, known_of, last_at_or_before, running_max, series
 
 SCHEMA = pa.schema(
     [
@@ -94,7 +96,7 @@ def build(inputs: PartitionInputs) -> pa.Table:
 
 def _jumps(inputs: PartitionInputs) -> Jumps:
     commits, known = series(inputs), samples(inputs)
-    steps = _steps(commits, commits.clock_ms >= inputs.horizon_ms)
+    steps = _steps(commits, commits.is_asked)
     row, moved = steps.row, steps.moved
     found = {
         "topic_recreated": _recreated(inputs.offset_commits, steps),
@@ -162,19 +164,23 @@ def _ahead(inputs: PartitionInputs, commits: Series, steps: _Steps, stretch: Int
     is_new = begins(key, stretch) | after_back
     counted = number - np.maximum.accumulate(np.where(is_new, number, 0)) + 1
     known = known_of(inputs)
-    goes_on = is_first & (stretch >= 0) & (known.stretch[key] == stretch)
+    goes_on = is_first & (stretch >= 0) & (known["stretch"][key] == stretch)
     run = np.cumsum(is_new) - 1
-    before = np.where(goes_on, known.ahead[key], 0)[is_new][run]
+    before = np.where(goes_on, known["ahead"][key], 0)[is_new][run]
     return np.where(steps.moved > 0, counted + before, 0)
 
 
 def _past_log_end(commits: Series, known: Samples, steps: _Steps) -> Bools:
+    """By the sample after, if it counts; without one before, if it is of the same window or the next."""
     if not len(known.end):
         return np.zeros(len(steps.row), np.bool_)
     log, clock_ms = known.log_of_key[commits.key[steps.row]], commits.clock_ms[steps.row]
     before = known.at(log, clock_ms - 1)
     next_one = np.where(before >= 0, before + 1, np.searchsorted(known.log, log)).clip(max=len(known.end) - 1)
-    is_there = (known.log[next_one] == log) & (known.time_ms[next_one] >= clock_ms)
+    next_ms = known.time_ms[next_one]
+    is_near = next_ms // DEFAULT_WINDOW_MS <= clock_ms // DEFAULT_WINDOW_MS + 1
+    is_there = (known.log[next_one] == log) & (next_ms >= clock_ms)
+    is_there &= np.where(before >= 0, is_soon(known.rounds, clock_ms, next_ms), is_near)
     found: Bools = (steps.moved > 0) & is_there & (commits.committed[steps.row] > known.end[next_one])
     return found
 
@@ -203,9 +209,9 @@ def _too_fast(commits: Series, steps: _Steps, known: Known) -> Bools:
     per_s = _per_s(commits, row, steps.before[forward], steps.moved[forward])
     seen = running_max(per_s, key)
     nth = np.arange(len(key)) - np.searchsorted(key, key)
-    fastest_before = np.maximum(np.where(nth > 0, np.append(0, seen[:-1])[: len(seen)], 0), known.fastest[key])
+    fastest_before = np.maximum(np.where(nth > 0, np.append(0, seen[:-1])[: len(seen)], 0), known["fastest"][key])
     found = np.zeros(len(steps.row), np.bool_)
-    is_known = nth + known.steps[key] >= STEPS_TO_KNOW
+    is_known = nth + known["steps"][key] >= STEPS_TO_KNOW
     found[forward] = is_known & (per_s > FASTEST_PER_S) & (per_s > FASTER_THAN * fastest_before)
     return found
 
@@ -216,82 +222,22 @@ def _per_s(commits: Series, row: Int64s, before: Int64s, moved: Int64s) -> Int64
     return found
 
 
-KNOWN = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("fastest", pa.int64(), nullable=False),
-        pa.field("steps", pa.int64(), nullable=False),
-        pa.field("stretch", pa.int64(), nullable=False),
-        pa.field("ahead", pa.int64(), nullable=False),
-    ]
-)
-"""What is to be known of each series before a horizon: the greatest speed in records a second, how many steps forward it has
-shown (`STEPS_TO_KNOW` is enough), in which stretch without members it last moved (-1: in none), how often forward in a row then.
-"""
-
-
-@dataclass(frozen=True)
-class Known:
-    """The columns of `KNOWN` that are numbers, an entry each series."""
-
-    fastest: Int64s
-    steps: Int64s
-    stretch: Int64s
-    ahead: Int64s
-
-
-def known_of(inputs: PartitionInputs) -> Known:
-    """What was carried from before the horizon; nothing of a series that is new."""
-    return inputs.once("known of series", _known)
-
-
-def _known(inputs: PartitionInputs) -> Known:
-    commits = series(inputs)
-    count = int(commits.key[-1]) + 1 if len(commits.key) else 0
-    found = Known(*(np.full(count, value) for value in (0, 0, -1, 0)))
-    carried = inputs.carried.get("known")
-    if carried is None or not carried.num_rows:
-        return found
-    first = np.flatnonzero(begins(commits.key))
-    group = pc.index_in(carried.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
-    topic = pc.index_in(carried.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
-    both, _ = packed(
-        [
-            np.concatenate([column[first], other])
-            for column, other in (
-                (commits.group, group),
-                (commits.topic, topic),
-                (commits.partition, int64s(carried, "partition")),
-            )
-        ]
-    )
-    at = np.searchsorted(both[: len(first)], both[len(first) :])
-    for each in fields(Known):
-        getattr(found, each.name)[at] = int64s(carried, each.name)
-    return found
-
-
-def known_until(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
-    """`KNOWN` of all series before a later horizon."""
+def moves_until(inputs: PartitionInputs, until: Int64s) -> Known:
+    """What is known of how each series moves (`kgctl.pipeline.tables.series`) before later horizons, one of each series."""
     commits, before = series(inputs), known_of(inputs)
-    known = Known(*(getattr(before, each.name).copy() for each in fields(Known)))
-    steps = _steps(commits, (commits.clock_ms >= inputs.horizon_ms) & (commits.clock_ms < horizon_ms))
+    fastest, known_steps, stretch, ahead = (before[name].copy() for name in ("fastest", "steps", "stretch", "ahead"))
+    steps = _steps(commits, commits.is_asked & (commits.clock_ms < until[commits.key]))
     forward = np.flatnonzero(steps.moved > 0)
     key = commits.key[steps.row]
     per_s = _per_s(commits, steps.row[forward], steps.before[forward], steps.moved[forward])
-    np.maximum.at(known.fastest, key[forward], per_s)
-    np.add.at(known.steps, key[forward], 1)
+    np.maximum.at(fastest, key[forward], per_s)
+    np.add.at(known_steps, key[forward], 1)
     last = np.flatnonzero(np.append(begins(key)[1:], True)[: len(key)])
-    stretch = _stretches(inputs, commits, steps)
-    known.stretch[key[last]] = stretch[last]
-    known.ahead[key[last]] = _ahead(inputs, commits, steps, stretch)[last]
-    np.minimum(known.steps, STEPS_TO_KNOW, out=known.steps)
-    np.minimum(known.ahead, READER_STEPS, out=known.ahead)
-    names = commits.names(np.flatnonzero(begins(commits.key)))
-    columns = {**names, **{each.name: pa.array(getattr(known, each.name)) for each in fields(Known)}}
-    return pa.Table.from_arrays([columns[name] for name in KNOWN.names], schema=KNOWN)
+    stretches = _stretches(inputs, commits, steps)
+    stretch[key[last]] = stretches[last]
+    ahead[key[last]] = _ahead(inputs, commits, steps, stretches)[last]
+    enough = np.minimum(known_steps, STEPS_TO_KNOW)
+    return {"fastest": fastest, "steps": enough, "stretch": stretch, "ahead": np.minimum(ahead, READER_STEPS)}
 
 
 RESETS = Table("resets", SCHEMA, build)

@@ -1,16 +1,10 @@
-"""Commits cut into series (one a group, topic and partition), samples of log ends, and the points at which lag is measured.
-
-Between two samples the end is taken to have grown evenly. Outside of them it is unknown, except that an offset from before the
-first one is placed by the average rate from that one to the sample behind the moment that is asked about (kafka-lag-exporter's
-``LookupTable`` does so with the last one it has). Where an end is lower than the one before, another log begins, and nothing is
-known in between. An incremental build has some samples only, those that its rows need: `Samples.number` tells which is missing.
-"""
+"""Commits cut into series, one a group, topic and partition; and what is known of each from before the horizon: a few numbers
+by which rows from there on are told."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.model.lag import Flag
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, packed, ranked, text_column
+from kgctl.pipeline.decode.schemas import TEXT
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
@@ -78,6 +72,7 @@ class Series:
 
     ``key`` numbers the series, ascending. ``clock_ms`` is the time, or that of a row before it in the series if that is later,
     so that it never goes back. ``previous`` is the row of the commit before, -1 where there is none or it was removed since.
+    ``horizon`` is that of each series (`kgctl.pipeline.tables.registry.Horizon`).
     """
 
     key: Int64s
@@ -91,6 +86,13 @@ class Series:
     clock_ms: Int64s
     log_offset: Int64s
     previous: Int64s
+    horizon: Int64s
+
+    @property
+    def is_asked(self) -> Bools:
+        """Return the rows that are asked for: those from the horizon on."""
+        found: Bools = self.clock_ms >= self.horizon[self.key]
+        return found
 
     def names(self, rows: Int64s) -> dict[str, pa.Array]:
         """The columns ``group``, ``topic``, ``partition`` of these rows."""
@@ -103,14 +105,16 @@ class Series:
 
 def series(inputs: PartitionInputs) -> Series:
     """Return the inputs' series, cut up once for all tables."""
-    return inputs.once("series of commits", lambda found: _series(found.offset_commits))
+    return inputs.once("series of commits", _series)
 
 
-def _series(table: pa.Table) -> Series:
+def _series(inputs: PartitionInputs) -> Series:
+    table = inputs.offset_commits
     group, groups = ranked(table.column("group"))
     topic, topics = ranked(table.column("topic"))
+    clock = "clock_ms" if "clock_ms" in table.column_names else "time_ms"
     partition, committed, time_ms, log_offset = (
-        int64s(table, name) for name in ("partition", "committed_offset", "time_ms", "log_offset")
+        int64s(table, name) for name in ("partition", "committed_offset", clock, "log_offset")
     )
     first = begins(group, topic, partition)
     key = np.cumsum(first) - 1
@@ -121,265 +125,73 @@ def _series(table: pa.Table) -> Series:
     after_commit = np.append(False, is_commit[:-1])[: len(key)]
     previous[first | ~is_commit | ~after_commit] = -1
     clock_ms = running_max(time_ms, key)
-    return Series(key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous)
+    horizon = inputs.horizon.of_groups(groups)[group[first]]
+    return Series(key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous, horizon)
 
 
-Floats = npt.NDArray[np.float64]
-UNKNOWN = -1
+NONE = np.iinfo(np.int64).min
+"""No value."""
+NUMBERS: Mapping[str, int] = {
+    "fastest": 0,
+    "steps": 0,
+    "stretch": -1,
+    "ahead": 0,
+    "status": 0,
+    "is_there": 0,
+    "lag": NONE,
+    "lag_ms": NONE,
+    "out": 0,
+    "end": -1,
+}
+"""Each with its value of a series that is new: the greatest speed in records a second, how many steps forward it has shown; in
+which stretch without members it last moved (-1: in none), and how often forward in a row then; its status; and, of the last
+window in which it was looked at, whether it had a commit, its lag, its lag in time, whether the commit was out of the log's
+range, and the log's end (-1: unknown)."""
+KNOWN = pa.schema(
+    [
+        pa.field("group", TEXT, nullable=False),
+        pa.field("topic", TEXT, nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        *(pa.field(name, pa.int64(), nullable=False) for name in NUMBERS),
+    ]
+)
+Known = Mapping[str, Int64s]
+"""The columns of `NUMBERS`, an entry each series."""
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Samples with a known end, sorted by ``log`` (a topic's partition, by number), time. ``log_of_key``: the log of each series,
-    -1 where it has no samples. ``life`` numbers the logs' lives, ascending. ``start`` is `UNKNOWN` where it is. ``number`` counts
-    the samples of a log without a gap, ``own_life`` its lives; ``is_first``: the life begins with this one."""
+def known_of(inputs: PartitionInputs) -> Known:
+    """Return what was carried from before the horizon."""
+    return inputs.once("known of series", _known)
 
-    log: Int64s
-    life: Int64s
-    time_ms: Int64s
-    start: Int64s
-    end: Int64s
-    log_of_key: Int64s
-    number: Int64s
-    own_life: Int64s
-    is_first: Bools
-    rows: pa.Table = field(repr=False)
-    """The samples as they were given, in this order."""
 
-    def table(self, wanted: Bools) -> pa.Table:
-        """Return the wanted samples, with their numbers and lives."""
-        at = pa.array(np.flatnonzero(wanted))
-        columns = {name: self.rows.column(name).take(at) for name in ("topic", "partition", "timestamp_ms")}
-        columns["topic"] = columns["topic"].cast(pa.string())
-        columns |= {name: self.rows.column(name).take(at) for name in ("log_start_offset", "log_end_offset")}
-        columns |= {"number": pa.array(self.number[wanted]), "life": pa.array(self.own_life[wanted])}
-        return pa.table(columns | {"is_first": pa.array(self.is_first[wanted])})
-
-    def at(self, log: Int64s, time_ms: Int64s) -> Int64s:
-        """The last sample of each log up to a time; -1 where there is none."""
-        return last_at_or_before(self.log, self.time_ms, log, time_ms)
-
-    def next_of(self, sample: Int64s) -> Int64s:
-        """The sample after, of the same life; -1 where there is none, or no sample."""
-        after = sample + 1
-        if not len(self.life):
-            return np.full(len(sample), -1, np.int64)
-        inside = np.minimum(after, len(self.life) - 1)
-        return np.where((sample >= 0) & (after < len(self.life)) & (self.life[inside] == self.life[sample]), after, -1)
-
-    def end_at(self, sample: Int64s, time_ms: Int64s) -> Int64s:
-        """The end at a time, ``sample`` being the last one up to it; `UNKNOWN` outside of the samples."""
-        if not len(self.end):
-            return np.full(len(sample), UNKNOWN, np.int64)
-        after = self.next_of(sample)
-        passed = (time_ms - self.time_ms[sample]) / np.maximum(self.time_ms[after] - self.time_ms[sample], 1)
-        grown = np.floor((self.end[after] - self.end[sample]) * passed).astype(np.int64)
-        exact = (sample >= 0) & (self.time_ms[sample] == time_ms)
-        return np.where(exact, self.end[sample], np.where(after >= 0, self.end[sample] + grown, UNKNOWN))
-
-    def reached_at(self, sample: Int64s, offset: Int64s) -> Floats:
-        """When the end left ``offset`` behind, in the life of ``sample``; NaN: not yet, or too few samples to know."""
-        if not len(self.end):
-            return np.full(len(sample), np.nan)
-        before, after, first = self.around(sample, offset)
-        found = self._along(before, after, offset)
-        behind = self.next_of(sample)
-        last = np.where(behind >= 0, behind, sample)
-        early = (before < 0) & (sample >= 0) & (self.end[last] > self.end[first])
-        return np.where(after >= 0, found, np.where(early, self._along(first, last, offset), np.nan))
-
-    def around(self, sample: Int64s, offset: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """In the life of each sample: (the last one with an end up to ``offset``, the one after, the first one)."""
-        life = np.where(sample >= 0, self.life[sample], -1)
-        before = last_at_or_before(self.life, self.end, life, offset)
-        return before, self.next_of(before), np.searchsorted(self.life, life, "left").clip(max=len(self.life) - 1)
-
-    def needed(self, sample: Int64s, offset: Int64s) -> Int64s:
-        """The samples that tell when the end left ``offset`` behind, and those around the moment itself."""
-        if not len(self.end):
-            return np.zeros(0, np.int64)
-        found = np.unique(np.concatenate([sample, self.next_of(sample), *self.around(sample, offset)]))
-        return found[found >= 0]
-
-    def is_unsure(self, sample: Int64s, offset: Int64s) -> Bools:
-        """Whether a sample is missing that would have to be looked at."""
-        if not len(self.end):
-            return np.zeros(len(sample), np.bool_)
-        before, after, first = self.around(sample, offset)
-        has_gap = (after >= 0) & (self.number[after] != self.number[before] + 1)
-        behind = self.next_of(sample)
-        has_gap |= (behind >= 0) & (self.number[behind] != self.number[sample] + 1)
-        found: Bools = (sample >= 0) & (has_gap | ((before < 0) & ~self.is_first[first]))
+def _known(inputs: PartitionInputs) -> Known:
+    commits = series(inputs)
+    count = int(commits.key[-1]) + 1 if len(commits.key) else 0
+    found = {name: np.full(count, value, np.int64) for name, value in NUMBERS.items()}
+    carried = inputs.carried.get("known")
+    if carried is None or not carried.num_rows:
         return found
-
-    def _along(self, left: Int64s, right: Int64s, offset: Int64s) -> Floats:
-        width = self.end[right] - self.end[left]
-        share = (offset - self.end[left]) / np.where(width > 0, width, 1)
-        along: Floats = self.time_ms[left].astype(np.float64) + share * (self.time_ms[right] - self.time_ms[left])
-        return along
-
-
-def samples(inputs: PartitionInputs) -> Samples:
-    """Return the inputs' samples, prepared once for all tables."""
-    return inputs.once("samples", lambda found: _samples(found.log_offsets, series(found)))
-
-
-def _samples(table: pa.Table, commits: Series) -> Samples:
-    table = table.filter(pc.is_valid(table.column("log_end_offset")))
-    topic, topics = ranked(table.column("topic"))
-    place = pc.index_in(topics, value_set=commits.topics).fill_null(-1).to_numpy().astype(np.int64)
-    topic = place[topic] if len(place) else topic
-    partition, time_ms, start, end = (
-        int64s(table, name, UNKNOWN) for name in ("partition", "timestamp_ms", "log_start_offset", "log_end_offset")
-    )
-    order = np.lexsort((time_ms, partition, topic))
-    order = order[topic[order] >= 0]
-    topic, partition, time_ms, start, end = (column[order] for column in (topic, partition, time_ms, start, end))
-    log = np.cumsum(begins(topic, partition)) - 1
-    if "number" in table.column_names:
-        number, own_life = (int64s(table, name)[order] for name in ("number", "life"))
-        is_first = int64s(table, "is_first")[order] > 0
-    else:
-        number, own_life, is_first = numbered(log, end)
-    life = np.cumsum(begins(log, own_life)) - 1
-    log_of_key = _log_of_key(commits, topic, partition, log)
-    rows = table.take(pa.array(order))
-    return Samples(log, life, time_ms, start, end, log_of_key, number, own_life, is_first, rows)
-
-
-def numbered(log: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Bools]:
-    """(the number of each sample in its log, its life's, whether it is the life's first); ``log`` ascends."""
-    fell = np.append(False, end[1:] < end[:-1])[: len(end)]
-    is_new = begins(log)
-    is_first: Bools = is_new | fell
-    first = np.maximum.accumulate(np.where(is_new, np.arange(len(log)), 0)) if len(log) else log
-    lives: Int64s = np.cumsum(is_first).astype(np.int64)
-    return np.arange(len(log)) - first, lives - lives[first], is_first
-
-
-def _log_of_key(commits: Series, topic: Int64s, partition: Int64s, log: Int64s) -> Int64s:
     first = np.flatnonzero(begins(commits.key))
-    at = np.flatnonzero(begins(log))
-    found = last_at_or_before(topic[at], partition[at], commits.topic[first], commits.partition[first])
-    if not len(at):
-        return found
-    return np.where((found >= 0) & (partition[at][found] == commits.partition[first]), log[at][found], -1)
+    group = pc.index_in(carried.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
+    topic = pc.index_in(carried.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
+    both, _ = packed(
+        [
+            np.concatenate([column[first], other])
+            for column, other in (
+                (commits.group, group),
+                (commits.topic, topic),
+                (commits.partition, int64s(carried, "partition")),
+            )
+        ]
+    )
+    at = np.searchsorted(both[: len(first)], both[len(first) :])
+    for name, numbers in found.items():
+        numbers[at] = int64s(carried, name)
+    return found
 
 
-_BLOCK_ROWS = 1 << 18
-
-
-@dataclass(frozen=True)
-class Points:
-    """Sorted by series and time; a commit comes before a sample of the same time.
-
-    ``row``: the row of ``offset_commits`` that stands then; ``is_sample``: this moment is a sample's, not the row's own;
-    ``sample``: the last sample up to then, -1 for none; ``end``: the log's end, `UNKNOWN` where it is; ``lag_ms``: NaN likewise,
-    and where the commit is out of the log's range; ``out``: which `RANGE` it is in.
-    """
-
-    row: Int64s
-    time_ms: Int64s
-    is_sample: Bools
-    sample: Int64s
-    end: Int64s
-    lag_ms: Floats
-    out: Int64s
-
-    def lag(self, commits: Series) -> Int64s:
-        """What is unread; means nothing where `is_known` does not hold."""
-        found: Int64s = self.end - commits.committed[self.row]
-        return found
-
-    @property
-    def is_known(self) -> Bools:
-        """Return where the lag is known: that of `kgctl.model.lag.lag_of`."""
-        found: Bools = (self.end != UNKNOWN) & (self.out == 0)
-        return found
-
-
-RANGE: Sequence[Flag | None] = (None, Flag.PAST_LOG_END, Flag.BELOW_LOG_START)
-"""What `kgctl.model.lag.out_of_range` says of a commit, by number."""
-PAST_END, BELOW_START = 1, 2
-
-
-def points(inputs: PartitionInputs) -> Points:
-    """Return the inputs' points, found once for all tables."""
-    return inputs.once("points", lambda found: _points(series(found), samples(found), found.window_ms))
-
-
-def _points(commits: Series, known: Samples, window_ms: int) -> Points:
-    """A block of series at a time, which bounds the memory in between."""
-    edges = _edges(commits.key)
-    parts = [_block(commits, known, window_ms, first, last) for first, last in pairwise(edges)]
-    return Points(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Points)))
-
-
-def _edges(key: Int64s) -> list[int]:
-    """Where to cut: at the next series after each `_BLOCK_ROWS` rows."""
-    wanted = np.arange(_BLOCK_ROWS, len(key), _BLOCK_ROWS)
-    return [0, *np.unique(np.searchsorted(key, key[wanted - 1], "right")).tolist(), len(key)]
-
-
-def _block(commits: Series, known: Samples, window_ms: int, first: int, last: int) -> Points:
-    """The points of rows ``first`` to ``last``, which are whole series."""
-    key, clock_ms = commits.key[first:last], commits.clock_ms[first:last]
-    row, sample = _at_samples(key, clock_ms, known, window_ms)
-    stands = commits.is_commit[first + row]
-    row, sample = row[stands], sample[stands]
-    # Both parts are sorted already: a sample comes right behind the row that stands then.
-    total = len(key) + len(row)
-    is_sample = np.zeros(total, np.bool_)
-    is_sample[row + 1 + np.arange(len(row))] = True
-    rows, at, times = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    rows[~is_sample], rows[is_sample] = np.arange(first, last), first + row
-    at[~is_sample], at[is_sample] = known.at(known.log_of_key[key], clock_ms), sample
-    times[~is_sample], times[is_sample] = clock_ms, known.time_ms[sample]
-    committed = commits.committed[rows]
-    end = _ends(committed, known, at, times)
-    out = np.where(commits.is_commit[rows], ranges(committed, _starts(known, at), end), 0)
-    return Points(rows, times, is_sample, at, end, np.where(out, np.nan, _lag_ms(committed, known, at, times, end)), out)
-
-
-def _at_samples(key: Int64s, clock_ms: Int64s, known: Samples, window_ms: int) -> tuple[Int64s, Int64s]:
-    """(the row that stands, the sample): for each series the last sample of each window, from its first row on."""
-    last = np.flatnonzero(np.append(begins(known.log, known.time_ms // window_ms)[1:], True)[: len(known.log)])
-    keys = np.unique(key)
-    keys = keys[known.log_of_key[keys] >= 0]
-    if not len(keys) or not len(last):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    counts = np.bincount(known.log[last])
-    of_key = counts[known.log_of_key[keys]]
-    starts = (np.cumsum(counts) - counts)[known.log_of_key[keys]]
-    nth = np.arange(of_key.sum()) - np.repeat(np.cumsum(of_key) - of_key, of_key)
-    sample = last[np.repeat(starts, of_key) + nth]
-    row = last_at_or_before(key, clock_ms, np.repeat(keys, of_key), known.time_ms[sample])
-    return row[row >= 0], sample[row >= 0]
-
-
-def _ends(committed: Int64s, known: Samples, sample: Int64s, time_ms: Int64s) -> Int64s:
-    """The log is at least as long as what is committed, unless that is past even the next end: clocks may differ a little."""
-    end = known.end_at(sample, time_ms)
-    if not len(known.end):
-        return end
-    after = known.next_of(sample)
-    between = (after >= 0) & (end >= 0) & (committed <= known.end[after])
-    return np.where(between, np.maximum(end, committed), end)
-
-
-def _starts(known: Samples, sample: Int64s) -> Int64s:
-    """The log's start by the last sample; `UNKNOWN` without one."""
-    return np.where(sample >= 0, known.start[sample], UNKNOWN) if len(known.start) else np.full(len(sample), UNKNOWN)
-
-
-def ranges(committed: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """Of each commit its place in `RANGE`; start and end may be `UNKNOWN`."""
-    is_past = (end != UNKNOWN) & (committed > end)
-    return np.where((start != UNKNOWN) & (committed < start), BELOW_START, np.where(is_past, PAST_END, 0))
-
-
-def _lag_ms(committed: Int64s, known: Samples, sample: Int64s, time_ms: Int64s, end: Int64s) -> Floats:
-    """How long ago the log's end left the commit behind: 0 where nothing is unread."""
-    waited = np.maximum(time_ms - known.reached_at(sample, committed), 0)
-    none_unread = (end != UNKNOWN) & (committed >= end)
-    return np.where(none_unread, 0.0, waited)
+def known_table(inputs: PartitionInputs, numbers: Known) -> pa.Table:
+    """Return a row (`KNOWN`) for each series."""
+    commits = series(inputs)
+    columns = {**commits.names(np.flatnonzero(begins(commits.key))), **{name: pa.array(numbers[name]) for name in NUMBERS}}
+    return pa.Table.from_arrays([columns[name] for name in KNOWN.names], schema=KNOWN)

@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.group_history import Cause
-from kgctl.pipeline.tables.registry import PartitionInputs, Table
+from kgctl.pipeline.tables.lag import STATUSES as BURROW
+from kgctl.pipeline.tables.lag import stalls
+from kgctl.pipeline.tables.points import BELOW_START, PAST_END, points
+from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs, Table
 from kgctl.pipeline.tables.resets import jumps
-from kgctl.pipeline.tables.series import BELOW_START, PAST_END, begins, points, series
+from kgctl.pipeline.tables.series import NONE, Known, begins, known_of, series
 
 COMMIT_RATE_COLUMNS = pa.schema(
     [
@@ -34,7 +37,7 @@ COMMIT_RATE_COLUMNS = pa.schema(
 def commit_rate_rows(inputs: PartitionInputs) -> pa.Table:
     """Sorted by group, topic, partition, window_start_ms; windows without a commit have no row."""
     commits = series(inputs)
-    rows = np.flatnonzero(commits.is_commit)
+    rows = np.flatnonzero(commits.is_commit & commits.is_asked)
     window = commits.clock_ms[rows] // inputs.window_ms
     first = np.flatnonzero(begins(commits.key[rows], window))
     previous = commits.previous[rows]
@@ -65,10 +68,6 @@ COMMIT_RATE = Table("commit_rate", COMMIT_RATE_COLUMNS, commit_rate_rows)
 jump forward that is a row of ``resets``: neither is reading. A first commit, and the first after the offset was removed, moves on
 from nowhere: where a window has only such ones, what was read is null.
 """
-
-
-NONE = np.iinfo(np.int64).min
-"""No value."""
 
 
 @dataclass(frozen=True)
@@ -149,45 +148,70 @@ def _keys(group: npt.NDArray[np.int64], window: npt.NDArray[np.int64]) -> Int64s
 
 @dataclass(frozen=True)
 class Cells:
-    """The last known state of a partition in each window in which it was looked at, by partition and time.
+    """The last known state of a partition in each window in which it was looked at, by series (``key``) and time; of what was
+    known before the horizon, one at `BEGIN_MS`.
 
     ``group`` numbers the groups of the series; ``is_there``: the offset was not removed; ``lag`` and ``lag_ms`` are `NONE` where
-    they are not known; ``out``: how it is out of its log's range (`RANGE`); ``commits``: how many there were in this window;
-    ``is_last``: the partition has no later cell.
+    they are not known; ``out``: how it is out of its log's range (`RANGE`); ``end``: the log's; ``commits``: how many there
+    were in this window; ``is_last``: the partition has no later cell.
     """
 
+    key: Int64s
     group: Int64s
     time_ms: Int64s
     is_there: Bools
     lag: Int64s
     lag_ms: Int64s
     out: Int64s
+    end: Int64s
     commits: Int64s
-    is_last: Bools
+
+    @property
+    def is_last(self) -> Bools:
+        """Return the last cell of each partition."""
+        found: Bools = np.append(self.key[1:] != self.key[:-1], True)[: len(self.key)]
+        return found
 
 
 def cells(inputs: PartitionInputs) -> Cells:
-    """Return the windows' cells of all groups."""
-    commits, found = series(inputs), points(inputs)
+    """Return the windows' cells of all groups, found once."""
+    return inputs.once("cells", _cells)
+
+
+def _cells(inputs: PartitionInputs) -> Cells:
+    commits, found, known = series(inputs), points(inputs), known_of(inputs)
     key = commits.key[found.row]
     first = begins(key, found.time_ms // inputs.window_ms)
     last = np.flatnonzero(np.append(first[1:], True)[: len(first)])
     is_commit = ~found.is_sample & commits.is_commit[found.row]
-    counted = np.diff(np.append(0, np.cumsum(is_commit)[last]))
-    row, end, lag_ms = found.row[last], found.end[last], found.lag_ms[last]
+    row, lag_ms = found.row[last], found.lag_ms[last]
     is_there = commits.is_commit[row]
-    is_known = found.is_known[last] & is_there
-    key_after = np.append(key[last][1:], -1)
-    return Cells(
-        group=commits.group[row],
-        time_ms=found.time_ms[last],
-        is_there=is_there,
-        lag=np.where(is_known, end - commits.committed[row], NONE),
-        lag_ms=np.where(is_there & ~np.isnan(lag_ms), np.rint(np.nan_to_num(lag_ms)).astype(np.int64), NONE),
-        out=found.out[last],
-        commits=counted,
-        is_last=key[last] != key_after[: len(last)],
-    )
+    lag = np.where(found.is_known[last] & is_there, found.lag(commits)[last], NONE)
+    waited = np.where(is_there & ~np.isnan(lag_ms), np.rint(np.nan_to_num(lag_ms)).astype(np.int64), NONE)
+    counted = np.diff(np.append(0, np.cumsum(is_commit)[last]))
+    before = np.flatnonzero(known["is_there"])
+    keys = np.concatenate([before, key[last]])
+    order = np.argsort(keys, kind="stable")
+    columns = [
+        (np.full(len(before), BEGIN_MS), found.time_ms[last]),
+        (known["is_there"][before] > 0, is_there),
+        *((known[name][before], now) for name, now in (("lag", lag), ("lag_ms", waited), ("out", found.out[last]))),
+        (known["end"][before], found.end[last]),
+        (np.zeros(len(before), np.int64), counted),
+    ]
+    group_of_key = commits.group[np.flatnonzero(begins(commits.key))]
+    return Cells(keys[order], group_of_key[keys[order]], *(np.concatenate(both)[order] for both in columns))
+
+
+def cells_until(inputs: PartitionInputs, until: Int64s) -> Known:
+    """The last cell of each series before later horizons, one of each series (`kgctl.pipeline.tables.series`)."""
+    found = cells(inputs)
+    names = ("is_there", "lag", "lag_ms", "out", "end")
+    numbers = {name: known_of(inputs)[name].copy() for name in names}
+    is_before = found.time_ms < until[found.key]
+    for name in names:
+        numbers[name][found.key[is_before]] = getattr(found, name)[is_before]  # of several the last one counts
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -228,7 +252,7 @@ def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
         unknown_ms=windows.summed(first[is_timeless], end[is_timeless]),
         past_end=windows.summed(first[is_past], end[is_past]),
         below_start=windows.summed(first[is_below], end[is_below]),
-        commits=windows.counted(first, found.commits),
+        commits=windows.counted(first[found.commits > 0], found.commits[found.commits > 0]),
     )
 
 
@@ -254,6 +278,8 @@ GROUP_HEALTH_COLUMNS = pa.schema(
 STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND", "BELOW_START", "PAST_END")
 """From good to bad, Burrow's as it numbers them."""
 _STALLED = ("STOP", "STALL")
+_BADNESS = np.array([STATUSES.index(status) for status in BURROW])
+"""By the number of a status."""
 
 
 def group_health_rows(inputs: PartitionInputs) -> pa.Table:
@@ -284,21 +310,27 @@ def group_health_rows(inputs: PartitionInputs) -> pa.Table:
 
 
 class _Facts:
-    """What the other tables say, in numbers; groups are numbered in the order of their names."""
+    """What the other tables say from the horizon on, in numbers; groups are numbered in the order of their names."""
 
     def __init__(self, inputs: PartitionInputs) -> None:
-        tables = {name: inputs.table(name) for name in ("group_generations", "members", "stalls", "resets")}
-        names = {*series(inputs).groups.to_pylist()}
+        tables = {name: inputs.table(name) for name in ("group_generations", "members")}
+        commits = series(inputs)
+        names = {*commits.groups.to_pylist()}
         for table in tables.values():
             names.update(table.column("group").unique().to_pylist())
         self.groups = pa.array(sorted(names, key=str.encode), pa.string())
         self._number = {name: number for number, name in enumerate(self.groups.to_pylist())}
+        self._horizon = inputs.horizon.of_groups(self.groups)
         self.cells = cells(inputs)
-        self._cell_group = self.numbers(series(inputs).groups)[self.cells.group]
-        self.resets = self._group(tables["resets"]), int64s(tables["resets"], "time_ms", NONE)
-        self._stalls = _Stretches(self._group(tables["stalls"]), tables["stalls"])
-        self._status = _coded(tables["stalls"].column("status"), {status: code for code, status in enumerate(STATUSES)})
-        self._members = _Stretches(self._group(tables["members"]), tables["members"])
+        own = self.numbers(commits.groups)
+        of_key = own[commits.group[np.flatnonzero(begins(commits.key))]]
+        self._cell_group = own[self.cells.group]
+        self.resets = own[commits.group[jumps(inputs).row]], commits.clock_ms[jumps(inputs).row]
+        found = stalls(inputs)
+        self._stalls = _Stretches(of_key[found.key], found.from_ms, found.to_ms)
+        self._status = _BADNESS[found.status]
+        members = tables["members"]
+        self._members = _Stretches(self._group(members), int64s(members, "from_ms"), int64s(members, "to_ms", NONE))
         self._note_generations(tables["group_generations"])
 
     def numbers(self, names: pa.Array) -> Int64s:
@@ -307,26 +339,29 @@ class _Facts:
 
     def moments(self) -> list[tuple[Int64s, Int64s]]:
         """Return when something happened to which group."""
-        return [
+        found = [
             (self._cell_group, self.cells.time_ms),
             (self._generation_group, self._generation_ms),
             self.resets,
             *self._stalls.moments(),
             *self._members.moments(),
         ]
+        return [(group[is_asked], at[is_asked]) for group, at in found for is_asked in [self._is_asked(group, at)]]
 
     def members_at(self, windows: Windows) -> tuple[Int64s, Bools]:
         """(how many at the end of each window, whether that is known: from the first record of the group on)."""
         since = np.full(len(self.groups) + 1, len(windows))
         for group, time_ms in ((self._generation_group, self._generation_ms), (self._members.group, self._members.from_ms)):
-            np.minimum.at(since, group, windows.at(group, time_ms))
+            told = time_ms != NONE
+            np.minimum.at(since, group[told], windows.at(group[told], time_ms[told]))
         is_known: Bools = np.arange(len(windows)) >= since[windows.group]
         return windows.summed(*self._members.at_ends(windows)), is_known
 
     def rebalances_in(self, windows: Windows) -> tuple[Int64s, Int64s, Bools]:
         """(how many, how long they took, whether that is known)."""
-        row = windows.at(self._generation_group[self._is_rebalance], self._generation_ms[self._is_rebalance])
-        took_ms = self._duration_ms[self._is_rebalance]
+        counts = self._is_rebalance & self._is_asked(self._generation_group, self._generation_ms)
+        row = windows.at(self._generation_group[counts], self._generation_ms[counts])
+        took_ms = self._duration_ms[counts]
         timed = took_ms != NONE
         counted = windows.counted(row)
         return counted, windows.counted(row[timed], took_ms[timed]), (windows.counted(row[timed]) > 0) | (counted == 0)
@@ -342,28 +377,32 @@ class _Facts:
         is_stalled = np.isin(self._status, [STATUSES.index(status) for status in _STALLED])
         return windows.summed(first[is_stalled], end[is_stalled])
 
+    def _is_asked(self, group: Int64s, time_ms: Int64s) -> Bools:
+        found: Bools = (time_ms != NONE) & (time_ms >= self._horizon[group]) & (time_ms > BEGIN_MS)
+        return found
+
     def _group(self, table: pa.Table) -> Int64s:
         return _coded(table.column("group"), self._number)
 
     def _note_generations(self, table: pa.Table) -> None:
+        """When each became stable, or was overtaken by the next one; one that still may become stable has no time."""
         group, generation = self._group(table), int64s(table, "generation_id", NONE)
-        started, stable = int64s(table, "started_ms", NONE), int64s(table, "stable_ms", NONE)
-        is_new = np.ones(len(group), np.bool_)
-        is_new[1:] = (group[1:] != group[:-1]) | (generation[1:] != generation[:-1])
+        time_ms, stable = int64s(table, "time_ms"), int64s(table, "stable_ms", NONE)
         is_end = pc.equal(table.column("cause"), Cause.GROUP_DELETED.value).to_numpy()
+        is_followed = np.append(group[1:] == group[:-1], False)[: len(group)]
+        overtaken = np.where(is_followed, np.append(time_ms[1:], NONE)[: len(group)], NONE)
         self._generation_group = group
-        self._generation_ms = np.where(stable != NONE, stable, started)
+        self._generation_ms = np.where(stable != NONE, stable, np.where(is_end, time_ms, overtaken))
         self._duration_ms = int64s(table, "duration_ms", NONE)
-        self._is_rebalance = is_new & ~is_end
+        self._is_rebalance = begins(group, generation) & ~is_end
 
 
 class _Stretches:
-    """Rows that hold from ``from_ms`` on and before ``to_ms``, or to the end."""
+    """What holds from ``from_ms`` on and before ``to_ms``, or to the end."""
 
-    def __init__(self, group: Int64s, table: pa.Table) -> None:
-        self.group = group
-        self.from_ms, self.to_ms = int64s(table, "from_ms", NONE), int64s(table, "to_ms", NONE)
-        self.is_open = self.to_ms == NONE
+    def __init__(self, group: Int64s, from_ms: Int64s, to_ms: Int64s) -> None:
+        self.group, self.from_ms, self.to_ms = group, from_ms, to_ms
+        self.is_open = to_ms == NONE
 
     def moments(self) -> list[tuple[Int64s, Int64s]]:
         """Return when the stretches begin and end."""
@@ -397,6 +436,6 @@ in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`
 ``members``, the lags, ``stalled_partitions`` (in state STALL or STOP), ``past_end`` and ``below_start`` are as of the window's
 end, over the partitions that have a commit: sum and maxima are of what is unread, and null where the end of one of their logs is
 not known; a commit out of its log's range has no part in them. ``members`` is null where no record of the group says.
-``rebalances`` became stable in the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took
+``rebalances`` became stable in the window, or were overtaken in it; ``rebalance_ms`` is how long they took
 together, null if none of them tells.
 """

@@ -171,7 +171,7 @@ def built_in_pieces(folder: Path, history: AnyHistory, seed: int, **options: Any
         if not warehouse.clusters():
             continue
         result = built(warehouse, **options)
-        assert result.failed == []
+        assert result.failed == [], result.failed
         late.update(result.late.get("c1", []))
     return warehouse, late
 

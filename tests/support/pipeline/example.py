@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import GROUP_RECORDS
-from kgctl.pipeline.tables.membership import status_changes
 from kgctl.pipeline.tables.registry import PartitionInputs
 from tests.support.pipeline.gold import Row, commit, run, schema_of, write_gold
 
@@ -22,7 +21,7 @@ MINUTE_MS = 60_000
 MORNING_MS = 1_772_438_400_000  # 2026-03-02T08:00:00Z
 RESET_AT = 40
 END_AT = 60
-COMPUTED = ("lag", "commit_rate", "resets", "group_health")
+COMPUTED = ("lag", "commit_rate", "resets", "status_changes", "group_health")
 
 
 def minute(number: float) -> int:
@@ -52,8 +51,7 @@ def example_tables() -> Mapping[str, pa.Table]:
     members = pa.Table.from_pylist([dict(row) for row in _members()], schema=schema_of("members"))
     for name, given in (("group_generations", tables["generations"]), ("members", members)):
         inputs.once(f"table {name}", _constant(given))
-    computed = {name: inputs.table(name) for name in COMPUTED}
-    return {**tables, **computed, "status_changes": status_changes(inputs.table("stalls"))}
+    return {**tables, **{name: inputs.table(name) for name in COMPUTED}}
 
 
 def _constant(table: pa.Table) -> Callable[[PartitionInputs], pa.Table]:

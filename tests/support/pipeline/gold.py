@@ -13,7 +13,7 @@ from kgctl.pipeline.builds.run import COMMITTED
 from kgctl.pipeline.store.files import write_files
 from kgctl.pipeline.store.tables import RAW, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse, version_number
-from kgctl.pipeline.tables.membership import ASSIGNMENT_CHANGES, MEMBER_CHANGES, STATUS_CHANGES
+from kgctl.pipeline.tables.membership import ASSIGNMENT_CHANGES, MEMBER_CHANGES
 from kgctl.pipeline.tables.registry import table_named
 from tests.support.pipeline.warehouses import add, rows_of
 
@@ -88,7 +88,6 @@ def schema_of(table: str) -> pa.Schema:
 SCHEMAS = {
     "member_changes": MEMBER_CHANGES,
     "assignment_changes": ASSIGNMENT_CHANGES,
-    "status_changes": STATUS_CHANGES,
 }
 MODULES = {"generations": "group_generations"}
 

@@ -17,6 +17,7 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.pipeline import upkeep
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import Exactness, offsets_at
+from kgctl.pipeline.builds import cut, fold
 from kgctl.pipeline.sql import VIEWS, described, query
 from kgctl.pipeline.store import files
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, RAW, TABLES
@@ -64,7 +65,8 @@ def files_read() -> Iterator[dict[str, list[str]]]:
         return opened(location, name, path, *options, **others)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "opened", noted)
+        for module in (files, cut, fold):
+            patch.setattr(module, "opened", noted)
         yield found
 
 

@@ -14,18 +14,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kgctl.pipeline.builds import carry
-from kgctl.pipeline.builds.carry import Sampled
+from kgctl.pipeline.builds import cut, fold, run
+from kgctl.pipeline.builds.carry import SCHEMAS, bytes_of, of_bytes
 from kgctl.pipeline.store.files import is_provisional
-from kgctl.pipeline.store.tables import LOG_OFFSETS
+from kgctl.pipeline.store.states import SLICE, named, read_state
 from kgctl.pipeline.store.warehouse import Warehouse
-from kgctl.pipeline.tables.registry import OutdatedError
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 from tests.support.pipeline.history_of import commit, commits, members, raw
 from tests.support.pipeline.logs import raw_log
-from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, data_files, rows_of, tables_of, tables_of_whole
+from tests.support.pipeline.warehouses import (
+    LOG,
+    SAMPLES,
+    add,
+    built,
+    built_whole,
+    collected,
+    data_files,
+    rows_of,
+    tables_of,
+    tables_of_whole,
+)
 
 
 def raw_of_one(part: pa.Table) -> pa.Table:
@@ -72,7 +82,7 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
     built(expected)
     warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in long_log()], RARE)
     assert built(warehouse).late == {}
-    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 40)
     for part in long_log():
         add(warehouse, "c1", part.slice(30))
 
@@ -81,7 +91,7 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
     assert (result.built, result.late) == (1, {})
     assert tables_of(warehouse) == tables_of(expected)
     assert len(warehouse.table("state").files()) > 4
-    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 10_000)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 10_000)
     add(warehouse, "c1", later)
     add(expected, "c1", later)
     assert (built(warehouse).late, built(expected).late) == ({}, {})
@@ -116,7 +126,7 @@ def test_late_records_are_told_and_built(tmp_path: Path) -> None:
     for part in LOG[1:]:
         add(warehouse, "c1", part.slice(0, 40))
 
-    why = "records came late, as of __consumer_offsets-1: the tables of 24 of 64 buckets of groups were made anew"
+    why = "records came late, as of __consumer_offsets-1: the tables of 4 partitions of __consumer_offsets were made anew"
     assert built(warehouse).late == {"c1": [why]}
     assert tables_of(warehouse) == expected
 
@@ -189,18 +199,60 @@ def test_a_killed_build_is_ended_by_the_next(tmp_path: Path, last: int) -> None:
     assert tables_of(warehouse) == expected
 
 
-def _ends(*found: tuple[int, int]) -> pa.Table:
-    rows = [{"topic": "t", "partition": 0, "timestamp_ms": at_ms, "log_end_offset": end} for at_ms, end in found]
-    return pa.Table.from_pylist(rows, schema=LOG_OFFSETS)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 20))])
+def test_a_build_in_many_steps_gives_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    history = any_history(seed)
+    whole, stepped = (collected(tmp_path / name, history.parts, history.samples) for name in ("whole", "stepped"))
+    built(whole)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 15)
+    monkeypatch.setattr(fold, "STEP_POINTS", 1)
+
+    assert built(stepped).failed == []
+    assert tables_of(stepped) == tables_of(whole)
 
 
-def test_a_log_end_that_a_later_one_shows_to_be_wrong_is_told() -> None:
-    """Rows from before the horizon lie between the sample before it and the first one behind it."""
-    fresh = _ends((0, 32), (100_000, 0))
-    settled = Sampled.nothing().until(60_000, fresh, Sampled.nothing().with_more(fresh))
+class Death(BaseException):
+    """Ends everything; nobody catches it."""
 
-    with pytest.raises(OutdatedError, match="a replica that was behind"):
-        settled.with_more(_ends((200_000, 90)))
-    with pytest.raises(OutdatedError, match="came late"):
-        settled.with_more(_ends((50_000, 40)))
-    assert settled.with_more(_ends((200_000, 0))).column("log_end_offset").to_pylist() == [32, 0, 0]
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+def test_a_build_that_dies_goes_on_from_its_last_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_first: bool) -> None:
+    """Records that it had kept are not read again."""
+    size = Size(2_000, groups=4, topics=1, partitions=2, interval_ms=400)
+    log = generated_log(0, size)
+    expected, warehouse = (collected(tmp_path / name, [log], SAMPLES.slice(0, 0)) for name in ("whole", "w"))
+    built(expected)
+    if not is_first:
+        warehouse = collected(tmp_path / "second", [log.slice(0, 500)], SAMPLES.slice(0, 0))
+        built(warehouse)
+        add(warehouse, "c1", log.slice(500))
+    monkeypatch.setattr(cut, "PORTION_ROWS", 100)
+    seen: list[run.Progress] = []
+
+    def noted(progress: run.Progress) -> None:
+        seen.append(progress)
+        if len(seen) == 8:
+            raise Death
+
+    with pytest.raises(Death):
+        built(warehouse, on_progress=noted, step_records=300)
+    add(warehouse, "c1", raw_of_one(log))
+    add(expected, "c1", raw_of_one(log))
+    assert built(warehouse, on_progress=noted).failed == []
+
+    built(expected)
+    assert (seen[7].records, seen[8].records, seen[8].of_records) == (800, 700, 2_000 if is_first else 1_500)
+    assert tables_of(warehouse) == tables_of(expected)
+    kept = [file.path for file in warehouse.table("state").files() if "progress" in file.path]
+    assert kept == [], "nothing is kept of a build that has ended"
+
+
+def test_a_step_leaves_the_same_rows_behind_whatever_is_in_its_memory(tmp_path: Path) -> None:
+    """The state of a slice is written and read again without a loss."""
+    warehouse = built_whole(tmp_path / "w")
+    for file in named(warehouse.table("state").files("c1"), SLICE):
+        data = read_state(warehouse.location, file.path)
+        state = of_bytes(data)
+        again = of_bytes(bytes_of(state))
+        assert again.sampled_ms == state.sampled_ms
+        assert all(again.table(name).equals(state.table(name)) for name in SCHEMAS)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyarrow.parquet import read_schema
 
 from kgctl.errors import RefusedError, UnreachableError
-from kgctl.pipeline.builds import carry, run
+from kgctl.pipeline.builds import cut, run
 from kgctl.pipeline.builds.run import COMMITTED, Progress, build
 from kgctl.pipeline.engines import Engine, LocalEngine
 from kgctl.pipeline.store.delta import Table
@@ -140,7 +140,7 @@ def test_processes_and_slices_make_the_same_tables(tmp_path: Path, monkeypatch: 
     expected = tables_of_whole()
     warehouse = collected(tmp_path / "w")
     seen: list[Progress] = []
-    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 40)
 
     build(warehouse, ["c1"], lambda _: LocalEngine(2), on_progress=seen.append)
 
@@ -174,14 +174,14 @@ def test_a_damaged_file_of_records_fails_the_build_and_the_tables_stay(tmp_path:
 def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tables_of_whole()
     warehouse = collected(tmp_path / "w")
-    write = run._write_coverage
+    write = run._coverage
 
-    def meanwhile(*given: Any) -> Any:
-        monkeypatch.setattr(run, "_write_coverage", write)
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(run, "_coverage", write)
         assert built(Warehouse.open(tmp_path / "w")).built == 1
-        return write(*given)
+        return write(*given, **named)
 
-    monkeypatch.setattr(run, "_write_coverage", meanwhile)
+    monkeypatch.setattr(run, "_coverage", meanwhile)
     assert built(warehouse).failed == []
     assert tables_of(warehouse) == expected
     assert built(warehouse).unchanged == 1

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.model.lag import lag_of, out_of_range
-from kgctl.pipeline.tables.series import RANGE, UNKNOWN, ranges
+from kgctl.pipeline.tables.points import RANGE, ranges
+from kgctl.pipeline.tables.samples import UNKNOWN
 from tests.support.pipeline.history_of import columns, commits, ends, table
 
 S = 1000

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.pipeline.history_of import columns, commits, ends, table
+from kgctl.pipeline.tables.lag import STATUSES
+from kgctl.pipeline.tables.lag import stalls as stretches
+from kgctl.pipeline.tables.series import NONE
+from tests.support.pipeline.history_of import columns, commits, ends, inputs_of, raw, table
 
 S = 1000
 
 
 def stalls(records: Any, samples: Any, window_ms: int = 10 * S) -> list[tuple[Any, ...]]:
-    return columns(table("stalls", records, samples, window_ms), "from_ms", "to_ms", "status")
+    found = stretches(inputs_of(raw(records), samples, window_ms))
+    ends_ms = [None if to_ms == NONE else to_ms for to_ms in found.to_ms.tolist()]
+    return list(zip(found.from_ms.tolist(), ends_ms, (STATUSES[each] for each in found.status), strict=True))
 
 
 def every(step_s: int, count: int, value: Any, first_s: int = 0) -> tuple[tuple[int, int], ...]:
@@ -112,5 +117,5 @@ def test_without_samples_nothing_is_judged() -> None:
 
 def test_groups_are_judged_alone() -> None:
     records = commits(*every(10, 3, lambda _: 500)) + commits(*every(10, 3, lambda _: 500), group="h", partition=1)
-    rows = table("stalls", records, growing(3))
+    rows = table("status_changes", records, growing(3))
     assert columns(rows, "group", "topic", "partition", "status") == [("g", "t", 0, "STALL")]

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.tables.series import UNKNOWN, samples
+from kgctl.pipeline.tables.samples import UNKNOWN, samples
 from tests.support.pipeline.history_of import commits, ends, inputs_of, raw
 
 Point = tuple[int, int]
@@ -25,10 +25,10 @@ def end_at(points: list[Point], time_ms: int) -> int:
 
 
 def reached_at(points: list[Point], time_ms: int, offset: int) -> Fraction | None:
-    """``LookupTable.lookup``: between the last two points that hold the offset between them, or along the first one and the one
-    behind the moment."""
+    """``LookupTable.lookup``: between the last two points, up to the one behind the moment, that hold the offset between them,
+    or along the first one and that one."""
     for (left_ms, left), (right_ms, right) in reversed(list(pairwise(points))):
-        if left <= offset < right:
+        if left_ms <= time_ms and left <= offset < right:
             return left_ms + Fraction((offset - left) * (right_ms - left_ms), right - left)
     (first_ms, first), (last_ms, last) = points[0], next((point for point in points if point[0] > time_ms), points[-1])
     if offset < first < last:
@@ -50,5 +50,6 @@ def test_as_one_by_one(points: list[Point], time_ms: int, offset: int) -> None:
     assert sample[0] == max((index for index, (at_ms, _) in enumerate(points) if at_ms <= time_ms), default=-1)
     assert found.end_at(sample, np.array([time_ms]))[0] == end_at(points, time_ms)
     if sample[0] >= 0:
-        reached, expected = found.reached_at(sample, np.array([offset]))[0], reached_at(points, time_ms, offset)
+        reached = found.reached_at(sample, np.array([offset]), np.array([time_ms]))[0]
+        expected = reached_at(points, time_ms, offset)
         assert isnan(reached) if expected is None else abs(reached - float(expected)) < 1e-6

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgctl.model.groups import CoordinatorRecord
-from kgctl.pipeline.tables import series
+from kgctl.pipeline.tables import points
 from tests.support.pipeline.history_of import Sample, commit, inputs_of, members, raw, rows_of
 
-TABLES = ("offset_commits", "lag", "resets", "commit_rate", "stalls", "coverage")
+TABLES = ("offset_commits", "lag", "resets", "commit_rate", "status_changes", "coverage")
 FEWER = settings(max_examples=max(settings().max_examples // 3, 10))
 """An example builds all tables twice or thrice."""
 groups = st.sampled_from("gh")
@@ -70,7 +70,7 @@ def test_groups_do_not_touch_each_other(found: list[tuple[int, CoordinatorRecord
 def test_the_size_of_a_block_does_not_matter(found: list[Any], ends: list[Sample], rows: int) -> None:
     expected = rows_of("lag", inputs_of(raw(found), ends))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(series, "_BLOCK_ROWS", rows)
+        patch.setattr(points, "_BLOCK_ROWS", rows)
         assert rows_of("lag", inputs_of(raw(found), ends)) == expected
 
 

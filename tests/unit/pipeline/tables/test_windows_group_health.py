@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import windows
+from kgctl.pipeline.tables.lag import STATUSES as BURROW
+from kgctl.pipeline.tables.lag import stalls
 from kgctl.pipeline.tables.registry import PartitionInputs
-from kgctl.pipeline.tables.windows import NONE, Windows
+from kgctl.pipeline.tables.series import NONE
+from kgctl.pipeline.tables.windows import Windows
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
 from tests.support.pipeline.history_of import commits, ends, table
 from tests.support.simulated import CONSUMER, RANGE, event, scenario
@@ -42,7 +45,14 @@ def simulated(config: Mapping[str, str]) -> PartitionInputs:
 def test_a_window_says_what_the_other_tables_say(config: Mapping[str, str]) -> None:
     inputs = simulated(config)
     rows = windows.group_health_rows(inputs).to_pylist()
-    tables = {name: inputs.table(name).to_pylist() for name in ("members", "group_generations", "stalls", "resets", "lag")}
+    tables = {name: inputs.table(name).to_pylist() for name in ("members", "group_generations", "resets", "lag")}
+    found = stalls(inputs)
+    ends_ms = [None if to_ms == NONE else to_ms for to_ms in found.to_ms.tolist()]
+    names = [BURROW[status] for status in found.status]
+    tables["stalls"] = [
+        {"from_ms": from_ms, "to_ms": to_ms, "status": status}
+        for from_ms, to_ms, status in zip(found.from_ms.tolist(), ends_ms, names, strict=True)
+    ]
 
     assert len(rows) > 15
     assert {row["status"] for row in rows} > {"OK"}

@@ -1,0 +1,270 @@
+"""A slice of a build: its new records, portion by portion, each a few steps long, so that memory is that of a step and the state.
+
+A step ends where it has enough records, or the samples of enough windows for all series: a history in which little happens is
+long, too.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgctl.pipeline.builds.carry import Carried, Slice, bytes_of, of_bytes, together
+from kgctl.pipeline.builds.cut import Extent, by_partition, placed, read_records
+from kgctl.pipeline.builds.sampled import of_topics
+from kgctl.pipeline.builds.step import NO_ROUNDS, StepInput, StepMade, step
+from kgctl.pipeline.decode.arrow import Int64s, plain_memory
+from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
+from kgctl.pipeline.store.files import DataFile, Location, opened, prefix_of, write_files
+from kgctl.pipeline.store.states import read_state, write_state
+from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_columns, to_stored
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, SamplesMissingError
+from kgctl.pipeline.tables.rounds import clocks
+
+STEP_POINTS = 600_000
+"""Series times windows of a step."""
+EVER_MS = 1 << 62
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """``new``: what this build reads of the samples; ``every``: all files there are, for what has to be looked up."""
+
+    new: Sequence[DataFile] = ()
+    every: Sequence[DataFile] = ()
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A portion of a slice. ``states``: the bytes of what earlier builds or portions left, or files of table ``state`` that have
+    them. ``sampled_from_ms``: up to where portions before it took samples; ``is_last``: no portion comes after it."""
+
+    location: Location
+    cluster: str
+    slice: Slice
+    records: Sequence[Extent]
+    samples: SampleFiles = field(default_factory=SampleFiles)
+    rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
+    seen: Mapping[int, int] = field(default_factory=dict)
+    states: Sequence[bytes | str] = ()
+    sampled_from_ms: int = BEGIN_MS
+    is_last: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Return how many records it has."""
+        return sum(each.rows for each in self.records)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What came of a portion: the files that its rows are in, by table; ``state``, the file of it; ``coverage`` (`COVERAGE`);
+    ``homes``: the groups that were not known before; what was counted. ``outdated``: why nothing was made, but has to be from all
+    records."""
+
+    slice: Slice
+    files: Mapping[str, Sequence[DataFile]]
+    state: DataFile | None
+    coverage: pa.Table
+    homes: Mapping[str, int]
+    counts: Counter[str]
+    sampled_to_ms: int = EVER_MS
+    outdated: str = ""
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        files = {name: [asdict(file) for file in found] for name, found in self.files.items()}
+        told = {"files": files, "state": self.state and asdict(self.state), "coverage": self.coverage.to_pylist()}
+        return json.dumps({**vars(self), **told})
+
+    @classmethod
+    def of_text(cls, text: str) -> Folded:
+        """Read what `text` gave."""
+        said = json.loads(text)
+        files = {name: [DataFile(**file) for file in found] for name, found in said["files"].items()}
+        state = said["state"] and DataFile(**said["state"])
+        coverage = pa.Table.from_pylist(said["coverage"], schema=COVERAGE)
+        told = {"slice": Slice(*said["slice"]), "files": files, "state": state, "coverage": coverage}
+        return cls(**{**said, **told, "counts": Counter(said["counts"])})
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's collector of cycles, which goes over every object again and again while a step makes nothing but more."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def fold(portion: Portion) -> Folded:
+    """Make the rows of a portion and write them; the files count once a commit names them. Raises `StorageError`."""
+    with plain_memory():
+        raw, _ = placed(read_records(portion.location, portion.records))
+        return folding(portion, raw)
+
+
+def folding(portion: Portion, raw: pa.Table) -> Folded:
+    """The same of records that were read: `RAW`, with places, sorted by them."""
+    try:
+        with plain_memory(), _uncollected():
+            return _Fold(portion).run(raw)
+    except OutdatedError as error:
+        return Folded(portion.slice, {}, None, COVERAGE.empty_table(), {}, Counter(), outdated=str(error))
+
+
+class _Fold:
+    def __init__(self, portion: Portion) -> None:
+        self.portion = portion
+        bytes_ = [state if isinstance(state, bytes) else read_state(portion.location, state) for state in portion.states]
+        self.carried = together([of_bytes(each).of_slice(portion.slice) for each in bytes_])
+        self.known = set(self.carried.table("homes").column("group").to_pylist())
+        self.files: dict[str, list[DataFile]] = {}
+        self.runs: list[pa.Table] = []
+        self.counts: Counter[str] = Counter()
+
+    def run(self, raw: pa.Table) -> Folded:
+        portion = self.portion
+        high, ends = _ends(portion, raw, self.carried)
+        samples = _Samples(portion, self.carried, ends[-1])
+        from_ms, taken = portion.sampled_from_ms, np.zeros(raw.num_rows, np.bool_)
+        for number, to_ms in enumerate(ends, 1):
+            is_end = number == len(ends)
+            is_now = ~taken if is_end else ~taken & (high < to_ms)
+            taken |= is_now
+            given = StepInput(
+                raw.filter(pa.array(is_now)),
+                samples.between(from_ms, to_ms),
+                portion.rounds[portion.rounds < to_ms // DEFAULT_WINDOW_MS],
+                self._seen(to_ms, is_end=is_end),
+                self.carried,
+            )
+            self._take(_stepped(given, samples, to_ms), is_end=is_end)
+            from_ms = to_ms
+        homes = self.carried.table("homes")
+        places = zip(homes.column("group").to_pylist(), homes.column("log_partition").to_pylist(), strict=True)
+        fresh = {group: partition for group, partition in places if group not in self.known}
+        first, end = portion.slice
+        prefix = prefix_of(first, end - 1, is_provisional=False)
+        state = write_state(portion.location, portion.cluster, prefix, bytes_of(self.carried), first)
+        return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms)
+
+    def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, int]:
+        """By partition, up to when all records are known: within a portion those of the whole slice."""
+        first, end = self.portion.slice
+        return self.portion.seen if is_end else dict.fromkeys(range(first, end), to_ms - 1)
+
+    def _take(self, made: StepMade, *, is_end: bool) -> None:
+        self.carried = made.carried
+        self.runs.append(made.coverage)
+        self.counts.update(made.counts)
+        self.counts["partitions_without_samples"] = made.counts["partitions_without_samples"]
+        for tables, is_provisional in ((made.tables, False), (made.provisional, True)):
+            if not is_provisional or (is_end and self.portion.is_last):
+                self._write(tables, is_provisional=is_provisional)
+
+    def _write(self, tables: Mapping[str, pa.Table], *, is_provisional: bool) -> None:
+        first, end = self.portion.slice
+        prefix = prefix_of(first, end - 1, is_provisional=is_provisional)
+        for name in GOLD:
+            if name in tables:
+                stored = to_stored(name, tables[name], self.portion.cluster, keeps_dictionaries=True)
+                self.files.setdefault(name, []).extend(write_files(self.portion.location, name, stored, prefix))
+
+
+def _ends(portion: Portion, raw: pa.Table, carried: Carried) -> tuple[Int64s, list[int]]:
+    """(up to when the clock of its partition has come with each record, where the portion's steps end; begins of windows)."""
+    state = {row["log_partition"]: row for row in carried.table("partitions").to_pylist()}
+    high, newest_ms = np.zeros(raw.num_rows, np.int64), BEGIN_MS
+    times = raw.column("timestamp_ms").to_numpy()
+    for partition, low, end in by_partition(raw.column("offset").to_numpy()):
+        row = state.get(partition, {"newest_ms": BEGIN_MS, "last_ms": BEGIN_MS})
+        _, high[low:end], known_ms = clocks(times[low:end], row["newest_ms"], row["last_ms"])
+        newest_ms = max(newest_ms, known_ms)
+    last_ms = EVER_MS if portion.is_last else max(newest_ms // DEFAULT_WINDOW_MS * DEFAULT_WINDOW_MS, portion.sampled_from_ms)
+    horizons = [row["horizon_ms"] for row in state.values() if row["horizon_ms"] != BEGIN_MS]
+    since_ms = min([*horizons, int(times.min()) if len(times) else EVER_MS])
+    rounds = portion.rounds[portion.rounds >= since_ms // DEFAULT_WINDOW_MS]
+    series = carried.table("known").num_rows + len(pc.unique(raw.column("key")))
+    every = max(STEP_POINTS // max(series, 1), 4)
+    ends = (rounds[every::every] * DEFAULT_WINDOW_MS).tolist()
+    return high, [*(each for each in ends if portion.sampled_from_ms < each < last_ms), last_ms]
+
+
+def _stepped(given: StepInput, samples: _Samples, to_ms: int) -> StepMade:
+    """A step; where it needs samples that were not kept, with all of their topics."""
+    while True:
+        try:
+            return step(given)
+        except SamplesMissingError as error:
+            topics = list(error.topics)
+        kept = given.before.sampled.without(topics)
+        tables = {**given.before.tables, "samples": kept.cleaned, "raw samples": kept.raw}
+        others = given.fresh.filter(pc.invert(pc.is_in(given.fresh.column("topic"), pa.array(topics, pa.string()))))
+        fresh = pa.concat_tables([others, samples.of_topics(topics, to_ms)])
+        given = replace(given, before=Carried(tables, given.before.sampled_ms), fresh=fresh)
+
+
+class _Samples:
+    """The samples of a portion. One without a state begins with all that there are."""
+
+    def __init__(self, portion: Portion, carried: Carried, to_ms: int) -> None:
+        self._bounds = portion.sampled_from_ms, to_ms
+        self._location, self._every = portion.location, portion.samples.every
+        is_new = portion.sampled_from_ms == BEGIN_MS and not carried.tables
+        self._new = portion.samples.every if is_new else portion.samples.new
+        self._last = "", LOG_OFFSETS.empty_table()
+        self._settled_ms = BEGIN_MS if portion.sampled_from_ms != BEGIN_MS else carried.sampled_ms
+
+    def between(self, from_ms: int, to_ms: int) -> pa.Table:
+        """Those from one time on and before another. Raises `OutdatedError` where some are older than what is settled."""
+        found = self._read(self._new, from_ms, to_ms)
+        if found.num_rows and pc.min(found.column("timestamp_ms")).as_py() < self._settled_ms:
+            raise OutdatedError("samples of log ends came late")
+        return found
+
+    def of_topics(self, topics: Sequence[str], to_ms: int) -> pa.Table:
+        """All of these topics before a time."""
+        return self._read(self._every, BEGIN_MS, to_ms, topics)
+
+    def _read(self, files: Sequence[DataFile], from_ms: int, to_ms: int, topics: Sequence[str] | None = None) -> pa.Table:
+        parts = [LOG_OFFSETS.empty_table()]
+        for file in files:
+            if file.may_hold("time", from_ms, to_ms - 1):
+                rows = self._file(file.path) if topics is None else self._rows(file.path, from_ms, to_ms)
+                rows = _between(rows, from_ms, to_ms)
+                parts.append(rows if topics is None else of_topics(rows, pa.array(topics, pa.string())))
+        return pa.concat_tables(parts)
+
+    def _file(self, path: str) -> pa.Table:
+        """A file's samples of the portion; the last one's stay, since step after step reads them."""
+        if self._last[0] != path:
+            self._last = path, self._rows(path, *self._bounds)
+        return self._last[1]
+
+    def _rows(self, path: str, from_ms: int, to_ms: int) -> pa.Table:
+        """Batch by batch: a file may have many more than those of these times."""
+        with opened(self._location, "samples", path) as source:
+            batches = source.iter_batches(_BATCH_ROWS, columns=_SAMPLE_COLUMNS)
+            tables = (from_stored("samples", pa.Table.from_batches([batch])).cast(LOG_OFFSETS) for batch in batches)
+            return pa.concat_tables([LOG_OFFSETS.empty_table(), *(_between(each, from_ms, to_ms) for each in tables)])
+
+
+def _between(rows: pa.Table, from_ms: int, to_ms: int) -> pa.Table:
+    times = rows.column("timestamp_ms")
+    return rows.filter(pc.and_(pc.greater_equal(times, from_ms), pc.less(times, to_ms)))
+
+
+_BATCH_ROWS = 50_000
+_SAMPLE_COLUMNS = stored_columns("samples", LOG_OFFSETS.names)

@@ -1,0 +1,178 @@
+"""The samples that a slice goes on with: of the logs that its groups read, as many as rows still to come look back at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, order_by, ranked
+from kgctl.pipeline.store.tables import LOG_OFFSETS
+from kgctl.pipeline.tables.collected import log_end_rows
+from kgctl.pipeline.tables.lag import INTERVALS
+from kgctl.pipeline.tables.points import points
+from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
+from kgctl.pipeline.tables.samples import Samples, numbered, samples
+from kgctl.pipeline.tables.series import Series, begins, series
+
+KEPT = INTERVALS + 2
+"""So many samples before the horizon are kept of each log: as many as Burrow's rules look back, and those beside them."""
+_NEIGHBOURS = 2
+CLEANED = pa.schema([*LOG_OFFSETS, ("number", pa.int64()), ("life", pa.int64()), ("is_first", pa.bool_())])
+"""Samples with a known end, numbered without a gap by log; ``life`` numbers the log's lives, ``is_first`` begins one."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """``cleaned``: `CLEANED`, from before ``until_ms``; ``raw``: as collected, from then on and a few before it."""
+
+    cleaned: pa.Table
+    raw: pa.Table
+    until_ms: int
+
+    def with_more(self, fresh: pa.Table, rounds: Int64s, topics: pa.Array) -> tuple[pa.Table, pa.Table]:
+        """(`CLEANED` of these topics with new samples, all samples since ``until_ms`` as they were collected). A log of which
+        there was none begins with its first new one."""
+        raw = each_sample_once(pa.concat_tables([self.raw, fresh]))
+        found = log_end_rows(ClusterInputs(of_topics(raw, topics), rounds))
+        found = found.filter(pc.is_valid(found.column("log_end_offset")))
+        found = found.set_column(0, "topic", found.column("topic").cast(pa.string()))
+        is_old = pc.and_(
+            pc.less(found.column("timestamp_ms"), self.until_ms),
+            pc.is_in(found.column("topic"), pc.unique(self.cleaned.column("topic"))),
+        )
+        return _numbered_on(self.cleaned, found.filter(pc.invert(is_old)), _logs(self.raw)), raw
+
+    def without(self, topics: Sequence[str]) -> Sampled:
+        """Return what is left without the samples of some topics."""
+        gone = pa.array(topics, pa.string())
+        cleaned, raw = (table.filter(pc.invert(pc.is_in(table.column("topic"), gone))) for table in (self.cleaned, self.raw))
+        return Sampled(cleaned, raw, self.until_ms)
+
+
+def of_topics(table: pa.Table, topics: pa.Array) -> pa.Table:
+    """The samples of these topics."""
+    return table.filter(pc.is_in(table.column("topic"), topics.cast(pa.string())))
+
+
+def _ordered(table: pa.Table) -> tuple[Int64s, Int64s, Int64s]:
+    """(rows by log and time, the logs' numbers in that order, the times)."""
+    topic, _ = ranked(table.column("topic"))
+    partition, times = int64s(table, "partition"), int64s(table, "timestamp_ms")
+    order = order_by([topic, partition, times])
+    return order, np.cumsum(begins(topic[order], partition[order])) - 1, times[order]
+
+
+def each_sample_once(table: pa.Table) -> pa.Table:
+    """Samples that are there twice, once; of different ones of a moment both."""
+    if not table.num_rows:
+        return table
+    order = table.sort_by([(name, "ascending") for name in table.column_names])
+    codes = [ranked(order.column(name))[0] if name == "topic" else int64s(order, name, -1) for name in order.column_names]
+    return order.filter(pa.array(begins(*codes)))
+
+
+def _is_among_last(log: Int64s, number: Int64s, is_old: Bools, count: int) -> Bools:
+    """Which rows have one of the last ``count`` numbers of their log, of those that are old."""
+    last = np.full(int(log[-1]) + 1 if len(log) else 0, -1)
+    np.maximum.at(last, log[is_old], number[is_old])
+    found: Bools = is_old & (number > last[log] - count)
+    return found
+
+
+def _logs(table: pa.Table) -> pa.Array:
+    """Each log, as one text."""
+    return pc.unique(_log_texts(table))
+
+
+def _log_texts(table: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(table.column("topic").cast(pa.string()), table.column("partition").cast(pa.string()), "/")
+
+
+def _numbered_on(known: pa.Table, found: pa.Table, others: pa.Array) -> pa.Table:
+    """``known``, and behind it in each log the rows of ``found`` with numbers and lives that go on. The first sample of a log
+    that is not known begins a life, unless there were ``others`` before it."""
+    blank = {name: pa.nulls(found.num_rows, CLEANED.field(name).type) for name in ("number", "life", "is_first")}
+    fresh = pa.table({**{name: found.column(name) for name in LOG_OFFSETS.names}, **blank}).cast(CLEANED)
+    both = pa.concat_tables([known, fresh])
+    if not both.num_rows:
+        return both
+    order, log, _ = _ordered(both)
+    both = both.take(pa.array(order))
+    is_known = order < known.num_rows
+    number, life, is_first = numbered(log, int64s(both, "log_end_offset"))
+    is_first &= ~begins(log) | ~pc.is_in(_log_texts(both), others).to_numpy()
+    old_number, old_life = int64s(both, "number"), int64s(both, "life")
+    last = np.maximum.accumulate(np.where(is_known, np.arange(len(log)), -1))
+    goes_on = (last >= 0) & (log[last] == log)
+    number = np.where(goes_on, number - number[last] + old_number[last], number)
+    life = np.where(goes_on, life - life[last] + old_life[last], life)
+    is_first = np.where(is_known, int64s(both, "is_first") > 0, is_first)
+    columns = {name: both.column(name) for name in LOG_OFFSETS.names}
+    columns |= {"number": pa.array(number), "life": pa.array(life), "is_first": pa.array(is_first)}
+    return pa.table(columns).cast(CLEANED)
+
+
+def unsure_topics(inputs: PartitionInputs) -> list[str]:
+    """The topics of which rows need samples that are not there."""
+    commits, known, found = series(inputs), samples(inputs), points(inputs)
+    log = known.log_of_key[commits.key[found.row]]
+    is_asked = commits.is_commit[found.row] & (log >= 0)
+    committed = commits.committed[found.row]
+    missing = is_asked & known.is_unsure(found.sample, committed, log)
+    return sorted({commits.topics[number].as_py() for number in np.unique(commits.topic[found.row[missing]])})
+
+
+def kept_samples(inputs: PartitionInputs, raw: pa.Table, until: Int64s, until_ms: int) -> Sampled:
+    """What is kept for rows from later horizons on, one of each series; ``until_ms``: before which no sample changes any more."""
+    commits, known = series(inputs), samples(inputs)
+    wanted = _wanted(commits, known, until)
+    every = known.table(np.ones(len(known.log), np.bool_)).cast(CLEANED)
+    is_settled = known.time_ms < until_ms
+    wanted |= _lookback(known, until) | _is_among_last(known.log, np.arange(len(known.log)), is_settled, 1)
+    settled = every.filter(pa.array(wanted & is_settled))
+    order, log, times = _ordered(raw)
+    is_old = times < until_ms
+    moments: Int64s = np.cumsum(begins(log, times)).astype(np.int64)
+    kept = ~is_old | _is_among_last(log, moments, is_old, _NEIGHBOURS)
+    return Sampled(settled, raw.take(pa.array(order[kept])), until_ms)
+
+
+def _lookback(known: Samples, until: Int64s) -> Bools:
+    """Of each log the last samples before the lowest horizon of its series, all since, and the first of its life."""
+    if not len(known.log):
+        return np.zeros(0, np.bool_)
+    lowest = np.full(int(known.log[-1]) + 1, np.iinfo(np.int64).max)
+    has_log = known.log_of_key >= 0
+    np.minimum.at(lowest, known.log_of_key[has_log], until[has_log])
+    is_old = known.time_ms < lowest[known.log]
+    found = ~is_old | _is_among_last(known.log, np.arange(len(known.log)), is_old, KEPT)
+    last_life = np.full(len(lowest), -1)
+    np.maximum.at(last_life, known.log[is_old], known.own_life[is_old])
+    found |= is_old & known.is_first & (known.own_life == last_life[known.log])
+    return found
+
+
+def _wanted(commits: Series, known: Samples, until: Int64s) -> Bools:
+    """The samples around the moments at which the end left commits behind that rows still to come are of; and all since, where a
+    series moves."""
+    is_last = np.append(commits.key[1:] != commits.key[:-1], True)[: len(commits.key)]
+    moves = commits.clock_ms >= until[commits.key]
+    rows = np.flatnonzero((moves | is_last) & commits.is_commit)
+    log = known.log_of_key[commits.key[rows]]
+    rows, log = rows[log >= 0], log[log >= 0]
+    wanted = np.zeros(len(known.log), np.bool_)
+    if not len(rows) or not len(known.log):
+        return wanted
+    last, committed = np.searchsorted(known.log, log, "right") - 1, commits.committed[rows]
+    for sample in (known.at(log, commits.clock_ms[rows]), last):
+        wanted[known.needed(sample, committed)] = True
+    before = known.around(last, committed)[0][moves[rows]]
+    since = np.where(before >= 0, before, np.searchsorted(known.log, log[moves[rows]]))
+    edges = np.zeros(len(known.log) + 1, np.int64)
+    np.add.at(edges, since, 1)
+    np.subtract.at(edges, last[moves[rows]] + 1, 1)
+    return wanted | (np.cumsum(edges)[:-1] > 0)

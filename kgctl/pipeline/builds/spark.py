@@ -1,0 +1,95 @@
+"""Portions of a build as a plan of Spark: its own scan of the records, a shuffle by slices, and the same fold in each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kgctl.pipeline.builds.cut import placed
+from kgctl.pipeline.builds.fold import Folded, Portion, folding
+from kgctl.pipeline.store.files import Location, opened
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = ("log_partition", "log_offset", "time", "key", "value", "producer_id", "producer_epoch", "commits")
+_SCHEMA = (
+    "log_partition int, log_offset bigint, time timestamp, key binary, value binary, producer_id bigint, "
+    "producer_epoch smallint, commits boolean"
+)
+
+
+def fold_all(spark: SparkSession, portions: Sequence[Portion]) -> Iterator[tuple[int, Folded]]:
+    """Fold these portions, of different slices; each with its number."""
+    paths = list(dict.fromkeys(each.path for portion in portions for each in portion.records))
+    location = portions[0].location
+    rows = stored_frame(spark, location, "records", paths, _SCHEMA).where(_condition(portions))
+    numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
+    every = spark.createDataFrame([(number,) for number in range(len(portions))], "portion int")
+    empty = every.selectExpr(
+        "portion", "-1 AS log_partition", *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds()[1:])
+    )
+    grouped = numbered.unionByName(empty).groupBy("portion").applyInArrow(_task(portions), "portion int, result string")
+    for row in grouped.toLocalIterator():
+        yield row.portion, Folded.of_text(row.result)
+
+
+def _kinds() -> list[list[str]]:
+    return [each.split(" ") for each in _SCHEMA.split(", ")]
+
+
+def _number(portions: Sequence[Portion]) -> str:
+    """In Spark's SQL, the number of the portion that a record is of."""
+    cases = (f"WHEN log_partition < {portion.slice.end} THEN {number}" for number, portion in enumerate(portions))
+    return f"CASE {' '.join(cases)} END"
+
+
+def _condition(portions: Sequence[Portion]) -> str:
+    """In Spark's SQL, which records of their files these portions have."""
+    bounds: dict[int, tuple[int, int]] = {}
+    for each in (each for portion in portions for each in portion.records):
+        low, high = bounds.get(each.partition, (each.low, each.high))
+        bounds[each.partition] = min(low, each.low), max(high, each.high)
+    ranges = (f"(log_partition = {number} AND log_offset BETWEEN {low} AND {high})" for number, (low, high) in bounds.items())
+    return " OR ".join(ranges) or "false"
+
+
+def _task(portions: Sequence[Portion]) -> Any:
+    given = [replace(portion, records=()) for portion in portions]
+
+    def build(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        number = int(key[0].as_py())
+        own = rows.filter(pc.greater_equal(rows.column("log_partition"), 0)).select(list(_COLUMNS))
+        raw, _ = placed(conform(from_stored("records", own), RAW))
+        done = folding(given[number], raw)
+        return pa.table({"portion": pa.array([number], pa.int32()), "result": [done.text()]})
+
+    return build
+
+
+def stored_frame(spark: SparkSession, location: Location, table: str, paths: Sequence[str], schema: str) -> DataFrame:
+    """Files of a table as a data frame: by Spark's own scan where it reaches the store without a jar, else by pyarrow."""
+    if not paths:
+        return spark.createDataFrame([], schema)
+    if location.is_local or location.uri.startswith("hdfs:"):
+        scheme = "file://" if location.is_local else ""
+        return spark.read.schema(schema).parquet(*(f"{scheme}{location.child(table)}/{path}" for path in paths))
+    names = spark.createDataFrame([(path,) for path in paths], "path string").repartition(len(paths))
+    return names.mapInArrow(_reader(location, table, [each.split(" ")[0] for each in schema.split(", ")]), schema)
+
+
+def _reader(location: Location, table: str, columns: Sequence[str]) -> Any:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                with opened(location, table, path) as file:
+                    yield from file.read(list(columns)).to_batches(max_chunksize=100_000)
+
+    return read

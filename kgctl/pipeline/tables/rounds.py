@@ -1,0 +1,73 @@
+"""Time as builds go by it: when the log ends of topics were sampled, by which clock records count, and up to when rows are for
+good.
+
+Whatever is collected later must not change a row that was made for good. So what a sample says of the time before it counts only
+if it comes soon: in the window behind the next one in which anything of the cluster was sampled, at the latest. A log that is
+left out while others are sampled (its broker is away) is unknown in between, and its samples are awaited no longer than that.
+
+Brokers write the times of records, each by its own clock, and a partition may change its broker. So a record that claims to be
+older than the newest one before it in its partition, by more than a window, counts as of that window's distance: what is still
+to come is never older than that, and rows from before are for good.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kgctl.pipeline.decode.arrow import Bools, Int64s
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS
+
+LONGEST = 240
+"""So many windows may lie between two samples, where nothing else of the cluster was sampled either."""
+
+
+def rounds_of(times_ms: Int64s) -> Int64s:
+    """The windows, ascending, in which these samples were taken. A window is its start divided by `DEFAULT_WINDOW_MS`."""
+    found: Int64s = np.unique(times_ms // DEFAULT_WINDOW_MS)
+    return found
+
+
+def is_soon(rounds: Int64s, time_ms: Int64s, sampled_ms: Int64s) -> Bools:
+    """Whether what a sample says counts for these moments before it."""
+    window, sampled = time_ms // DEFAULT_WINDOW_MS, sampled_ms // DEFAULT_WINDOW_MS
+    if not len(rounds):
+        return sampled <= window
+    at = np.searchsorted(rounds, window + 1)
+    following = np.append(rounds, np.iinfo(np.int64).max - 1)[at]
+    found: Bools = (sampled <= window) | ((following <= window + LONGEST) & (sampled <= following + 1))
+    return found
+
+
+def settled_until(rounds: Int64s, newest_ms: int) -> int:
+    """The time before which no sample that is still to come counts; ``newest_ms``: up to when records are known."""
+    given_up = BEGIN_MS if newest_ms == BEGIN_MS else (newest_ms // DEFAULT_WINDOW_MS - LONGEST - 1) * DEFAULT_WINDOW_MS
+    if not len(rounds):
+        return max(given_up, newest_ms)
+    awaited = rounds[rounds < rounds[-1] - 1]
+    return max(given_up, int(awaited[-1]) * DEFAULT_WINDOW_MS if len(awaited) else BEGIN_MS)
+
+
+_BACK_MS = 3_600_000
+"""A record whose next one is older by more than this claims a time that nobody else has: it moves no clock."""
+
+
+def clocks(times_ms: Int64s, newest_ms: int, last_ms: int) -> tuple[Int64s, Int64s, int]:
+    """(the time of each of a partition's records that counts, the newest time up to there, the newest one behind them).
+
+    ``newest_ms``: up to the records before the last one, whose own time is ``last_ms``; `BEGIN_MS` where there are none. A time
+    counts for others once the next record is there.
+    """
+    every = np.append(last_ms, times_ms)
+    moved = np.where(every[1:] >= every[:-1] - _BACK_MS, every[:-1], BEGIN_MS)
+    newest = np.maximum.accumulate(np.maximum(moved, newest_ms)) if len(moved) else moved
+    counted = np.maximum(times_ms, newest - DEFAULT_WINDOW_MS)
+    return counted, np.maximum.accumulate(np.maximum(newest, times_ms)), int(newest[-1]) if len(newest) else newest_ms
+
+
+def horizon_of(newest_ms: int, sampled_until_ms: int) -> int:
+    """The begin of a window before which rows are for good; ``newest_ms``: up to when all records of the partition are known,
+    ``sampled_until_ms``: before which no sample counts that is still to come."""
+    if newest_ms == BEGIN_MS:
+        return BEGIN_MS
+    window = DEFAULT_WINDOW_MS
+    return min(newest_ms // window * window - window, sampled_until_ms // window * window)
