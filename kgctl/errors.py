@@ -226,4 +226,17 @@ def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: b
 
     lowered = {name.lower(): name for name in known}
     near = [lowered[match] for match in get_close_matches(word.lower(), lowered, n=at_most)]
-    return f"; did you mean {' or '.join(repr(name) if quoted else name for name in near)}?" if near else ""
+    return f"; did you mean {' or '.join(typed(name) if quoted else name for name in near)}?" if near else ""
+
+
+def typed(name: str) -> str:
+    """The name in quotes; where it has characters that no message shows, as bash and zsh take it back: ``$'x\\ttab'``."""
+    if name.isprintable():
+        return repr(name)
+    escapes = {"\\": "\\\\", "'": "\\'"}
+    return f"$'{''.join(escapes.get(char) or (char if char.isprintable() else _escape(char)) for char in name)}'"
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    return f"\\x{number:02x}" if number < 0x80 else f"\\U{number:08x}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from kgctl.admin import GroupAdmin, GroupResults, ItemError, Results, item_error
 from kgctl.admin.offset_reset import LEFT_ALONE
@@ -53,6 +53,10 @@ class Stop(Protocol):
         """Raise `Interrupted` in the main thread after this time, for a last look at the cluster; 0: never again."""
         ...
 
+    def went_through(self, items: Sequence[Any]) -> None:
+        """Hear that it is settled what became of these items."""
+        ...
+
 
 class NeverStop:
     """A stop signal for callers that no signal ends."""
@@ -61,6 +65,9 @@ class NeverStop:
 
     def allow(self, seconds: float) -> None:
         """Do nothing: there is no deadline."""
+
+    def went_through(self, items: Sequence[Any]) -> None:
+        """Do nothing: nobody waits."""
 
 
 class Outcome(StrEnum):
@@ -184,6 +191,7 @@ class _Carrying(Generic[K]):
             except KgctlError as error:
                 account.ended_by = error
                 break
+            self._stop.went_through(step.items)
             lost_in_a_row = lost_in_a_row + 1 if error else 0
             if error is not None:
                 is_hopeless = isinstance(error, TimedOutError) and not any(map(self._is_answered, step.items))

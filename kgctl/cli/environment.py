@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +161,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.through: set[Any] = set()
         self._is_over = False
         self._late = 0
         self._before: dict[int, Any] = {}
@@ -170,6 +171,10 @@ class StopSignals:
         self._is_over = not seconds
         if self._before:
             signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S if seconds else 0)
+
+    def went_through(self, items: Sequence[Any]) -> None:
+        """Keep the items, or of pairs the first of each, to be counted."""
+        self.through.update(item[0] if isinstance(item, tuple) else item for item in items)
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():

@@ -67,6 +67,7 @@ _OPTION_HABITS = {
     "-o json": ("--json",),
     "-o yaml": ("--yaml",),
     "-o csv": ("--csv",),
+    "-o name0": ("-0", "--null", "--print0"),
     "-o FORMAT": ("--format",),
     "--iterations": ("-n", "--count"),
     "--interval": ("-i", "-s", "--every"),

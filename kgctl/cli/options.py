@@ -30,7 +30,10 @@ def _shared(
     output: Annotated[
         OutputFormat | None,
         typer.Option(
-            "-o", "--output", metavar="FORMAT", help="How to show the result: table, wide, json, ndjson, yaml, csv or name."
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help="How to show the result: table, wide, json, ndjson, yaml, csv, name or name0.",
         ),
     ] = None,
     bootstrap_server: Annotated[

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
@@ -173,8 +173,16 @@ def render_names(report: Report, command: str, environment: Environment) -> str:
 
     Control characters are escaped: a name with a line feed must not be two names for the command that reads them.
     """
-    names = (":".join(str(row[key]) for key in report.name_keys if row[key] is not None) for row in report.rows)
-    return "".join(f"{printable(name)}\n" for name in dict.fromkeys(names))
+    return "".join(f"{printable(name)}\n" for name in _names(report))
+
+
+def render_names_with_nul(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+    """As `render_names`, unescaped but for NUL, with a NUL byte behind each."""
+    return "".join(name.replace("\0", "\\x00") + "\0" for name in _names(report))
+
+
+def _names(report: Report) -> Iterable[str]:
+    return dict.fromkeys(":".join(str(row[key]) for key in report.name_keys if row[key] is not None) for row in report.rows)
 
 
 KGCTL_RESULT_VERSION = 1
@@ -300,4 +308,5 @@ RENDERERS: Mapping[OutputFormat, Renderer] = {
     OutputFormat.YAML: render_yaml,
     OutputFormat.CSV: render_csv,
     OutputFormat.NAME: render_names,
+    OutputFormat.NAME0: render_names_with_nul,
 }

@@ -107,6 +107,7 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
     CSV = "csv"
     NAME = "name"
+    NAME0 = "name0"
 
     @property
     def meaning(self) -> str:
@@ -131,4 +132,5 @@ _MEANINGS = {
     OutputFormat.YAML: "the same envelope",
     OutputFormat.CSV: "every column, one header line, RFC 4180 quoting; lists joined by spaces",
     OutputFormat.NAME: "only names, one a line, as other commands take them: groups, `topic:partition`, members",
+    OutputFormat.NAME0: "the same as they are, each ended by a NUL byte, for `xargs -0`: names with a line feed or an escape too",
 }

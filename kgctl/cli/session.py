@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
+
+
+TOLD_ON_TERMINAL_S, TOLD_S = 1.0, 30.0
+"""How often is told how long a command has waited, and how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +71,25 @@ class Session:
         self.environment.notice(line)
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Tell on a terminal, from one second on, how long the cluster has been waited for; the line is gone afterwards."""
+    def waiting(self, how_far: Callable[[], str] = lambda: "") -> Iterator[None]:
+        """Tell how long the cluster has been waited for, and ``how_far`` it has got: on a terminal each second in a line that is
+        gone afterwards, elsewhere in a line every 30 seconds."""
         stderr = self.environment.stderr
-        if not stderr.isatty():
-            yield
-            return
-        is_over = threading.Event()
+        is_terminal, is_over, begun_s = stderr.isatty(), threading.Event(), time.monotonic()
 
         def tell() -> None:
-            seconds = 0
-            while not is_over.wait(1.0):
-                seconds += 1
-                stderr.write(f"\r\x1b[K{self.command}: {seconds} s")
-                stderr.flush()
-            if seconds:
+            has_told = False
+            while not is_over.wait(TOLD_ON_TERMINAL_S if is_terminal else TOLD_S):
+                line = f"{self.command}: {time.monotonic() - begun_s:.0f} s" + "".join(
+                    f", {text}" for text in (how_far(),) if text
+                )
+                if is_terminal:
+                    stderr.write(f"\r\x1b[K{line}")
+                    stderr.flush()
+                    has_told = True
+                else:
+                    self.notice(line)
+            if has_told:
                 stderr.write("\r\x1b[K")
                 stderr.flush()
 

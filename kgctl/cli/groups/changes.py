@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -16,6 +16,7 @@ from kgctl.admin.changes import Account, Outcome
 from kgctl.admin.notation import FileHeader, UndoRow, kafka_rows, named_groups, plan_rows, seal
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE, GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.admin.resets import Executed, execute_reset
+from kgctl.cli.environment import StopSignals
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
 from kgctl.cli.groups.undo_files import Backup, start_change
@@ -302,7 +303,7 @@ class Change:
         saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
         started = start_change(self.session, self.cluster, saved, self.backup)
-        with self.session.waiting():
+        with self.session.waiting(how_far(stop, {row.group_id for row in rows})):
             executed = execute_reset(admin, plan, stop)
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
         started.settle(changed, {result.value: count for result, count in _counts(executed.plan).items()})
@@ -318,6 +319,11 @@ class Change:
         if not self.export:
             return report
         return replace(report, text=kafka_rows([(row.group_id, row.partition, row.new.offset) for row in plan.rows if row.new]))
+
+
+def how_far(stop: StopSignals, wanted: Collection[str]) -> Callable[[], str]:
+    """Return what tells of how many groups it is settled what became of them."""
+    return lambda: f"{len(stop.through):,} of {plural(len(wanted), 'group')}"
 
 
 def _old_offsets(plan: ResetPlan) -> Mapping[tuple[str, TopicPartition], int | None]:

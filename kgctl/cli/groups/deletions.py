@@ -27,6 +27,7 @@ from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.groups.changes import (
     account_report,
     counted,
+    how_far,
     result_report,
 )
 from kgctl.cli.groups.undo_files import Backup, start_change
@@ -104,7 +105,8 @@ def delete_groups(
                 raise plan.unread[0]
         stop = session.stop_signals()
         started = start_change(session, cluster, plan.saved, backup, list(plan.deletable))
-        account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
+        with session.waiting(how_far(stop, plan.deletable)):
+            account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
     report = _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
     started.settle({row[:2] for row in plan.saved if row.group_id in gone}, report.summary or {})

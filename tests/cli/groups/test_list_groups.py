@@ -241,3 +241,12 @@ def test_what_rights_may_hide_is_told_and_no_limit_holds_for_it(cli: Cli, cluste
     judged = cli("list groups --exclude g3 --fail-if-lag-over 1000000")
     assert (judged.code, f"kgctl: {hidden}" in judged.err.splitlines()) == (8, True)
     assert f"{hidden} (allowed)" in cli("list groups --exclude g3 --fail-if-lag-over 1000000 --allow-unknown").err
+
+
+def test_names_with_a_line_feed_come_whole_to_xargs_and_back_by_the_shell(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("x\ttab", {})
+    cluster.group("two\nlines", {})
+    assert cli("list groups --match tab|lines -o name").out == "two\\nlines\nx\\ttab\n"
+    assert cli("list groups --match tab|lines -o name0").out == "two\nlines\0x\ttab\0"
+    assert cli.run(["describe", "group", "x\\ttab"]).err.endswith("; did you mean $'x\\x09tab'?\n")
+    assert "did you mean -o name0?" in cli("list groups -0").err

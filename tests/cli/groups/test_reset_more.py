@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 from kgctl.admin import ItemError
+from kgctl.cli.session import Session
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -130,3 +134,28 @@ def test_summary_of_logs_that_cannot_be_read_has_no_lag(cli: Cli, cluster: FakeG
     cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
     (row,) = cli("reset-offsets g1 --all-topics --to-offset 7 --summary -o json").data
     assert (row["lag_before"], row["lag_after"]) == (None, None)
+
+
+@pytest.mark.parametrize("line", ["reset-offsets g1 g3 --all-topics --to-latest --execute", "delete-groups g1 g3 --yes"])
+def test_long_work_counts_how_far_it_is_in_a_pipe_too(
+    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    told = threading.Event()
+    notices: list[str] = []
+
+    def notice(_: Session, text: str) -> None:
+        notices.append(text)
+        told.set()
+
+    monkeypatch.setattr("kgctl.cli.session.TOLD_S", 0.01)
+    monkeypatch.setattr(Session, "notice", notice)
+    ask = cluster.list_committed_offsets
+
+    def ask_late(*args: Any, **options: Any) -> Any:
+        told.clear()
+        told.wait(0.5)
+        return ask(*args, **options)
+
+    monkeypatch.setattr(cluster, "list_committed_offsets", ask_late)
+    assert cli(f"{line} --no-backup").code == 0
+    assert any(text.endswith(" s, 0 of 2 groups") for text in notices), notices
