@@ -67,3 +67,22 @@ def test_set_up_without_ensurepip_says_what_to_install(tmp_path: Path) -> None:
 
 def set_up(script: Path, *extras: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script), *extras], capture_output=True, text=True, check=False)
+
+
+def test_the_changelog_stays_short() -> None:
+    """A line a change: what there is to say beyond is in the manual."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert (len(lines) <= 60, [line for line in lines if len(line) > 160]) == (True, [])
+
+
+def test_what_a_visitor_sees_runs_is_what_ci_runs() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
+    steps = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in workflow["jobs"].items()}
+    assert steps["all"] == ["bash .ci/run"]
+    assert steps["bare"][-1].startswith("sudo .ci/bare ")
+    named = re.findall(r'Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert workflow["jobs"]["python"]["strategy"]["matrix"]["python"] == named
+    assert 'versions=("$@")' in (ROOT / ".ci" / "pythons").read_text()
+    assert re.findall(r"-m \"(.*)\"", (ROOT / ".ci" / "pythons").read_text())[:1] == re.findall(
+        r"-m \"(.*)\"", steps["python"][-1]
+    )
