@@ -47,6 +47,7 @@ ROOMS = {
             (75, "resets of an empty group as a chain; static members that close"),
             (60, "commits out of their log's range"),
             (398, "full builds in the memory of a step that go on when killed; a horizon for each partition of the log"),
+            (14, "files of this machine are on disk before a commit names them"),
         ),
     ),
     "cli": Room(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -26,6 +27,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    _note_requests(server)
     host, port = server.get_host_and_port()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
@@ -40,6 +42,33 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     yield f"s3a://history/{tmp_path.name}"
     files._filesystem.cache_clear()
     server.stop()
+
+
+REQUESTS: list[tuple[str, str, str]] = []
+"""Method, path and query of what the bucket was asked."""
+
+
+def _note_requests(server: Any) -> None:
+    answer = server._server.app
+    REQUESTS.clear()
+
+    def noted(environ: Any, start_response: Any) -> Any:
+        REQUESTS.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"]))
+        return answer(environ, start_response)
+
+    server._server.app = noted
+
+
+def test_a_small_file_is_written_by_one_request(bucket: str) -> None:
+    warehouse = Warehouse.create(bucket)
+    REQUESTS.clear()
+    add(warehouse, "c1", LOG[0])
+    assert built(warehouse).failed == []
+
+    writes = [each for each in REQUESTS if each[0] in ("PUT", "POST") and each[1].endswith(".parquet")]
+    files_of = {path for _, path, _ in writes}
+    assert len(files_of) > 8
+    assert sorted(writes) == sorted(("PUT", path, "") for path in files_of)
 
 
 def test_collected_built_and_asked_on_s3(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
