@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.kafka.consumers import consumer, poll_until
 from tests.support.kafka.data import create_topic, delete_topic, produce, unique
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.members import wait_until
-from tests.support.patience import PATIENCE_MS, SESSION_MS
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, SESSION_MS
 from tests.support.pipeline.commands import run_history
 from tests.support.pipeline.warehouses import rows_of as stored_rows
 
@@ -150,25 +151,51 @@ def test_members_and_assignments_are_those_that_the_clients_had(told: tuple[Ware
         assert found == had
 
 
+def reads_and_closes(member: Consumer, committed_s: list[float]) -> None:
+    """Read until the last commits came as regularly as their interval says; end soon after one, with something read since.
+
+    How regular they are is up to the machine: a member whose rhythm is broken is told as unknown, and rightly so.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        assert time.monotonic() < deadline, committed_s
+        member.poll(0.05)
+        gaps = [later - earlier for earlier, later in pairwise(committed_s[-RHYTHM - 1 :])]
+        is_regular = len(gaps) == RHYTHM and max(gaps) < 1.15 * min(gaps)
+        if is_regular and 0.2 * INTERVAL_S < time.monotonic() - committed_s[-1] < 0.4 * INTERVAL_S:
+            break
+    member.close()
+
+
+RHYTHM, INTERVAL_S = 5, 1.0
+
+
 def test_static_members_that_close_have_left(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     """They say nothing: the broker lets them go when their sessions end, as if they had crashed."""
     bootstrap, group, topic = kafka_broker.bootstrap, unique("static"), unique("read")
     create_topic(bootstrap, topic, 2)
-    own = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500, "enable_auto_commit": True, "auto_commit_interval_ms": 400}
-    names = ["one", "two"]
-    members = [consumer(bootstrap, group, name, group_instance_id=name, **own) for name in names]
+    own = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500, "auto.commit.interval.ms": int(INTERVAL_S * 1000)}
+    times: dict[str, list[float]] = {name: [] for name in ("one", "two")}
+    members = [
+        Consumer({
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": name,
+            "group.instance.id": name,
+            "on_commit": lambda error, _, told=told: None if error else told.append(time.monotonic()),
+            **own,
+        })
+        for name, told in times.items()
+    ]  # fmt: skip
     for member in members:
         member.subscribe([topic])
     poll_until(members, lambda: all(len(member.assignment()) == 1 for member in members))
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
-        produce(bootstrap, topic, {0: 1, 1: 1})
-        for member in members:
-            member.poll(0.05)
-    for member in members:
-        produce(bootstrap, topic, {0: 1, 1: 1})
-        member.poll(0.2)
-        member.close()
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(reads_and_closes, *each) for each in zip(members, times.values(), strict=True)]
+        while not all(end.done() for end in ends):
+            produce(bootstrap, topic, {0: 1, 1: 1})
+            time.sleep(0.05)
+        assert [end.result() for end in ends] == [None, None]
     wait_until(lambda: run_kgctl(bootstrap, "describe", "group", group, "--members").data == [], "their sessions have ended")
 
     run_history("collect", tmp_path / "w", "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
