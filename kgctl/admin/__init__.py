@@ -403,6 +403,21 @@ class TellsChanges(Protocol):
 
 
 @runtime_checkable
+class KnowsVersions(Protocol):
+    """A `GroupAdmin` of brokers that may be too old for a change, or by a way that has no such request."""
+
+    def check_supports(self, change: Needs) -> None:
+        """Raise `kgctl.errors.UnsupportedError` where ``change`` cannot be made: before a plan of it is shown as one that can."""
+        ...
+
+
+def check_supports(admin: GroupAdmin, change: Needs) -> None:
+    """`KnowsVersions.check_supports`; nothing where all there is can be done."""
+    if isinstance(admin, KnowsVersions):
+        admin.check_supports(change)
+
+
+@runtime_checkable
 class ReadsRecords(Protocol):
     """A `GroupAdmin` that can read what groups read."""
 

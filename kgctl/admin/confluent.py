@@ -26,13 +26,16 @@ from kgctl.admin import (
     ACTIVE_GROUP,
     COMMIT,
     DELETE_GROUP,
+    DELETE_OFFSETS,
     LOOK,
     MAX_TIMESTAMP,
     NO_SUCH_NAME,
     READ,
+    REMOVE_MEMBERS,
     Closing,
     GroupResults,
     ItemError,
+    Needs,
     PartitionResults,
     Place,
     Record,
@@ -162,6 +165,7 @@ _NOT_YET = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINA
 """A coordinator that has only just got the group: librdkafka hands the error on, partition by partition."""
 
 _TOO_LITTLE = "{what} needs kgctl's own connection, which does not cover {why}; everything else works through librdkafka"
+_NO_CALL = {DELETE_OFFSETS: "deleting offsets", REMOVE_MEMBERS: "removing members"}
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
@@ -333,10 +337,16 @@ class ConfluentGroupAdmin(Closing):
             else:
                 yield group_id, _alter_results(group_id, answer.topic_partitions)
 
+    def check_supports(self, change: Needs) -> None:
+        """Raise `UnsupportedError` for what confluent-kafka has no call for."""
+        if change in _NO_CALL:
+            raise UnsupportedError(_TOO_LITTLE.format(what=_NO_CALL[change], why=self._why))
+
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
-        """Raise `UnsupportedError`: confluent-kafka has no such call."""
-        del partitions
-        raise UnsupportedError(_TOO_LITTLE.format(what="deleting offsets", why=self._why), group=group_id)
+        """Raise `UnsupportedError`."""
+        del group_id, partitions
+        self.check_supports(DELETE_OFFSETS)
+        return Results()
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
@@ -350,9 +360,10 @@ class ConfluentGroupAdmin(Closing):
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
-        """Raise `UnsupportedError`: confluent-kafka has no such call."""
-        del member_ids, group_instance_ids, reason
-        raise UnsupportedError(_TOO_LITTLE.format(what="removing members", why=self._why), group=group_id)
+        """Raise `UnsupportedError`."""
+        del group_id, member_ids, group_instance_ids, reason
+        self.check_supports(REMOVE_MEMBERS)
+        return Results()
 
     def close(self) -> None:
         """Safe to call twice."""

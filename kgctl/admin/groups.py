@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from kgctl.admin import (
@@ -51,7 +52,12 @@ from kgctl.wire.connection import (
 
 R = TypeVar("R")
 
-_OWN_WORDS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+_OWN_WORDS = frozenset(
+    {
+        *(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION),
+        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNSUPPORTED_VERSION),
+    }
+)
 """Errors whose message was made by kgctl's own connection, and says more than the general sentence."""
 
 
@@ -134,14 +140,18 @@ def list_groups(
 
     So are brokers that are gone and took the only copy of their groups with them (`orphaned_groups`).
 
-    `kgctl.errors.UnsupportedError` when a filter is asked for that an old broker does not have.
+    What a broker is too old to tell is found out otherwise: before Kafka 2.6 the states, by describing the groups; before 3.8 the
+    types, which are classic where there is no other. `kgctl.errors.UnsupportedError` where types are asked for between the two.
     """
     filters = {"states_filter": [state.value for state in states], "types_filter": [kind.value for kind in types]}
 
     def ask(connection: Connection, node: Node) -> _Listed:
-        _check_filters(connection, states, types)
+        _check_filters(connection, types)
         groups, leaders = _ask_until_loaded(connection, filters, deadline)
-        return _Listed([_listing(group, node) for group in groups], leaders)
+        listings = [_listing(group, node, _only_type(connection)) for group in groups]
+        if connection.version(LIST_GROUPS) < _STATES_SINCE:
+            listings = _with_states(connection, listings, deadline)
+        return _Listed([each for each in listings if _is_wanted(each, states, types)], leaders)
 
     until, waits = deadline.part(_LISTING_PATIENCE), cluster.settings.reconnect.waits_s()
     listed: dict[Node, _Listed] = {}
@@ -166,11 +176,29 @@ def list_groups(
     )
 
 
-def _check_filters(connection: Connection, states: Sequence[GroupState], types: Sequence[GroupType]) -> None:
-    version = connection.version(LIST_GROUPS)
-    if (states and version < _STATES_SINCE) or (types and version < _TYPES_SINCE):
-        what = "state" if version < _STATES_SINCE and states else "type"
-        raise UnsupportedError(f"{connection.address} is too old to filter groups by {what}")
+def _check_filters(connection: Connection, types: Sequence[GroupType]) -> None:
+    if types and connection.version(LIST_GROUPS) < _TYPES_SINCE and _only_type(connection) is GroupType.UNKNOWN:
+        raise UnsupportedError(f"{connection.address} is too old to filter groups by type")
+
+
+def _only_type(connection: Connection) -> GroupType:
+    """CLASSIC where this broker has no groups of another protocol, else UNKNOWN, until it says which."""
+    return GroupType.UNKNOWN if connection.versions.has(CONSUMER_GROUP_HEARTBEAT) else GroupType.CLASSIC
+
+
+def _with_states(connection: Connection, listings: Sequence[GroupListing], deadline: Deadline) -> list[GroupListing]:
+    """The groups with the states that DescribeGroups tells, as it has always done."""
+    found = {each.group_id: each for each in listings}
+    for part in _describe(connection, list(found), deadline):
+        for group_id, answer in part.items():
+            if isinstance(answer, GroupDescription):
+                found[group_id] = replace(found[group_id], state=answer.state)
+    return list(found.values())
+
+
+def _is_wanted(listing: GroupListing, states: Sequence[GroupState], types: Sequence[GroupType]) -> bool:
+    """Whether it passes the filters, which an old broker does not know."""
+    return (not states or listing.state in states) and (not types or listing.type in types)
 
 
 class _Listed(NamedTuple):
@@ -205,12 +233,12 @@ def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], dea
             raise ItemError(code, f"{connection.address}: {code.name}").to_exception()
 
 
-def _listing(group: Any, node: Node) -> GroupListing:
+def _listing(group: Any, node: Node, only_type: GroupType) -> GroupListing:
     return GroupListing(
         group_id=group.group_id,
         protocol_type=group.protocol_type,
         state=group_state(getattr(group, "group_state", "")),
-        type=group_type(getattr(group, "group_type", "")),
+        type=group_type(getattr(group, "group_type", only_type.value)),
         coordinator=node,
     )
 

@@ -24,6 +24,7 @@ from kgctl.admin import (
     REMOVE_MEMBERS,
     Closing,
     GroupResults,
+    Needs,
     PartitionResults,
     Place,
     Record,
@@ -50,7 +51,7 @@ from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
 from kgctl.wire.cluster import Cluster
-from kgctl.wire.connection import OFFSET_FETCH, Connection, Request
+from kgctl.wire.connection import LEAVE_GROUP, OFFSET_DELETE, OFFSET_FETCH, Connection, Request
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import WireSettings
 
@@ -231,6 +232,10 @@ K = TypeVar("K", bound=Hashable)
 _SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
 
 
+_NOT_EVERYWHERE = {DELETE_OFFSETS: OFFSET_DELETE, REMOVE_MEMBERS: LEAVE_GROUP}
+"""Changes that old brokers have no request for."""
+
+
 class LiveGroupAdmin(Closing):
     """`kgctl.admin.GroupAdmin` of a cluster. Nothing is contacted before the first call."""
 
@@ -307,6 +312,12 @@ class LiveGroupAdmin(Closing):
         """All groups at the same time."""
         for group_id, results in commit_offsets(self._cluster, wanted, self._deadline()).items():
             yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
+
+    def check_supports(self, change: Needs) -> None:
+        """By what some broker says of itself."""
+        api = _NOT_EVERYWHERE.get(change)
+        if api is not None:
+            self._cluster.ask(lambda connection: connection.version(api), self._deadline())
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError, UserCodeError, users_code
+from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError, UnsupportedError, UserCodeError, users_code
 from kgctl.group.lines import CoordinatorConnection, Errands, Line, denied
 from kgctl.group.requests import subscribed_topics
 from kgctl.member.api import (
@@ -307,7 +307,7 @@ class Driver:
             try:
                 found = connection.ask_at_once(request, AT_ONCE_S)
             except KgctlError as error:
-                self._trouble(error)
+                self._unanswered(error)
                 found = NetworkError(correlation_id)
             if callable(found):
                 ask = found
@@ -320,7 +320,7 @@ class Driver:
             try:
                 answer = ask()
             except KgctlError as error:
-                self._trouble(error)
+                self._unanswered(error)
                 answer = NetworkError(correlation_id)
             finally:
                 self._parked = None
@@ -330,6 +330,13 @@ class Driver:
                 self._answer(correlation_id, answer)
 
         self._line.put(run)
+
+    def _unanswered(self, error: KgctlError) -> None:
+        """A broker that does not know the request will know it no better the next time."""
+        self._trouble(error)
+        if isinstance(error, UnsupportedError):
+            failed = Failed("UNSUPPORTED_VERSION", error.message)
+            self.post(partial(self._give_up, _failure(failed, self._settings, self.member.identity)))
 
     def _joined(self, correlation_id: int, answer: JoinGroupResult) -> None:
         """A leader assigns the topics of all members, and looks at those that it does not read itself before it goes on."""

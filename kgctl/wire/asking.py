@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kgctl.errors import KgctlError, TimedOutError, UnreachableError
+from kgctl.errors import KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
 from kgctl.wire import Deadline
@@ -178,7 +178,7 @@ class _Asking(Generic[K, R]):
         return lost.keys()
 
     def _raise_if_nothing_was_learnt(self) -> None:
-        transport = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION)
+        transport = (*_CODES.values(), ErrorCode.NETWORK_EXCEPTION)
         answers = self._answers.values()
         if self._errors and all(isinstance(answer, Failure) and answer.code in transport for answer in answers):
             raise self._errors[0]
@@ -195,13 +195,22 @@ def is_passing(answer: object) -> bool:
 
 
 def _unsent(error: KgctlError, keys: Sequence[K]) -> Sequence[K]:
+    if isinstance(error, UnsupportedError):
+        return keys
     if not isinstance(error, UnreachableError):
         return ()
     return keys if error.nothing_sent else [key for key in keys if key in error.unsent]
 
 
+_CODES: Mapping[type[KgctlError], ErrorCode] = {
+    TimedOutError: ErrorCode.REQUEST_TIMED_OUT,
+    UnsupportedError: ErrorCode.UNSUPPORTED_VERSION,
+}
+"""Of what keeps a request from being answered; anything else is NETWORK_EXCEPTION."""
+
+
 def _transport_failure(error: KgctlError, *, nothing_sent: bool = False) -> Failure:
-    code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.NETWORK_EXCEPTION)
     return Failure(code, error.message, nothing_sent)
 
 

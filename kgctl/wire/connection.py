@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 
 class Api(NamedTuple):
-    """An API key and the lowest and highest version in use here."""
+    """An API key and the lowest and highest version in use here. Brokers have the lowest ``since`` that Kafka; "": all do."""
 
     key: int
     name: str
     lowest: int
     highest: int
+    since: str = ""
 
 
 FETCH = Api(1, "Fetch", 4, 12)  # from version 13 on topics have ids, no names
@@ -40,15 +41,15 @@ OFFSET_FETCH = Api(9, "OffsetFetch", 2, 9)  # null for all topics since version 
 FIND_COORDINATOR = Api(10, "FindCoordinator", 0, 6)
 JOIN_GROUP = Api(11, "JoinGroup", 0, 9)
 HEARTBEAT = Api(12, "Heartbeat", 0, 4)
-LEAVE_GROUP = Api(13, "LeaveGroup", 3, 5)  # several members since version 3
+LEAVE_GROUP = Api(13, "LeaveGroup", 3, 5, "2.4")  # several members since version 3
 SYNC_GROUP = Api(14, "SyncGroup", 0, 5)
 DESCRIBE_GROUPS = Api(15, "DescribeGroups", 0, 6)
 LIST_GROUPS = Api(16, "ListGroups", 0, 5)
 SASL_HANDSHAKE = Api(17, "SaslHandshake", 1, 1)
 API_VERSIONS = Api(18, "ApiVersions", 0, 3)
 SASL_AUTHENTICATE = Api(36, "SaslAuthenticate", 0, 2)
-DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2)
-OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0)
+DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2, "1.1")
+OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0, "2.4")
 DESCRIBE_CLUSTER = Api(60, "DescribeCluster", 0, 2)
 CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", 0, 1)
 CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1)
@@ -69,7 +70,10 @@ class BrokerVersions:
         """The highest version that both sides know; raises `UnsupportedError`."""
         version = self._common(api)
         if version is None:
-            raise UnsupportedError(f"{self._broker} does not serve {api.name} in a version that kgctl knows")
+            is_too_old = api.since and self._ranges.get(api.key, (0, -1))[1] < api.lowest
+            why = f"is too old for {api.name}, which needs Kafka {api.since}"
+            unknown = f"does not serve {api.name} in a version that kgctl knows"
+            raise UnsupportedError(f"{self._broker} {why if is_too_old else unknown}", code="UNSUPPORTED_VERSION")
         return version
 
     def _common(self, api: Api) -> int | None:

@@ -15,13 +15,15 @@ import pytest
 
 import kgctl
 from kgctl.assignors.spec import GroupSpec, MemberSpec
-from kgctl.errors import ClosedError, CommitError, GenerationEnded, MisuseError, TimedOutError, UsageError
+from kgctl.errors import BrokerError, ClosedError, CommitError, GenerationEnded, MisuseError, TimedOutError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.group.lines import Errands
 from kgctl.model.groups import MetadataImage, OffsetAndMetadata
 from kgctl.server.background import BackgroundServer
 from kgctl.testing import EmbeddedServer
+from kgctl.wire.connection import FIND_COORDINATOR
+from tests.support.fake_broker import FakeBroker, coordinator_of
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 from tests.support.wire.raw_client import RawClient
@@ -515,3 +517,15 @@ def test_a_group_that_is_dropped_says_so_and_leaves(server: BackgroundServer, gr
     wait_until(lambda: not any(thread.is_alive() for thread in threads), "its thread has ended")
     with kgctl.connect(server.bootstrap) as admin:
         assert admin.describe_groups([group_id]).values[group_id].members == ()
+
+
+def test_brokers_without_the_consumer_protocol_end_the_group_at_once() -> None:
+    """Kafka before 3.7 has no such request: another try would find nothing else."""
+    with FakeBroker() as broker:
+        broker.handlers[FIND_COORDINATOR] = coordinator_of(broker)
+        group = ConsumerGroup(broker.address, "g", [TOPIC], protocol="consumer")
+        with pytest.raises(BrokerError, match='protocol="classic"') as caught:
+            group.next(timeout_ms=PATIENCE_MS)
+        group.close()
+
+    assert caught.value.code == "UNSUPPORTED_VERSION"

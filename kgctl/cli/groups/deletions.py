@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
+from kgctl.admin import DELETE_OFFSETS, GroupAdmin, ItemError, Sight, check_supports, item_error
 from kgctl.admin.changes import (
     Account,
     CommitsAsPlanned,
@@ -245,6 +245,7 @@ def delete_offsets(
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = select_groups(admin, group_ids, names)
+        check_supports(admin, DELETE_OFFSETS)
         check_count(len(chosen.group_ids), max_groups)
         plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
         errors = (*chosen.errors, *plan.errors)

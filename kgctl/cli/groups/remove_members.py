@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import GroupAdmin, ItemError, item_error
+from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, item_error
 from kgctl.admin.changes import Account, Step, carry_out, patience_ms
 from kgctl.admin.notation import named_groups
 from kgctl.cli.completion import complete_instances, complete_members
@@ -93,6 +93,7 @@ def remove_members(
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = select_groups(admin, group_ids, names)
+        check_supports(admin, REMOVE_MEMBERS)
         check_count(len(chosen.group_ids), max_groups)
         present, errors = _members(admin, chosen.group_ids, is_named=bool(group_ids))
         errors = [*chosen.errors, *errors]

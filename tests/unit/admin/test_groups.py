@@ -81,32 +81,60 @@ def test_filters_are_the_brokers_own(broker: FakeBroker, cluster: Cluster, deadl
     assert (asked.states_filter, asked.types_filter) == (("Stable", "Empty"), ("share",))
 
 
+def old(broker: FakeBroker, highest: int, states: Mapping[str, str]) -> None:
+    """The broker is one that has ListGroups up to this version, with these groups."""
+    broker.versions |= {LIST_GROUPS: (0, highest), DESCRIBE_GROUPS: (0, 4)}
+    broker.handlers[LIST_GROUPS] = answering(*({"group_id": name, "protocol_type": "consumer"} for name in states))
+    broker.handlers[DESCRIBE_GROUPS] = lambda request: {
+        "groups": [{"group_id": name, "group_state": states[name], "error_code": 0} for name in request.body.groups]
+    }
+
+
 @pytest.mark.parametrize(
-    ("highest", "states", "types", "what"),
-    [(3, [GroupState.EMPTY], [], "state"), (4, [], [GroupType.CLASSIC], "type"), (3, [], [GroupType.CLASSIC], "type")],
+    ("states", "types", "expected"),
+    [
+        ([], [], ["e", "s"]),
+        ([GroupState.EMPTY], [], ["e"]),
+        ([GroupState.STABLE, GroupState.DEAD], [GroupType.CLASSIC], ["s"]),
+        ([], [GroupType.CONSUMER], []),
+    ],
 )
-def test_a_filter_that_an_old_broker_lacks_is_unsupported(
+def test_a_broker_without_states_and_types_is_asked_otherwise(
     broker: FakeBroker,
     cluster: Cluster,
     deadline: Deadline,
-    highest: int,
     states: list[GroupState],
     types: list[GroupType],
-    what: str,
+    expected: list[str],
 ) -> None:
-    broker.versions[LIST_GROUPS] = (0, highest)
-    broker.handlers[LIST_GROUPS] = answering()
+    """Before Kafka 2.6: DescribeGroups has always told the state, and all groups are classic there."""
+    old(broker, 3, {"e": "Empty", "s": "Stable"})
+    found = list_groups(cluster, deadline, states, types).values
 
-    with pytest.raises(UnsupportedError, match=f"too old to filter groups by {what}"):
-        list_groups(cluster, deadline, states, types)
+    assert list(found) == expected
+    assert {one.type for one in found.values()} <= {GroupType.CLASSIC}
+    assert all(one.state is {"e": GroupState.EMPTY, "s": GroupState.STABLE}[name] for name, one in found.items())
 
 
-def test_an_old_broker_tells_neither_state_nor_type(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
-    broker.versions[LIST_GROUPS] = (0, 3)
-    broker.handlers[LIST_GROUPS] = answering({"group_id": "g", "protocol_type": "consumer"})
-    found = list_groups(cluster, deadline).values["g"]
+def test_a_group_whose_state_is_not_told_is_in_none(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    old(broker, 3, {"g": "Stable"})
+    broker.handlers[DESCRIBE_GROUPS] = lambda _: {"groups": [{"group_id": "g", "error_code": ErrorCode.NOT_COORDINATOR}]}
 
-    assert (found.protocol_type, found.state, found.type) == ("consumer", GroupState.UNKNOWN, GroupType.UNKNOWN)
+    assert list_groups(cluster, deadline).values["g"].state is GroupState.UNKNOWN
+    assert not list_groups(cluster, deadline, [GroupState.STABLE]).values
+
+
+def test_a_broker_with_consumer_groups_that_tells_no_types_is_too_old_to_be_asked_for_them(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    """Kafka 3.7."""
+    broker.versions |= {LIST_GROUPS: (0, 4), CONSUMER_GROUP_HEARTBEAT: (0, 0)}
+    broker.handlers[LIST_GROUPS] = answering({"group_id": "g", "protocol_type": "consumer", "group_state": "Stable"})
+    broker.handlers[CONSUMER_GROUP_HEARTBEAT] = lambda _: CLOSE
+
+    assert list_groups(cluster, deadline).values["g"].type is GroupType.UNKNOWN
+    with pytest.raises(UnsupportedError, match="too old to filter groups by type"):
+        list_groups(cluster, deadline, [], [GroupType.CLASSIC])
 
 
 def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
