@@ -58,7 +58,7 @@ ROOMS = {
             (121, "names that are cut on a terminal; top by state and type, and its limits"),
             (19, "warnings that the page on security promises"),
             (24, "long work that counts; names for xargs -0"),
-            (5, "broker versions"),
+            (6, "broker versions"),
             (3, "a page more"),
             (46, "words are read here, which typer 0.29 and later do by pydantic; states and types complete"),
             (20, "what goes wrong in a simulation unasked is said first"),
@@ -74,6 +74,7 @@ ROOMS = {
             (31, "passwords in the clear; topics that are gone; times of a zone; how far a change is"),
             (135, "lost connections cost time: commits of its own, and changes that look and send again"),
             (38, "one(), raise_first() and readable results"),
+            (41, "states and types of groups on old brokers; what they cannot do is said before it begins"),
         ),
     ),
     "coordinator": Room(
@@ -124,6 +125,7 @@ ROOMS = {
         raised=(
             (1, "time that is up is noticed before a socket is made"),
             (93, "lost connections cost time: one way of asking, with its waits"),
+            (11, "which Kafka a request needs"),
         ),
     ),
     "model": Room(1_084, raised=((42, "what a lag is, said once"), (22, "partitions by plain tuples"))),

@@ -105,7 +105,8 @@ class KafkaBroker:
         log_dir = self.folder / "log"
         if not log_dir.exists():
             log_dir.mkdir(parents=True)
-            (log_dir / "bootstrap.checkpoint").write_bytes(formatted_checkpoint(self._scram, self.release))
+            if checkpoint := formatted_checkpoint(self._scram, self.release):
+                (log_dir / "bootstrap.checkpoint").write_bytes(checkpoint)
             meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(self.node_id)}
             maven.write_properties(log_dir / "meta.properties", meta)
         config = {**self._config(log_dir, self.ports), **self._overrides}

@@ -22,7 +22,7 @@ ARCHIVE_JVM = ("-Xshare:auto",)
 
 @functools.cache
 def kafka_class_path(release: str = RELEASE) -> str:
-    """The class path of the broker and the tools of a release of Apache Kafka, 3.3 or later.
+    """The class path of the broker and the tools of a release of Apache Kafka, 3.0 or later.
 
     Raises:
         Unavailable: it cannot be had on this machine.
@@ -47,7 +47,7 @@ def cache_key(release: str = RELEASE) -> str:
 
 
 def formatted_checkpoint(scram: Sequence[str] = (), release: str = RELEASE) -> bytes:
-    """The ``bootstrap.checkpoint`` of a formatted log folder: feature levels and SCRAM users.
+    """The ``bootstrap.checkpoint`` of a formatted log folder: feature levels and SCRAM users; nothing before 3.3, which has none.
 
     It suits any cluster id and node id, so the tool that writes it runs once for all tests to come.
     """
@@ -69,4 +69,5 @@ def _format(scram: Sequence[str], release: str) -> bytes:
         command = kafka_command("kafka.tools.StorageTool", *arguments, release=release)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, f"StorageTool:\n{done.stdout}{done.stderr}"
-        return (log_dir / "bootstrap.checkpoint").read_bytes()
+        checkpoint = log_dir / "bootstrap.checkpoint"
+        return checkpoint.read_bytes() if checkpoint.exists() else b""

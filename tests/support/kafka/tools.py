@@ -64,7 +64,7 @@ def kcg_rows(output: str) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     header: list[re.Match[str]] = []
     for line in output.splitlines():
-        if line.startswith(("GROUP ", "TOPIC ")):
+        if line.startswith(("GROUP ", "TOPIC ", "COORDINATOR ", "CONSUMER-ID ")):
             header = list(_COLUMN.finditer(line))
         elif header and line.strip():
             ends = [*(column.start() for column in header[1:]), None]

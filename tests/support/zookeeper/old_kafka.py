@@ -22,22 +22,35 @@ from tests.support.patience import PATIENCE_S
 POM = Path(__file__).with_name("pom.xml")
 JVM = ("-Xmx256m", *maven.FAST_JVM, "-Xlog:disable", "-Xshare:auto")
 SESSION_MS = 2_000
+RELEASE = "1.1.1"
+"""The one that is meant where none is named."""
 
 
-def old_kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = ()) -> list[str]:
-    """The command line of a class of Apache Kafka 1.1.1; its classes come ready made from `class_data_archive` if that is there.
+def old_class_path(release: str = RELEASE) -> str:
+    """The jars of a release, and of the ZooKeeper whose client runs on the Java of today.
 
     Raises:
         Unavailable: it cannot be had on this machine.
     """
-    archive = class_data_archive()
+    return (
+        maven.class_path(POM) if release == RELEASE else maven.class_path(POM, kafka_version=release, zookeeper_version="3.5.9")
+    )
+
+
+def old_kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = (), release: str = RELEASE) -> list[str]:
+    """The command line of a class of Apache Kafka; its classes come ready made from `class_data_archive` if that is there.
+
+    Raises:
+        Unavailable: it cannot be had on this machine.
+    """
+    archive = class_data_archive(release)
     shared = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
-    return maven.java_command(maven.class_path(POM), main_class, *arguments, jvm=(*JVM, *shared, *jvm))
+    return maven.java_command(old_class_path(release), main_class, *arguments, jvm=(*JVM, *shared, *jvm))
 
 
-def class_data_archive() -> Path:
+def class_data_archive(release: str = RELEASE) -> Path:
     """Where the classes that a broker loads are kept; the first one that is started on a machine makes it when it ends."""
-    jars = maven.class_path(POM)
+    jars = old_class_path(release)
     java = find_java()
     times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
     key = maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size))
@@ -47,7 +60,8 @@ def class_data_archive() -> Path:
 class OldKafka:
     """One broker, with ``zookeeper`` (``host:port/chroot``) as its home."""
 
-    def __init__(self, folder: Path, zookeeper: str) -> None:
+    def __init__(self, folder: Path, zookeeper: str, *, release: str = RELEASE) -> None:
+        self.release = release
         self.folder = folder
         self.zookeeper = zookeeper
         self.port = free_ports(1)[0]
@@ -63,19 +77,19 @@ class OldKafka:
         """Start it and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = maven.write_properties(self.folder / "server.properties", self._config())
-        is_first = not class_data_archive().exists()
+        is_first = not class_data_archive(self.release).exists()
         dump = [f"-XX:ArchiveClassesAtExit={self._draft}"] if is_first else []
-        command = old_kafka_command("kafka.Kafka", str(properties), jvm=dump)
+        command = old_kafka_command("kafka.Kafka", str(properties), jvm=dump, release=self.release)
         self._process = start_process(command, self.folder / "output.log")
-        wait_until("Apache Kafka 1.1.1 answers", lambda: answers(self.port))
+        wait_until(f"Apache Kafka {self.release} answers", lambda: answers(self.port))
 
     def stop(self) -> None:
         """End it; one that makes the archive is given the time to."""
         if self._process is not None:
-            stop_process(self._process, kill=class_data_archive().exists())
+            stop_process(self._process, kill=class_data_archive(self.release).exists())
             self._process = None
             if self._draft.exists():
-                maven.write_atomically(class_data_archive(), self._draft.read_bytes())
+                maven.write_atomically(class_data_archive(self.release), self._draft.read_bytes())
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """By its own tool."""
