@@ -18,11 +18,13 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.session import session_of
 
-TOPIC, GROUP = "orders", "payments"
+TOPIC, GROUP, OTHER_GROUP = "orders", "payments", "shipping"
 PARTITIONS, MEMBERS = 3, 2
-READ, UNREAD = 300, 90
+READ, UNREAD, LATE = 300, 90, 30
 SERVER_CONFIG = {"group.initial.rebalance.delay.ms": "200"}
 CLIENT_CONFIG = {"heartbeat.interval.ms": "200"}
+UNPOLLED = {"max.poll.interval.ms": "86400000"}
+"""For members that hold their partitions for as long as somebody tries commands on them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -109,16 +111,21 @@ class _Stage:
         self.say("The consumers have left the group: now the reset can be executed.")
         self.run("reset-offsets", GROUP, "--topic", TOPIC, "--shift-by", "-50", "--execute")
         self.run("describe", "group", GROUP)
-        self.say("And back again, from the offsets that were saved.")
-        for backup in sorted(self._folder.glob("*.csv")):
-            self.run("reset-offsets", "--from-file", str(backup), "--execute", "--no-backup")
+        self.say("And back again: each change saves what it took away.")
+        self.run("undo", "last", "--execute")
 
 
 def _stay(stage: _Stage, bootstrap: str) -> None:
-    stage.say("The cluster stays until Ctrl-C. Next, in another terminal:")
-    stage.write(f"{stage.program} --bootstrap-server {bootstrap} describe group {GROUP}\n")
+    """Until Ctrl-C, with the groups that README's examples speak of."""
+    from kgctl.admin.librdkafka import ConsumerTeam, produce
+
     try:
-        signal.pause()
+        with ConsumerTeam(bootstrap, OTHER_GROUP, [TOPIC], MEMBERS, static=True, properties=UNPOLLED) as team:
+            team.consume(READ + UNREAD)
+            produce(bootstrap, TOPIC, LATE, PARTITIONS)
+            stage.say(f"Group {OTHER_GROUP!r} has {MEMBERS} members now. It all stays until Ctrl-C. Next, in another terminal:")
+            stage.write(f"export KGCTL_BOOTSTRAP_SERVER={bootstrap}\n{stage.program} list groups --lag\n")
+            signal.pause()
     except KeyboardInterrupt:
         stage.write("\n")
 

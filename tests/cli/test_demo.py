@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import signal
@@ -46,6 +47,8 @@ def test_demo_runs_the_main_job_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +planned$", ran.stdout, re.MULTILINE)) == 3
     assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +reset$", ran.stdout, re.MULTILINE)) == 3
     assert len(re.findall(r"^payments +orders +\d +50 +130 +80\b", ran.stdout, re.MULTILINE)) == 3
+    assert commands(ran.stdout)[5:] == ["undo last --execute"]
+    assert len(re.findall(r"^payments +orders +\d +50 +100 +50 +30 +reset$", ran.stdout, re.MULTILINE)) == 3
     assert ran.stdout.splitlines()[-1].endswith("--bootstrap-server HOST:PORT list groups --lag")
 
 
@@ -57,11 +60,11 @@ def test_kept_demo_answers_until_it_is_ended(tmp_path: Path, number: signal.Sign
         assert process.stdout is not None
         address = ""
         for line in process.stdout:
-            if found := re.search(r"--bootstrap-server (127\S+) describe group payments$", line.strip()):
+            if not line.startswith("$") and (found := re.search(r"^export KGCTL_BOOTSTRAP_SERVER=(127\S+)$", line.strip())):
                 address = found[1]
                 break
         other = subprocess.run(
-            [sys.executable, "-m", "kgctl", "--bootstrap-server", address, "list", "groups", "-o", "name"],
+            [sys.executable, "-m", "kgctl", "--bootstrap-server", address, "list", "groups", "--lag", "-o", "csv"],
             capture_output=True,
             text=True,
             check=False,
@@ -69,5 +72,7 @@ def test_kept_demo_answers_until_it_is_ended(tmp_path: Path, number: signal.Sign
         )
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    assert (other.stdout, process.returncode, errors) == ("payments\n", 0, "")
+    groups = [(row["group"], row["state"], row["lag"]) for row in csv.DictReader(other.stdout.splitlines())]
+    assert groups == [("payments", "Empty", "120"), ("shipping", "Stable", "30")]
+    assert (process.returncode, errors) == (0, "")
     assert list(tmp_path.iterdir()) == []
