@@ -60,7 +60,7 @@ ROOMS = {
             (24, "long work that counts; names for xargs -0"),
             (6, "broker versions"),
             (3, "a page more"),
-            (46, "words are read here, which typer 0.29 and later do by pydantic; states and types complete"),
+            (51, "words are read here, not by pydantic; states and types complete; demo --keep has two groups"),
             (20, "what goes wrong in a simulation unasked is said first"),
             (13, "history build --step"),
         ),
