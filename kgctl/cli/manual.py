@@ -23,7 +23,7 @@ from kgctl.errors import NotFoundError, did_you_mean
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
     "live groups": (
-        "runbooks", "clusters", "groups", "top", "resets", "zookeeper", "output", "exit-codes", "errors", "security",
+        "runbooks", "clusters", "groups", "top", "resets", "zookeeper", "output", "keys", "exit-codes", "errors", "security",
         "completion", "commands", "other-tools",
     ),
     "without a broker": ("serve", "data-folder"),

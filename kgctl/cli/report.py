@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
 from kgctl.errors import KgctlError
@@ -34,6 +34,19 @@ class Column:
     @property
     def title(self) -> str:
         return self.header or self.key.upper().replace("_", "-")
+
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+
+def shows(*tables: Sequence[Column]) -> Callable[[_C], _C]:
+    """Mark a command with all columns that its rows may have: the manual's page of keys is made of these."""
+
+    def mark(command: _C) -> _C:
+        command.columns = tuple({column.key: column for table in tables for column in table}.values())  # type: ignore[attr-defined]
+        return command
+
+    return mark
 
 
 GROUP = Column("group", may_be_cut=True)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from tests.docs.reference import REFERENCE
+
+if TYPE_CHECKING:
+    from kgctl.cli.registry import CommandSpec
+    from kgctl.cli.report import Column
 
 
 def _table(head: str, rows: str) -> str:
@@ -59,6 +66,27 @@ def _formats() -> str:
     from kgctl.cli.report import OutputFormat
 
     return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
+
+
+def columns_of(spec: CommandSpec) -> tuple[Column, ...]:
+    """The columns that a command's rows may have; none where it does not say."""
+    module, _, register = spec.module.partition(":")
+    app = typer.Typer()
+    getattr(import_module(f"kgctl.cli.{module}"), register or "register")(app)
+    return tuple(getattr(app.registered_commands[0].callback, "columns", ()))
+
+
+def _keys() -> str:
+    from kgctl.cli.keys import KEYS
+    from kgctl.cli.registry import COMMANDS
+
+    of_commands = {f"`{spec.path}`": columns for spec in COMMANDS if (columns := columns_of(spec))}
+    used = {column.key for columns in of_commands.values() for column in columns}
+    rows = "".join(
+        f"| {path} | {', '.join(f'`{column.key}`' for column in columns)} |\n" for path, columns in of_commands.items()
+    )
+    what = "".join(f"| `{name}` | {key.kind} | {key.meaning} |\n" for name, key in sorted(KEYS.items()) if name in used)
+    return _table("| command | keys of its rows |", rows) + "\n" + _table("| key | type | what it says |", what)
 
 
 def _manual() -> str:
@@ -128,6 +156,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "flags": _flags,
     **{name: _reference(name) for name in REFERENCE},
     "formats": _formats,
+    "keys": _keys,
     "manual": _manual,
     "events": _events,
     "metrics": _metrics,

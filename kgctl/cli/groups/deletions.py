@@ -25,6 +25,7 @@ from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.groups.changes import (
+    RESULT,
     account_report,
     counted,
     how_far,
@@ -32,7 +33,7 @@ from kgctl.cli.groups.changes import (
 )
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -65,6 +66,7 @@ def register_groups(app: typer.Typer) -> None:
     app.command(epilog=GROUPS_EPILOG)(delete_groups)
 
 
+@shows(GROUPS_COLUMNS, RESULT)
 def delete_groups(
     ctx: typer.Context,
     groups: GroupArguments = None,
@@ -214,6 +216,7 @@ def register_offsets(app: typer.Typer) -> None:
     app.command(epilog=OFFSETS_EPILOG)(delete_offsets)
 
 
+@shows(OFFSETS_COLUMNS, RESULT)
 def delete_offsets(
     ctx: typer.Context,
     groups: GroupArguments = None,

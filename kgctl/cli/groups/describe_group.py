@@ -12,6 +12,7 @@ import typer
 
 from kgctl.admin import TellsChanges
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
+from kgctl.cli.groups import describe_rows
 from kgctl.cli.groups.thresholds import (
     Scope,
     Thresholds,
@@ -19,7 +20,7 @@ from kgctl.cli.groups.thresholds import (
     judge,
 )
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.admin.group_view import GroupViews
     from kgctl.admin.offset_reset import TopicScope
-    from kgctl.cli.groups.describe_rows import Shown
 
 EPILOG = """Examples:
 
@@ -82,6 +82,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(describe_group)
 
 
+@shows(*describe_rows.TABLES)
 def describe_group(
     ctx: typer.Context,
     groups: GroupArguments = None,
@@ -127,7 +128,6 @@ def describe_group(
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
     from kgctl.admin.offset_reset import parse_topic_scopes
-    from kgctl.cli.groups import describe_rows
 
     scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
@@ -172,7 +172,7 @@ class Question:
     group_ids: Sequence[str]
     names: NameFilter
     view: str
-    shown: Shown
+    shown: describe_rows.Shown
     limits: Thresholds
     verbose: bool
 
@@ -182,7 +182,6 @@ class Question:
             return self._asked(admin, changed)
 
     def _asked(self, admin: GroupAdmin, changed: Callable[[], None] | None) -> Report:
-        from kgctl.cli.groups import describe_rows
 
         chosen = select_groups(admin, self.group_ids, self.names)
         ids, scopes, limits = chosen.group_ids, self.shown.scopes, self.limits

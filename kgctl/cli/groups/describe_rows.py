@@ -167,6 +167,10 @@ def _total_row(view: GroupView, topic: str | None, found: Sequence[PartitionView
     }
 
 
+TABLES = (OFFSETS, TIME_LAG, COMMIT_AGE, NEXT_RECORD, TOTALS, MEMBERS, STATE)
+"""All columns that `describe group` may have."""
+
+
 def members_report(found: GroupViews) -> Report:
     """One row a member, those without partitions too."""
     rows = [_member_row(view.description, member) for view in found.views for member in view.description.members]

@@ -14,7 +14,7 @@ import typer
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -60,6 +60,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(diff_offsets)
 
 
+@shows(COLUMNS)
 def diff_offsets(
     ctx: typer.Context,
     one: Side,

@@ -11,7 +11,7 @@ import typer
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.cli.groups.thresholds import Scope, Thresholds, Verdict, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.report import GROUP, Column, Report, Row, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError
@@ -51,6 +51,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(list_groups)
 
 
+@shows(COLUMNS, LAG_COLUMNS, MEMBER_COLUMNS)
 def list_groups(
     ctx: typer.Context,
     *,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.offset_reset import parse_topic_scopes
-from kgctl.cli.groups.changes import Change, DryRun, Execute
+from kgctl.cli.groups.changes import COLUMNS, Change, DryRun, Execute
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.report import Report
+from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -48,6 +48,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(migrate_offsets)
 
 
+@shows(COLUMNS)
 def migrate_offsets(
     ctx: typer.Context,
     groups: GroupArguments = None,

@@ -10,7 +10,7 @@ import typer
 
 from kgctl.cli.groups.describe_group import check_topics
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
 
@@ -43,6 +43,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(peek)
 
 
+@shows(COLUMNS)
 def peek(
     ctx: typer.Context,
     groups: GroupArguments = None,

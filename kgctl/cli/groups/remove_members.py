@@ -12,10 +12,10 @@ from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, i
 from kgctl.admin.changes import Account, Step, carry_out, patience_ms
 from kgctl.admin.notation import named_groups
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.groups.changes import account_report, counted, result_report
+from kgctl.cli.groups.changes import RESULT, account_report, counted, result_report
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -56,6 +56,7 @@ class _Member:
     is_static: bool
 
 
+@shows(COLUMNS, RESULT)
 def remove_members(
     ctx: typer.Context,
     groups: GroupArguments = None,

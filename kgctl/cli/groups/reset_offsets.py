@@ -33,6 +33,8 @@ from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.changes import (
+    COLUMNS,
+    SUMMARY,
     Change,
     DryRun,
     Execute,
@@ -44,7 +46,7 @@ from kgctl.cli.groups.changes import (
 from kgctl.cli.groups.undo_files import Backup, check_cluster, check_file_name, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.report import Report
+from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -333,6 +335,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(reset_offsets)
 
 
+@shows(COLUMNS, SUMMARY)
 def reset_offsets(
     ctx: typer.Context,
     groups: GroupArguments = None,

@@ -18,7 +18,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.report import GROUP, Column, Report, Row, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
@@ -84,6 +84,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(top)
 
 
+@shows(COLUMNS)
 def top(
     ctx: typer.Context,
     groups: GroupArguments = None,

@@ -13,7 +13,8 @@ from kgctl.admin.offset_reset import ResetRequest
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.completion import complete_undo_ids
-from kgctl.cli.groups.changes import Change, DryRun, Execute, OtherCluster, PerPartition, Summary
+from kgctl.cli.groups.changes import COLUMNS as OFFSETS
+from kgctl.cli.groups.changes import SUMMARY, Change, DryRun, Execute, OtherCluster, PerPartition, Summary
 from kgctl.cli.groups.reset_offsets import read_file
 from kgctl.cli.groups.undo_files import (
     Backup,
@@ -26,7 +27,7 @@ from kgctl.cli.groups.undo_files import (
     undo_files,
 )
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, StorageError, UsageError
 
@@ -65,6 +66,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(undo)
 
 
+@shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY)
 def undo(
     ctx: typer.Context,
     file: Annotated[

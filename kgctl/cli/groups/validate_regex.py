@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.errors import UsageError
 
 COLUMNS = (Column("topic"), Column("matches"))
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl validate-regex '^orders-[a-z]+$' --topic orders-eu --topic orders-2")(validate_regex)
 
 
+@shows(COLUMNS)
 def validate_regex(
     regex: Annotated[str, typer.Argument(metavar="REGEX", help="What a consumer would subscribe by.", show_default=False)],
     *,
