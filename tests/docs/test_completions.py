@@ -30,7 +30,7 @@ def test_folder_has_nothing_else() -> None:
         (["kgctl", "list", "gr"], "groups"),
         (["kgctl", "reset-offsets", "--shift"], "--shift-by"),
         (["kgctl", "context", "use", "sta"], "staging"),
-        (["kgctl", "list", "groups", "-o", "na"], "name"),
+        (["kgctl", "list", "groups", "-o", "wi"], "wide"),
     ],
 )
 def test_bash_completes(tmp_path: Path, words: list[str], expected: str) -> None:
