@@ -13,6 +13,7 @@ import typer
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from tests.docs.reference import REFERENCE
+from tests.repo.project import ROOT
 
 if TYPE_CHECKING:
     from kgctl.cli.registry import CommandSpec
@@ -142,6 +143,13 @@ def _broker_versions() -> str:
     return _table("| since | what | Kafka |", "".join(f"| {f['since']} | {f['meaning']} | {f['source']} |\n" for f in facts))
 
 
+def _broker_releases() -> str:
+    results: dict[str, dict[str, str]] = json.loads((ROOT / "tests" / "golden" / "brokers.json").read_text())
+    what = next(iter(results.values()))
+    rows = "".join(f"| {name} | {' | '.join(found[name] for found in results.values())} |\n" for name in what)
+    return _table(f"| | {' | '.join(results)} |", rows)
+
+
 def _states(name: str) -> str:
     from tests.docs import states
 
@@ -163,6 +171,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "troubles": _troubles,
     "serve-apis": _serve_apis,
     "broker-versions": _broker_versions,
+    "broker-releases": _broker_releases,
     "classic-states": lambda: _states("classic_states"),
     "classic-responses": lambda: _table(
         "| state | what it means | Heartbeat | SyncGroup | OffsetCommit |", _states("classic_responses")
