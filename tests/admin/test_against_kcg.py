@@ -202,7 +202,7 @@ STRATEGIES: dict[str, Callable[[int], list[str]]] = {
     "time of a record": lambda first: ["--to-datetime", at(first, 50)],
     "time between two records": lambda first: ["--to-datetime", at(first, 50.5)],
     "time before the first": lambda first: ["--to-datetime", at(first, -5)],
-    "time past the last": lambda first: ["--to-datetime", at(first, 400)],
+    "time past the last": lambda first: ["--to-datetime", at(first, RECORDS - 0.5)],
     "duration": lambda first: ["--by-duration", f"PT{minutes_since(first, 70.5)}M"],
     "longer than the log": lambda _: ["--by-duration", "P30D"],
     "no duration at all": lambda _: ["--by-duration", "PT0S"],

@@ -57,11 +57,12 @@ def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, java: JavaCo
     ours, javas = SETTINGS[kind]
     protocol, assignor = LIBRDKAFKA[kind]
     common = {"group.id": group_id, "bootstrap.servers": bootstrap, "heartbeat.interval.ms": "500"}
+    own_beat = {"heartbeat_interval_ms": 500} if protocol == "classic" else {}
     java.start("java", topic, {**javas, **(common if protocol == "classic" else {"group.id": group_id})})
     rdkafka = {"bootstrap": bootstrap, "group": group_id, "topic": topic, "client_id": "rdkafka"}
     with ExitStack() as stack:
         group = stack.enter_context(
-            ConsumerGroup(bootstrap, group_id, [topic], heartbeat_interval_ms=500, auto_offset_reset="earliest", **ours)  # type: ignore[arg-type]
+            ConsumerGroup(bootstrap, group_id, [topic], auto_offset_reset="earliest", **own_beat, **ours)  # type: ignore[arg-type]
         )
         stack.enter_context(Member(CLIENTS["confluent-kafka"], **rdkafka, assignor=assignor, protocol=protocol))
         wait_until(lambda: owners(bootstrap, group_id) == Counter({2: 3}), "three members have two partitions each")
