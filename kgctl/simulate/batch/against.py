@@ -24,7 +24,7 @@ from kgctl.simulate.batch.plan import Task, values_of
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
-from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.fields import UNTIL_STABLE, changed
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant, load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import format_duration
@@ -55,7 +55,8 @@ def as_played(loaded: LoadedFile, profile: str) -> LoadedFile:
 def _as_played(variant: Variant, profile: str) -> Variant:
     scenario = variant.scenario
     members = tuple(changed(each, client=profile) for each in scenario.members)
-    return replace(variant, scenario=changed(scenario, members=members))
+    warmup_us = _WARMUP_US if scenario.warmup_us == UNTIL_STABLE else scenario.warmup_us
+    return replace(variant, scenario=changed(scenario, members=members, warmup_us=warmup_us))
 
 
 def problems_of(loaded: LoadedFile, profile: str) -> list[Problem]:

@@ -19,7 +19,7 @@ from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.recording import Identity, Recording
 from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
-from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.fields import UNTIL_STABLE, changed
 from kgctl.simulate.scenario.model import MINUTE_US, SECOND_US, Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Distribution, Exponential, Uniform, Wave, format_duration
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
@@ -240,6 +240,7 @@ def run(
         UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
         UserCodeError: an assignor of the user's own raised, or answered what it may not.
     """
+    scenario = warmed_up(scenario, seed)
     loop, groups = Loop(), []
     for part in _parts(scenario):
         is_measured = part.group_id == scenario.group_id
@@ -262,6 +263,26 @@ def run(
     if others is not None:
         others |= {group.scenario.group_id: group.recording for group in groups if group.recording is not measured}
     return measured
+
+
+_WAITS_US = 10 * MINUTE_US
+"""So long a group may take to come together; one that never does is measured from then on."""
+
+
+def warmed_up(scenario: Scenario, seed: int) -> Scenario:
+    """The scenario with a warm-up of so long as its groups take until all have been stable for a minute, where it says no time.
+
+    Found by a run with this seed in which nothing else happens.
+    """
+    if scenario.warmup_us != UNTIL_STABLE:
+        return scenario
+    still: dict[str, Any] = {"warmup_us": 0, "duration_us": None, "events": (), "nemesis": None, "autoscale": None}
+    parts = [changed(part, **still) for part in scenario.together or (scenario,)]
+    loop = Loop()
+    complete([Simulation(part, seed, loop=loop) for part in parts], RunLimits(tail_us=_WAITS_US))
+    return changed(
+        scenario, warmup_us=loop.now_us, together=tuple(changed(part, warmup_us=loop.now_us) for part in scenario.together)
+    )
 
 
 def _parts(scenario: Scenario) -> list[Scenario]:

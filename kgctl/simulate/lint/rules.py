@@ -259,11 +259,11 @@ def no_warmup(context: Context) -> Iterator[Finding]:
     scenario = context.scenario
     early = [each for each in scenario.events if each.after is None and each.at_us == 0]
     starts = any(each.start is not None and each.count for each in scenario.members)
-    if early and starts and scenario.warmup_us < 10_000_000 and any(each.kind not in ("start", "scale") for each in early):
+    if early and starts and 0 <= scenario.warmup_us < 10_000_000 and any(each.kind not in ("start", "scale") for each in early):
         yield Finding(
             ("warmup",) if context.sets_at(("warmup",)) else (),
             f"events at 0s after a warm-up of {format_duration(scenario.warmup_us)}: the group is not together by then; "
-            "write warmup: 60s",
+            "write warmup: 60s, or nothing: until stable",
         )
 
 

@@ -291,6 +291,14 @@ def run_length(raw: object) -> int | None:
     return length_us
 
 
+UNTIL_STABLE = -1
+"""A warm-up that lasts until the group has been stable for a minute."""
+
+
+def warmup(raw: object) -> int:
+    return UNTIL_STABLE if raw == "until stable" else parse_duration(raw)
+
+
 def commit(raw: object) -> Commit:
     """``auto``, ``after-batch``, ``before-batch`` or ``every 5s``."""
     if isinstance(raw, str):
@@ -404,6 +412,7 @@ Duration: TypeAlias = Annotated[int, as_written(parse_duration), WithJsonSchema(
 Varying: TypeAlias = Annotated[Distribution, as_written(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 Start: TypeAlias = Annotated[Distribution | None, as_written(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 RunLength: TypeAlias = Annotated[int | None, as_written(run_length), WithJsonSchema({"type": ["string", "integer"]})]
+Warmup: TypeAlias = Annotated[int, as_written(warmup), WithJsonSchema({"type": ["string", "integer"]})]
 Rate: TypeAlias = Annotated[int, as_written(parse_rate), WithJsonSchema(RATE_SCHEMA)]
 Sizes: TypeAlias = Annotated[tuple[int, ...], as_written(parse_sizes), WithJsonSchema(SIZES_SCHEMA)]
 ShareOf: TypeAlias = Annotated[int, as_written(parse_share), WithJsonSchema(SHARE_SCHEMA)]

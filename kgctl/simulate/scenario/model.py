@@ -356,9 +356,7 @@ class Scenario(Section):
 
     name: str = Field(min_length=1, max_length=200, description="Also the name of the test suite.")
     question: str = Field(default="", description="One sentence that a person asks; shown above the result.")
-    warmup_us: fields.Duration = Field(
-        default=0, validation_alias="warmup", description="Not measured; its end is the time 0s of events."
-    )
+    warmup_us: fields.Warmup = Field(default=0, validation_alias="warmup")
     duration_us: fields.RunLength = Field(
         default=None, validation_alias="duration", description="Measured time; auto: last event + time to stable + 60s."
     )
@@ -588,6 +586,9 @@ class ScenarioFile(Scenario):
     """A whole file, merged; what ``expect`` holds is checked by kind."""
 
     kgctl: Literal[1] = Field(description="Version of the language.")
+    warmup_us: fields.Warmup = Field(
+        default=fields.UNTIL_STABLE, validation_alias="warmup", description="Not measured; at its end is the 0s of events."
+    )
     seed: int = Field(default=1, ge=0, le=2**62)
     runs: int = Field(default=1, ge=1, le=100_000, description="How many seeds: seed, seed + 1, ...")
     expect: list[Any] = Field(default_factory=list)
