@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +14,19 @@ import pytest
 from tests.repo.project import ROOT
 
 PAGE = ROOT / "kgctl" / "manual" / "python.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+MANUAL = PAGE.parent
+SPARKS_OWN = {"history", "spark", "tables"}
+"""Pages whose examples are lines for a session of Spark, whose types there are not."""
+OF_A_PAGE = "import kgctl\nfrom kgctl.testing import EmbeddedServer"
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = python_blocks(PAGE)
+TYPED = [page for page in sorted(MANUAL.glob("*.md")) if page.stem not in {*SPARKS_OWN, "adding-things"} and python_blocks(page)]
+"""The pages for programs of users; the steps of adding-things are tried in a copy of the project."""
 
 
 def test_there_are_examples() -> None:
@@ -21,10 +36,31 @@ def test_there_are_examples() -> None:
 def test_examples_in_order(request: pytest.FixtureRequest) -> None:
     """One test, since later examples use what earlier ones define."""
     namespace: dict[str, Any] = {}
-    exec("import kgctl\nfrom kgctl.testing import EmbeddedServer", namespace)
+    exec(OF_A_PAGE, namespace)
     for number, block in enumerate(BLOCKS, 1):
         exec(compile(block, f"python.md, example {number}", "exec"), namespace)
         namespace.pop("producer", None)  # librdkafka goes on looking for a cluster that is gone, and says so
         for name in [name for name in namespace if name.startswith("test_")]:
             test = namespace.pop(name)
             test(*(request.getfixturevalue(parameter) for parameter in inspect.signature(test).parameters))
+
+
+def type_errors(program: str, folder: Path) -> str:
+    """What ``mypy --strict`` says of a program."""
+    file = folder / "program.py"
+    file.write_text(program)
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(file)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    return "" if ran.returncode == 0 else ran.stdout
+
+
+@pytest.mark.parametrize("page", TYPED, ids=lambda page: page.stem)
+def test_examples_are_typed_strictly(page: Path, tmp_path: Path) -> None:
+    """Who copies them into a typed program has nothing to mend."""
+    assert type_errors("\n".join([OF_A_PAGE, *python_blocks(page)]), tmp_path) == ""
+
+
+def test_a_wrong_example_is_seen(tmp_path: Path) -> None:
+    assert "has no attribute" in type_errors(f"{OF_A_PAGE}\nEmbeddedServer({{}}).no_such_name()", tmp_path)
