@@ -18,7 +18,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, NamedTuple, Protocol
@@ -279,8 +278,8 @@ class Structure:
 
     def write(self, out: bytearray, value: Any) -> None:
         """Append ``value``."""
-        values = self._values(value) if self._values else attrgetter(*self._names)(value)
-        by_name = dict(zip(self._names, values if len(self._names) > 1 or self._values else (values,), strict=True))
+        values = self._values(value) if self._values else [getattr(value, name) for name in self._names]
+        by_name = dict(zip(self._names, values, strict=True))
         for name, codec in self.plain:
             codec.write(out, by_name[name])
         if self.flexible:
