@@ -450,7 +450,7 @@ class BaseMember(MemberParts):
             self._run_background()
         runtime = self.runtime
         in_poll = self._polls_itself or self.is_closing or self._poll_until_us >= runtime.now_us
-        while in_poll and self._after_callback is None and self._end is None and self.is_started:
+        while self.is_started and self._after_callback is None and self._end is None and in_poll:
             if self._inbox and (not self._finds_records or self.joins()):
                 self._read_inbox()
             elif self.positions.has_no_start:
