@@ -39,7 +39,7 @@ ROOMS = {
             (55, "broker_version, and a variant of each of several"),
             (169, "batches take time: what a poll() finds, and what waits for it"),
             (209, "what goes wrong unasked is found, said first and fails"),
-            (19, "a warm-up until the group is stable"),
+            (25, "a warm-up until the group is stable"),
         ),
     ),
     "pipeline": Room(

@@ -256,13 +256,20 @@ def run(
                 loop=loop,
             )
         )
-    try:
+    with _timed(loop):
         measured = complete(groups, limits, measured=scenario.group_id)
-    except UserCodeError as error:
-        raise UserCodeError(f"at {loop.now_us / 1_000_000:.6f} s: {error.message}", group=error.group) from error.__cause__
     if others is not None:
         others |= {group.scenario.group_id: group.recording for group in groups if group.recording is not measured}
     return measured
+
+
+@contextmanager
+def _timed(loop: Loop) -> Iterator[None]:
+    """What the user's own code does wrong says when it happened."""
+    try:
+        yield
+    except UserCodeError as error:
+        raise UserCodeError(f"at {loop.now_us / 1_000_000:.6f} s: {error.message}", group=error.group) from error.__cause__
 
 
 _WAITS_US = 10 * MINUTE_US
@@ -279,7 +286,8 @@ def warmed_up(scenario: Scenario, seed: int) -> Scenario:
     still: dict[str, Any] = {"warmup_us": 0, "duration_us": None, "events": (), "nemesis": None, "autoscale": None}
     parts = [changed(part, **still) for part in scenario.together or (scenario,)]
     loop = Loop()
-    complete([Simulation(part, seed, loop=loop) for part in parts], RunLimits(tail_us=_WAITS_US))
+    with _timed(loop):
+        complete([Simulation(part, seed, loop=loop) for part in parts], RunLimits(tail_us=_WAITS_US))
     return changed(
         scenario, warmup_us=loop.now_us, together=tuple(changed(part, warmup_us=loop.now_us) for part in scenario.together)
     )
