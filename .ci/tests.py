@@ -103,6 +103,8 @@ def main(arguments: list[str]) -> int:
         print(f"\n== deep tests that begin within {left_s:.0f} s", flush=True)
         deep.run_twice_if_needed(f"{DEEP} --budget={left_s:.0f}", "deep")
         parts.append(deep)
+    elif suite.code == 0:
+        print("\n== DEEP TESTS NOT BEGUN: the other parts took the time; they run with .venv/bin/pytest -m deep", flush=True)
     print("".join(suite.dearest))
     for part in parts:
         print(part)
