@@ -12,15 +12,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements-dev.txt", "requirements-spark.txt", "requirements-ci.txt")
 PATIENCE_S = 300
 
 
 def main(arguments):
     """The exit code."""
     command = [sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--format=json", "--progress-spinner=off"]
-    for lock in LOCKS:
-        command += ["-r", str(ROOT / ".ci" / lock)]
+    for lock in sorted((ROOT / ".ci").glob("requirements*.txt")):
+        command += ["-r", str(lock)]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         packages = json.loads(ran.stdout)["dependencies"]

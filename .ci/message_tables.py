@@ -22,6 +22,13 @@ APIS = (
     "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
     "TxnOffsetCommit", "DescribeConfigs", "SaslAuthenticate", "CreatePartitions", "DeleteGroups", "IncrementalAlterConfigs",
     "OffsetDelete", "DescribeCluster", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "AlterConfigs", "ListConfigResources",
+    "DescribeAcls", "CreateAcls", "DeleteAcls", "AlterReplicaLogDirs", "DescribeLogDirs", "ElectLeaders",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments", "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
+    "AlterUserScramCredentials", "DescribeQuorum", "DescribeProducers", "DescribeTransactions", "ListTransactions",
+    "DescribeTopicPartitions",
+    "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
 )  # fmt: skip
 OUTPUT = Path(__file__).parents[1] / "kgctl/serde/messages.json"
 

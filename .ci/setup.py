@@ -1,9 +1,10 @@
 """Sets up .venv in this checkout: kgctl, editable, with the locked versions of all it needs, each checked against its hash.
 
     python3 .ci/setup.py          what kgctl needs
+    python3 .ci/setup.py history  what its history needs too
     python3 .ci/setup.py dev      what its tests and checks need too, and Spark where this machine has the Java for it
     python3 .ci/setup.py spark    Spark too, whatever this machine has
-    python3 .ci/setup.py ci       what deep tests and releases need too
+    python3 .ci/setup.py ci       that of dev, and what deep tests and releases need
 
 A second run finds everything done and asks no network. Standard library only; on a Python too old for kgctl it still says so.
 """
@@ -22,6 +23,7 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "kgctl-setup.json"
 LOCKS = {
     "": ("requirements.txt", "what kgctl needs"),
+    "history": ("requirements-history.txt", "what the history needs"),
     "dev": ("requirements-dev.txt", "what its tests and checks need"),
     "spark": ("requirements-spark.txt", "Spark, which is large"),
     "ci": ("requirements-ci.txt", "what deep tests and releases need"),
@@ -36,8 +38,12 @@ def main(extras):
     unknown = [extra for extra in extras if extra not in LOCKS]
     if unknown:
         fail("no such extra: {} (there are: {})".format(", ".join(unknown), ", ".join(filter(None, LOCKS))))
+    if "ci" in extras:
+        extras = ["dev", *extras]
     if "dev" in extras and has_java():
         extras = [*extras, "spark"]
+    if "dev" in extras or "spark" in extras:
+        extras = ["history", *extras]
     done = installed()
     missing = [extra for extra in dict.fromkeys(["", *extras]) if done.get(extra) != key(extra)]
     if missing:
@@ -78,6 +84,8 @@ def make_venv():
     moved = STAMP.exists() and json.loads(STAMP.read_text()).get("root") != str(ROOT)
     if works("import pip, sys; sys.exit(sys.version_info < (3, 11))") and not moved:
         return
+    if VENV.is_symlink():  # venv --clear would empty what it leads to
+        fail(".venv is a link to {}, which may be somebody else's; take the link away, then the same line".format(VENV.resolve()))
     try:
         import ensurepip  # noqa: F401
     except ImportError:
@@ -97,8 +105,9 @@ def works(statement):
 def install(extras):
     """Installs the locked packages, then kgctl itself; what is there already is not asked for.
 
-    The plain lock comes first: it has what pyspark is built with, which pip would else take from the index as it comes. A lock
-    is whole, so that pip has nothing to resolve; and modules are compiled when they are first imported, which most never are.
+    The plain lock comes first: it has what pyspark is built with, which pip would else take from the index as it comes. The locks
+    are whole together, so that pip has nothing to resolve; and modules are compiled when they are first imported, which most
+    never are.
     """
     for extra in extras:
         own = ["--no-build-isolation", "--use-pep517"] if extra else []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,6 +26,7 @@ BROUGHT_BY = {
     "puresasl": "zookeeper-sasl",
     "aws_msk_iam_sasl_signer": "msk",
     "keyring": "keyring",
+    "trustme": "testing",
 }
 """Top-level module -> the extra in pyproject.toml that brings it."""
 
@@ -53,8 +56,20 @@ def install_line(*extras: str) -> str:
         kept = [extra for module, extra in BROUGHT_BY.items() if is_there(module)]  # uv installs what is named, and nothing else
         return f"uv tool install 'kgctl[{','.join(dict.fromkeys((*extras, *kept)))}]'"
     if checkout := _checkout():
-        return f"{sys.executable} -m pip install -e '{checkout}[{','.join(extras)}]'"
-    return f"pip install {named}"
+        return f"{_python()} -m pip install -e '{checkout}[{','.join(extras)}]'"
+    return f"{_pip_install()} {named}"
+
+
+def _pip_install() -> str:
+    """The pip that installs where this Python looks: a shell finds that of another one where the environment is not activated."""
+    if not is_there("pip"):
+        return f"uv pip install --python {_python()}"
+    found = shutil.which("pip")
+    return "pip install" if found and Path(found).parent == Path(sys.executable).parent else f"{_python()} -m pip install"
+
+
+def _python() -> str:
+    return shlex.quote(sys.executable)
 
 
 def _checkout() -> str:
