@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 from uuid import UUID
 
 from kgctl.model.values import frozen_in_order, quick_enum
+
+if TYPE_CHECKING:
+    from kgctl.model.streams import StreamsTasks, Topology
 
 ZERO_UUID = UUID(int=0)
 
@@ -93,6 +96,25 @@ class OffsetAndMetadata:
     metadata: str = ""
     leader_epoch: int = NO_LEADER_EPOCH
 
+    def is_all(self, log_end: int | None) -> bool:
+        """Return whether it says all that the group has done: nothing past it is done, as far as can be told."""
+        del log_end
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffset(OffsetAndMetadata):
+    """Where a share group's part of a log begins (SPSO, KIP-932). Records past it may be acknowledged in any order.
+
+    ``records_left`` is the group's lag by its coordinator (KIP-1226): None where it does not tell, as before Kafka 4.2.
+    """
+
+    records_left: int | None = field(default=None, compare=False)
+
+    def is_all(self, log_end: int | None) -> bool:
+        """Return whether no record past it is acknowledged, for certain."""
+        return log_end is not None and self.records_left == log_end - self.offset
+
 
 class Committable(Protocol):
     """What is to be committed, a mapping: (topic, partition), or a `TopicPartition`, -> the offset of the next record to read.
@@ -115,22 +137,6 @@ class LogOffsets:
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     high_watermark: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLag:
-    """One row of ``describe group``. Unknown is None, never a guess.
-
-    ``lag`` is in records, by `kgctl.model.lag.lag_of`.
-    """
-
-    partition: TopicPartition
-    current_offset: int | None
-    log_start_offset: int | None
-    log_end_offset: int | None
-    lag: int | None
-    leader_epoch: int | None = None
-    metadata: str | None = None
 
 
 NO_GENERATION = -1
@@ -174,6 +180,11 @@ class GroupType(StrEnum):
     STREAMS = "streams"
     ZOOKEEPER = "zookeeper"
     UNKNOWN = "unknown"
+
+    @property
+    def has_start_offsets(self) -> bool:
+        """Whether a group of it has start offsets in the place of commits."""
+        return self is GroupType.SHARE
 
 
 @quick_enum
@@ -239,7 +250,7 @@ class MemberDescription:
     """One member. The epochs and the target are None for members of the classic protocol.
 
     ``assignment`` maps topic to partitions; None where the broker does not tell (a classic group between two generations) or
-    where the bytes are not those of a consumer.
+    where the bytes are not those of a consumer. A member of a streams group has ``tasks`` too, and is assigned what these read.
     """
 
     member_id: str
@@ -253,6 +264,7 @@ class MemberDescription:
     subscribed_topic_regex: str | None = None
     member_epoch: int | None = None
     is_classic_in_consumer_group: bool | None = None
+    tasks: StreamsTasks | None = None
 
     @property
     def partition_count(self) -> int:
@@ -262,7 +274,10 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """One group with its members, sorted by member id. Epochs are None for classic groups."""
+    """One group with its members, sorted by member id. Epochs are None for classic groups.
+
+    ``topology`` is that of a streams group; None also where its coordinator has none yet.
+    """
 
     group_id: str
     state: GroupState
@@ -273,14 +288,14 @@ class GroupDescription:
     members: tuple[MemberDescription, ...] = ()
     group_epoch: int | None = None
     assignment_epoch: int | None = None
+    topology: Topology | None = None
     authorized_operations: tuple[str, ...] | None = field(default=None, compare=False)
 
 
 S_co = TypeVar("S_co", bound=Enum, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Transition(Generic[S_co]):
+class Transition(NamedTuple, Generic[S_co]):
     """From one state to another of the same kind. ``trigger`` is told in the manual's diagrams."""
 
     source: S_co

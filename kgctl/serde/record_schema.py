@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 MAX_PLAIN_STRING_BYTES = 32_767
+INT8_MAX = 127
 _NEWEST = 32_767
 
 
@@ -311,12 +312,28 @@ class Nullable:
             self.structure.write(out, value)
 
 
+class NullableInPlace:
+    """A structure that may be null, as a field among others holds it: an int8, negative for null."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+
+    def read(self, reader: Reader) -> Any:
+        return None if reader.take(1)[0] > INT8_MAX else self.structure.read(reader)
+
+    def write(self, out: bytearray, value: Any) -> None:
+        out.append(0xFF if value is None else 1)
+        if value is not None:
+            self.structure.write(out, value)
+
+
 def _fixed(layout: str) -> Type:
     codec = Fixed(layout)
     return lambda _layout: codec
 
 
 INT8 = _fixed(">b")
+INT16 = _fixed(">h")
 INT32 = _fixed(">i")
 INT64 = _fixed(">q")
 
@@ -349,3 +366,8 @@ def array(element: Type) -> Type:
 def nullable(element: Callable[[Layout], Structure]) -> Type:
     """Return the codec of a structure or None, in a tagged field."""
     return lambda layout: Nullable(element(layout))
+
+
+def nullable_in_place(element: Callable[[Layout], Structure]) -> Type:
+    """Return the codec of a structure or None, in a field that is not tagged."""
+    return lambda layout: NullableInPlace(element(layout))

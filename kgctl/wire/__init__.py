@@ -10,6 +10,9 @@ import time
 
 from kgctl.errors import TimedOutError
 
+CALLS_SHARE = 2 / 3
+"""How much of the time that several calls have together one of them may take."""
+
 
 class Deadline:
     """Begins to run when it is made. ``timeout_ms`` is kept for messages."""
@@ -17,6 +20,11 @@ class Deadline:
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._end = time.monotonic() + timeout_ms / 1000
+
+    @classmethod
+    def of_call(cls, limit: Deadline | None, timeout_ms: int) -> Deadline:
+        """Return the deadline of one of several calls that have a limit together; of its own where they have none."""
+        return cls(timeout_ms) if limit is None else limit.part(CALLS_SHARE)
 
     @property
     def is_over(self) -> bool:
@@ -32,7 +40,7 @@ class Deadline:
 
     def timed_out(self, what: str) -> TimedOutError:
         """Return the error that says that the time is up."""
-        return TimedOutError(f"{what} did not answer within {self.timeout_ms / 1000:g} s")
+        return TimedOutError(f"{what} did not answer within {round(self.timeout_ms / 1000, 2):g} s")
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but never past the end; False when nothing is left to wait for."""

@@ -97,7 +97,7 @@ def ask_leaders(
     """Ask the leader of each partition; as `ask_coordinators`. ``known`` is where to go first, where it names all leaders."""
 
     def find(wanted: list[TopicPartition], *, again: bool) -> Route:
-        route = Route({}, {}) if known is None or again else _leaders_in(known, wanted)
+        route = Route({}, {}) if known is None or again else leaders_in(known, wanted)
         return route if route.by_node and not route.failures else find_leaders(cluster, wanted, deadline)
 
     return _Asking(cluster, find, ask, deadline, is_idempotent=True).answers(partitions, _LEADER_PATIENCE)
@@ -125,6 +125,8 @@ class _Asking(Generic[K, R]):
         """One answer a key. Errors that pass are waited for with this share of the time, lost connections with all of it."""
         until = self._deadline.part(patience)
         wanted = list(dict.fromkeys(keys))
+        noun = "partitions" if wanted and isinstance(wanted[0], TopicPartition) else "groups"
+        self._cluster.answered, self._cluster.wanted, self._cluster.noun = 0, len(wanted), noun
         after_loss, after_answer = self._cluster.settings.reconnect.waits_s(), self._cluster.settings.retry.waits_s()
         pending, is_second_look = wanted, False
         while pending:
@@ -162,6 +164,7 @@ class _Asking(Generic[K, R]):
         def work(connection: Connection, keys: list[K]) -> None:
             for part in self._ask(connection, keys):
                 found.update(part)
+                self._cluster.answered += len(part)
 
         results = self._cluster.on_each(route.by_node, work, self._deadline)
         lost: dict[K, None] = {}
@@ -241,22 +244,36 @@ def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> 
     found = cluster.ask(ask, deadline)
     failures: dict[str, Failure] = {}
     for group in group_ids:
-        each = found.get(group)
-        if each is None:
-            failures[group] = LEFT_OUT
-        elif each.error_code:
-            failures[group] = Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
+        each = coordinator_in(found[group], group) if group in found else LEFT_OUT
+        if isinstance(each, Failure):
+            failures[group] = each
         else:
-            cluster.coordinators[group] = Node(each.node_id, each.host, each.port)
+            cluster.coordinators[group] = each
     return failures
 
 
 def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
     """The leader of each partition."""
-    return _leaders_in(cluster.layout(sorted({partition.topic for partition in partitions}), deadline), partitions)
+    return leaders_in(cluster.layout(sorted({partition.topic for partition in partitions}), deadline), partitions)
 
 
-def _leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> Route:
+def coordinator_question(group_id: str, version: int) -> dict[str, Any]:
+    """The fields of a FindCoordinator for one group."""
+    key = {"coordinator_keys": [group_id]} if version >= _BATCH_VERSION else {"key": group_id}
+    return {"key_type": 0, **key}
+
+
+def coordinator_in(answer: Any, group_id: str) -> Node | Failure:
+    """What the answer to it says."""
+    each = next((each for each in getattr(answer, "coordinators", (answer,)) if getattr(each, "key", group_id) == group_id), None)
+    if each is None:
+        return LEFT_OUT
+    if each.error_code:
+        return Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
+    return Node(each.node_id, each.host, each.port)
+
+
+def leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> Route:
     by_node: dict[Node, list[TopicPartition]] = {}
     failures: dict[TopicPartition, Failure] = {}
     for partition in partitions:

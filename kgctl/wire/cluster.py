@@ -58,6 +58,8 @@ class Cluster:
     def __init__(self, settings: WireSettings) -> None:
         self.settings = settings
         self.coordinators: dict[str, Node] = {}
+        self.answered, self.wanted, self.noun = 0, 0, ""
+        """How far the question that is asked of several brokers is, and what it is about."""
         self._connections: dict[Address, Connection] = {}
         self._known: dict[Address, None] = dict.fromkeys(settings.bootstrap)
         self._has_answered = False
@@ -80,18 +82,13 @@ class Cluster:
             except UnreachableError as error:
                 if isinstance(error, TimedOutError):
                     raise last or error from None
-                last = self._told(error, tries)
+                last = told_last(error, tries, has_answered=self._has_answered)
                 is_worth_it = not error.is_lasting and (error.is_lost or self._has_answered)
                 if not (is_worth_it and (deadline if self._has_answered else first).wait(next(waits))):
                     raise last from None
             else:
                 self._has_answered = True
                 return answer
-
-    def _told(self, error: UnreachableError, tries: int) -> UnreachableError:
-        """The error as it is said where it is the last."""
-        told = f"{error.message}{_WANTS_LOGIN if error.may_want_login and not self._has_answered else ''}"
-        return UnreachableError(f"{told}; asked {tries} times" if tries > 1 else told)
 
     def call(self, api: Api, values: Mapping[str, Any], deadline: Deadline) -> Any:
         """`ask` for the answer to one request, which changes nothing."""
@@ -109,7 +106,7 @@ class Cluster:
                 return self._connect(address, deadline if left == 1 else deadline.part(1 / left))
             except UnreachableError as error:
                 failures.append(error)
-        raise _no_bootstrap_server(failures)
+        raise no_bootstrap_server(failures)
 
     def broker(self, node: Node, deadline: Deadline) -> Connection:
         """The connection to this broker. Raises `UnreachableError`, `AuthError`."""
@@ -195,7 +192,13 @@ def _topic_layout(topic: Any) -> TopicLayout:
     )
 
 
-def _no_bootstrap_server(failures: list[UnreachableError]) -> UnreachableError:
+def told_last(error: UnreachableError, tries: int, *, has_answered: bool) -> UnreachableError:
+    """Return the error as it is said where it is the last."""
+    told = f"{error.message}{_WANTS_LOGIN if error.may_want_login and not has_answered else ''}"
+    return UnreachableError(f"{told}; asked {tries} times" if tries > 1 else told)
+
+
+def no_bootstrap_server(failures: list[UnreachableError]) -> UnreachableError:
     """One server: its own error. Several: all of them, and a time-out only when that is all there was."""
     if len(failures) == 1:
         return failures[0]

@@ -7,9 +7,9 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kgctl.errors import AuthError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -17,10 +17,13 @@ from kgctl.model.groups import Node
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.wire import Deadline
-from kgctl.wire.settings import Address, WireSettings
+from kgctl.wire.settings import Address, SaslSettings, WireSettings
 
 if TYPE_CHECKING:
     import ssl
+
+
+R = TypeVar("R")
 
 
 class Api(NamedTuple):
@@ -48,11 +51,17 @@ LIST_GROUPS = Api(16, "ListGroups", 0, 5)
 SASL_HANDSHAKE = Api(17, "SaslHandshake", 1, 1)
 API_VERSIONS = Api(18, "ApiVersions", 0, 3)
 SASL_AUTHENTICATE = Api(36, "SaslAuthenticate", 0, 2)
+DELETE_TOPICS = Api(20, "DeleteTopics", 1, 5)  # topics may have ids from version 6 on
 DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2, "1.1")
 OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0, "2.4")
 DESCRIBE_CLUSTER = Api(60, "DescribeCluster", 0, 2)
 CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", 0, 1)
 CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1)
+SHARE_GROUP_DESCRIBE = Api(77, "ShareGroupDescribe", 1, 1, "4.1")
+STREAMS_GROUP_DESCRIBE = Api(89, "StreamsGroupDescribe", 0, 0, "4.2")
+DESCRIBE_SHARE_GROUP_OFFSETS = Api(90, "DescribeShareGroupOffsets", 0, 1, "4.1")
+ALTER_SHARE_GROUP_OFFSETS = Api(91, "AlterShareGroupOffsets", 0, 0, "4.1")
+DELETE_SHARE_GROUP_OFFSETS = Api(92, "DeleteShareGroupOffsets", 0, 0, "4.1")
 
 
 class BrokerVersions:
@@ -116,18 +125,14 @@ Decode = Callable[[int, int, bytes], tuple[int, Any]]
 """Reads a response, as `decode_response`: the API's key, the version, the bytes; the correlation id and what it says."""
 
 
-class Connection:
-    """Blocking, for one thread at a time. After any error it is closed and of no more use.
+class Peer:
+    """What a connection knows of its broker, whoever moves its bytes. ``node`` is the broker, once it is known which one."""
 
-    `kgctl.wire.connection.open_connection` makes one that is ready. ``node`` is the broker, once it is known which one it is.
-    """
-
-    def __init__(self, sock: socket.socket, address: Address, settings: WireSettings) -> None:
+    def __init__(self, address: Address, settings: WireSettings) -> None:
         self.address = address
         self.versions = BrokerVersions({}, str(address))
         self.node: Node | None = None
         self.is_closed = False
-        self._socket = sock
         self._client_id = settings.client_id
         self._is_logged_in = settings.sasl is not None
         self._reader = FrameReader(settings.max_frame_bytes)
@@ -136,6 +141,57 @@ class Connection:
         self._last_used_s = time.monotonic()
         self._ends_s = math.inf
         self._name = str(address)
+
+    def end_after(self, lifetime_ms: int) -> None:
+        """Note that the login holds for so long from now on; 0: for ever."""
+        if lifetime_ms > 0:
+            self._ends_s = time.monotonic() + LOGIN_SHARE * lifetime_ms / 1000
+
+    def version(self, api: Api) -> int:
+        """The version to use; raises `kgctl.errors.UnsupportedError` when the broker has none that kgctl knows."""
+        return self.versions.pick(api)
+
+    def _payload(self, request: Request) -> bytes:
+        self._correlation_id += 1
+        return encode_request(request.api.key, request.version, self._correlation_id, self._client_id, request.values)
+
+    def _body(self, request: Request, correlation_id: int, payload: bytes, decode: Decode = decode_response) -> Any:
+        try:
+            echoed, body = decode(request.api.key, request.version, payload)
+        except MalformedMessage as error:
+            raise _lasting(f"{self.address} answered {request.api.name} with bytes that cannot be read: {error}") from None
+        if echoed != correlation_id:
+            raise _lasting(f"{self.address} answered out of order: {echoed}, expected {correlation_id}")
+        return body
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        try:
+            return self._reader.receive(data)
+        except MalformedMessage as error:
+            what = f"no Kafka ({error})"
+            if data[:2] == b"\x15\x03":  # an alert
+                what = "TLS: set security.protocol to SSL or SASL_SSL"
+            elif data[:5] == b"HTTP/":
+                what = "HTTP, not Kafka: this is the port of a web server (a REST proxy, metrics, a user interface)"
+            raise _lasting(f"{self.address} speaks {what}") from None
+
+    def _lost(self, api: Api | None, error: OSError | None) -> UnreachableError:
+        why = f": {error.strerror or error}" if error else ""
+        lost = UnreachableError(f"{self.address} closed the connection{f' at {api.name}' if api is not None else ''}{why}")
+        lost.is_lost = True
+        lost.may_want_login = not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS
+        return lost
+
+
+class Connection(Peer):
+    """Blocking, for one thread at a time. After any error it is closed and of no more use.
+
+    `kgctl.wire.connection.open_connection` makes one that is ready.
+    """
+
+    def __init__(self, sock: socket.socket, address: Address, settings: WireSettings) -> None:
+        super().__init__(address, settings)
+        self._socket = sock
         self._limit_s = 0.0
 
     @property
@@ -156,15 +212,6 @@ class Connection:
             return True
         has_news, _, _ = select.select([self._socket], [], [], 0)
         return not has_news
-
-    def end_after(self, lifetime_ms: int) -> None:
-        """Note that the login holds for so long from now on; 0: for ever."""
-        if lifetime_ms > 0:
-            self._ends_s = time.monotonic() + LOGIN_SHARE * lifetime_ms / 1000
-
-    def version(self, api: Api) -> int:
-        """The version to use; raises `kgctl.errors.UnsupportedError` when the broker has none that kgctl knows."""
-        return self.versions.pick(api)
 
     def call(self, api: Api, values: Mapping[str, Any], deadline: Deadline, *, version: int | None = None) -> Any:
         """Return the body of the response to one request.
@@ -265,8 +312,7 @@ class Connection:
             self._limit_s = left_s
 
     def _send(self, request: Request, deadline: Deadline) -> int:
-        self._correlation_id += 1
-        payload = encode_request(request.api.key, request.version, self._correlation_id, self._client_id, request.values)
+        payload = self._payload(request)
         self._limit(deadline)
         try:
             self._socket.sendall(frame(payload))
@@ -277,14 +323,7 @@ class Connection:
         return self._correlation_id
 
     def _receive(self, request: Request, correlation_id: int, deadline: Deadline, decode: Decode = decode_response) -> Any:
-        payload = self._next_frame(request.api, deadline)
-        try:
-            echoed, body = decode(request.api.key, request.version, payload)
-        except MalformedMessage as error:
-            raise _lasting(f"{self.address} answered {request.api.name} with bytes that cannot be read: {error}") from None
-        if echoed != correlation_id:
-            raise _lasting(f"{self.address} answered out of order: {echoed}, expected {correlation_id}")
-        return body
+        return self._body(request, correlation_id, self._next_frame(request.api, deadline), decode)
 
     def _next_frame(self, api: Api, deadline: Deadline) -> bytes:
         while not self._frames:
@@ -307,24 +346,6 @@ class Connection:
         if not data:
             raise self._lost(api, None)
         self._frames = self._cut(data)
-
-    def _cut(self, data: bytes) -> list[bytes]:
-        try:
-            return self._reader.receive(data)
-        except MalformedMessage as error:
-            what = f"no Kafka ({error})"
-            if data[:2] == b"\x15\x03":  # an alert
-                what = "TLS: set security.protocol to SSL or SASL_SSL"
-            elif data[:5] == b"HTTP/":
-                what = "HTTP, not Kafka: this is the port of a web server (a REST proxy, metrics, a user interface)"
-            raise _lasting(f"{self.address} speaks {what}") from None
-
-    def _lost(self, api: Api | None, error: OSError | None) -> UnreachableError:
-        why = f": {error.strerror or error}" if error else ""
-        lost = UnreachableError(f"{self.address} closed the connection{f' at {api.name}' if api is not None else ''}{why}")
-        lost.is_lost = True
-        lost.may_want_login = not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS
-        return lost
 
     @contextmanager
     def _closing_on_error(self) -> Iterator[None]:
@@ -411,21 +432,19 @@ def open_connection(address: Address, settings: WireSettings, deadline: Deadline
     Raises `kgctl.errors.UnreachableError` (`kgctl.errors.TimedOutError`), `kgctl.errors.AuthError`, and
     `kgctl.errors.UsageError` for certificate files that cannot be used.
     """
-    context = _tls_context(settings)
+    context = tls_context_of(settings)
     connection = Connection(open_socket(address, settings, deadline), address, settings)
     try:
         if context:
             _start_tls(connection, context, deadline)
-        connection.versions = _negotiate(connection, deadline)
-        if settings.sasl:
-            _log_in(connection, settings, deadline)
+        _greet(connection, greeting(connection, settings, deadline), deadline)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _tls_context(settings: WireSettings) -> ssl.SSLContext | None:
+def tls_context_of(settings: WireSettings) -> ssl.SSLContext | None:
     if not settings.tls:
         return None
     from kgctl.wire.security import tls_context
@@ -433,75 +452,107 @@ def _tls_context(settings: WireSettings) -> ssl.SSLContext | None:
     return tls_context(settings.tls)
 
 
-def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadline) -> None:
+def tls_failure(address: Address, error: OSError) -> UnreachableError:
+    """Say why a handshake failed."""
     import ssl
 
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _lasting(f"{address}: its certificate is not trusted: {error.verify_message}")
+    reason = (getattr(error, "reason", None) or error.strerror or "the connection was closed").replace("_", " ").lower()
+    hint = "does it speak TLS, and does it want a client certificate?"
+    lost = UnreachableError(f"{address}: TLS handshake failed: {reason} ({hint})")
+    lost.is_lost = True
+    return lost
+
+
+def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadline) -> None:
     try:
         connection.start_tls(context, deadline)
-    except ssl.SSLCertVerificationError as error:
-        raise _lasting(f"{connection.address}: its certificate is not trusted: {error.verify_message}") from None
     except TimeoutError:
         raise deadline.timed_out(f"{connection.address} (TLS handshake)") from None
     except OSError as error:
-        reason = (getattr(error, "reason", None) or error.strerror or "the connection was closed").replace("_", " ").lower()
-        hint = "does it speak TLS, and does it want a client certificate?"
-        lost = UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})")
-        lost.is_lost = True
-        raise lost from None
+        raise tls_failure(connection.address, error) from None
 
 
-def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
+Steps = Generator[Request, bytes, R]
+"""Yields requests and is sent the answers as they came, or thrown what happened instead: the same over any kind of socket."""
+
+
+def greeting(peer: Peer, settings: WireSettings, deadline: Deadline) -> Steps[None]:
+    """What is said before the first request: which versions there are, and who this is."""
+    peer.versions = yield from _negotiate(peer)
+    if settings.sasl:
+        yield from _log_in(peer, settings.sasl, deadline)
+
+
+def _greet(connection: Connection, steps: Steps[None], deadline: Deadline) -> None:
+    with suppress(StopIteration):
+        request = next(steps)
+        while True:
+            try:
+                payload = connection.call_raw(request, deadline)
+            except UnreachableError as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(payload)
+
+
+def _negotiate(peer: Peer) -> Steps[BrokerVersions]:
     """KIP-35: a broker that does not know the version asked for answers in version 0, whatever was asked, with error 35.
 
     Since KIP-511 that answer has the list all the same; older brokers are asked again.
     """
     request = Request(API_VERSIONS, API_VERSIONS.highest, _SOFTWARE)
-    payload = connection.call_raw(request, deadline)
+    payload = yield request
     is_too_new = payload[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-    answer = _decode_versions(connection, payload, 0 if is_too_new else request.version)
+    answer = _decode_versions(peer, payload, 0 if is_too_new else request.version)
     if is_too_new and not answer.api_keys:
-        answer = connection.call(API_VERSIONS, {}, deadline, version=0)
+        answer = _decode_versions(peer, (yield Request(API_VERSIONS, 0, {})), 0)
     elif answer.error_code and not is_too_new:
-        raise _lasting(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
+        raise _lasting(f"{peer.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
     ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    return BrokerVersions(ranges, str(connection.address))
+    return BrokerVersions(ranges, str(peer.address))
 
 
-def _decode_versions(connection: Connection, payload: bytes, version: int) -> Any:
+def _decode_versions(peer: Peer, payload: bytes, version: int) -> Any:
     try:
         _, body = decode_response(API_VERSIONS.key, version, payload)
     except MalformedMessage as error:
-        raise _lasting(f"{connection.address} does not answer as a Kafka broker: {error}") from None
+        raise _lasting(f"{peer.address} does not answer as a Kafka broker: {error}") from None
     return body
 
 
-def _log_in(connection: Connection, settings: WireSettings, deadline: Deadline) -> None:
+def _asked(peer: Peer, api: Api, values: Mapping[str, Any]) -> Steps[Any]:
+    request = Request(api, peer.version(api), values)
+    payload = yield request
+    return peer._body(request, int.from_bytes(payload[:4], "big", signed=True), payload)
+
+
+def _log_in(peer: Peer, sasl: SaslSettings, deadline: Deadline) -> Steps[None]:
     from kgctl.wire.security import conversation
 
-    assert settings.sasl
-    _choose_mechanism(connection, settings.sasl.mechanism, deadline)
-    version = connection.version(SASL_AUTHENTICATE)
-    talk = conversation(settings.sasl, deadline)
+    yield from _choose_mechanism(peer, sasl.mechanism)
+    talk = conversation(sasl, deadline)
     token = next(talk)
     while True:
-        answer = connection.call_all([Request(SASL_AUTHENTICATE, version, {"auth_bytes": token})], deadline)[0]
+        answer = yield from _asked(peer, SASL_AUTHENTICATE, {"auth_bytes": token})
         if answer.error_code:
             detail = answer.error_message or ErrorCode(answer.error_code).name
             raise AuthError(
-                f"{connection.address} refused the login of '{settings.sasl.username}': {detail}",
+                f"{peer.address} refused the login of '{sasl.username}': {detail}",
                 code=ErrorCode(answer.error_code).name,
             )
         try:
             token = talk.send(answer.auth_bytes)
         except StopIteration:
-            connection.end_after(getattr(answer, "session_lifetime_ms", 0))
+            peer.end_after(getattr(answer, "session_lifetime_ms", 0))
             return
 
 
-def _choose_mechanism(connection: Connection, mechanism: str, deadline: Deadline) -> None:
+def _choose_mechanism(peer: Peer, mechanism: str) -> Steps[None]:
     """A listener without SASL closes the connection or answers ILLEGAL_SASL_STATE."""
     try:
-        answer = connection.call(SASL_HANDSHAKE, {"mechanism": mechanism}, deadline)
+        answer = yield from _asked(peer, SASL_HANDSHAKE, {"mechanism": mechanism})
     except UnreachableError as error:
         error.message += " (does this listener use SASL?)"
         error.args = (error.message,)
@@ -509,9 +560,9 @@ def _choose_mechanism(connection: Connection, mechanism: str, deadline: Deadline
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(answer.mechanisms)
         raise AuthError(
-            f"{connection.address} does not take the SASL mechanism {mechanism}; it takes {offered}",
+            f"{peer.address} does not take the SASL mechanism {mechanism}; it takes {offered}",
             code="UNSUPPORTED_SASL_MECHANISM",
         )
     if answer.error_code:
         name = ErrorCode(answer.error_code).name
-        raise AuthError(f"{connection.address} refused SASL: {name} (does this listener use SASL?)", code=name)
+        raise AuthError(f"{peer.address} refused SASL: {name} (does this listener use SASL?)", code=name)

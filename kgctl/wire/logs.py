@@ -40,20 +40,28 @@ def list_offsets(
     for since, what in (_SINCE[timestamp] for timestamp in timestamps if timestamp in _SINCE):
         if version < since:
             raise UnsupportedError(f"{connection.address} is too old to be asked for {what}")
-    isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
     batches = [wanted[at : at + _PARTITIONS_PER_REQUEST] for at in range(0, len(wanted), _PARTITIONS_PER_REQUEST)]
     requests = [
-        Request(LIST_OFFSETS, version, {"replica_id": _CLIENT, **isolation, "topics": _topics(batch, timestamp)})
+        Request(LIST_OFFSETS, version, bounds_question(batch, timestamp, version, read_committed=read_committed))
         for batch in batches
         for timestamp in timestamps
     ]
     responses = connection.stream(requests, deadline)
     for batch in batches:
-        found = [_offsets(response) for response in islice(responses, len(timestamps))]
+        found = [offsets_in(response) for response in islice(responses, len(timestamps))]
         yield {partition: tuple(each.get(partition, LEFT_OUT) for each in found) for partition in batch}
 
 
-def _offsets(response: Any) -> dict[TopicPartition, int | Failure]:
+def bounds_question(
+    wanted: Sequence[TopicPartition], timestamp: int, version: int, *, read_committed: bool = False
+) -> dict[str, Any]:
+    """The fields of a ListOffsets for one timestamp."""
+    isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
+    return {"replica_id": _CLIENT, **isolation, "topics": _topics(wanted, timestamp)}
+
+
+def offsets_in(response: Any) -> dict[TopicPartition, int | Failure]:
+    """What an answer to ListOffsets says."""
     return {
         TopicPartition(topic.name, each.partition_index): Failure(ErrorCode(each.error_code)) if each.error_code else each.offset
         for topic in response.topics

@@ -1,0 +1,267 @@
+"""Records of share groups (KIP-932) and streams groups (KIP-1071), as the history reads them.
+
+The coordinator carries them as they are, under an `OpaqueKey`. They say what records of the consumer protocol say too: an epoch,
+the members, the epoch of their target, what each of them has; so they are read into those records' keys and values. What only
+they have (processes, endpoints, standby tasks) is left out: a value that is read here is not to be written again.
+
+Kafka 4.3: ``ShareGroup*Value.json``, ``StreamsGroup*Value.json``, ``GroupCoordinatorRecordHelpers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from kgctl.model import groups as model
+from kgctl.model.groups import CoordinatorRecord, OpaqueKey, RecordType
+from kgctl.serde.coordinator_records import UnknownValueVersionError, decode_record, value_structure
+from kgctl.serde.record_schema import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    PLAIN,
+    Field,
+    Layout,
+    Reader,
+    Structure,
+    array,
+    nullable_in_place,
+    nullable_string,
+    string,
+    uuid,
+)
+
+
+class TopicNamesValue(NamedTuple):
+    """What topics are called, by id: of a share group's record of the partitions whose state is kept."""
+
+    topics: tuple[tuple[UUID, str], ...]
+
+
+class Tasks(NamedTuple):
+    """Tasks of one subtopology, by the numbers of their partitions, with the epoch at which each was assigned."""
+
+    subtopology_id: str
+    partitions: tuple[int, ...]
+    assignment_epochs: tuple[int, ...] = ()
+
+
+class CurrentTasksValue(NamedTuple):
+    """The active tasks of a streams group's member; standby and warm-up tasks do not read for the group.
+
+    ``state``: numbered as in the consumer protocol, 0 STABLE, 1 UNREVOKED_TASKS, 2 UNRELEASED_TASKS; the record begins at 1.
+    """
+
+    member_epoch: int
+    state: int
+    tasks: tuple[Tasks, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyKey:
+    """Key of type 23: what an application of Kafka Streams does, as a graph of topics."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """``build`` makes the key, ``value`` the value, which has one version, 0, and the compact encoding; None: not looked into."""
+
+    type: Literal["share", "streams"]
+    build: Callable[..., Any]
+    value: Callable[..., Any] | None = None
+    fields: Sequence[Field] = ()
+    has_member: bool = False
+
+
+def _topic_partitions(build: Callable[..., Any], *more: Field) -> Callable[[Layout], Structure]:
+    return lambda layout: Structure(build, (Field("topic_id", uuid), *more, Field("partitions", array(INT32))), layout)
+
+
+def _named_topic(layout: Layout) -> Structure:
+    return Structure(lambda topic_id, topic_name: (topic_id, topic_name), _NAMED, layout)
+
+
+def _named_partitions(layout: Layout) -> Structure:
+    fields = (*_NAMED, Field("partitions", array(INT32)))
+    return Structure(lambda topic_id, topic_name, partitions: (topic_id, topic_name), fields, layout)  # noqa: ARG005 - not needed
+
+
+def _names(initializing_topics: Any, initialized_topics: Any, deleting_topics: Any) -> TopicNamesValue:
+    return TopicNamesValue((*initializing_topics, *initialized_topics, *deleting_topics))
+
+
+def _tasks(layout: Layout) -> Structure:
+    fields = (
+        Field("subtopology_id", string),
+        Field("partitions", array(INT32)),
+        Field("assignment_epochs", array(INT32), tag=0, default=()),
+    )
+    return Structure(Tasks, fields, layout)
+
+
+def _pair(layout: Layout) -> Structure:
+    return Structure(lambda key, value: (key, value), (Field("key", string), Field("value", string)), layout)
+
+
+def _endpoint(layout: Layout) -> Structure:
+    return Structure(lambda host, port: (host, port), (Field("host", string), Field("port", INT16)), layout)
+
+
+_NAMED = (Field("topic_id", uuid), Field("topic_name", string))
+_EPOCH = (Field("epoch", INT32), Field("metadata_hash", INT64))
+_TARGET_EPOCH = (Field("assignment_epoch", INT32), Field("assignment_timestamp_ms", INT64, tag=0, default=0))
+_MEMBER_EPOCHS = (Field("member_epoch", INT32), Field("previous_member_epoch", INT32), Field("state", INT8))
+_STREAMS_MEMBER = (
+    Field("instance_id", nullable_string),
+    Field("rack_id", nullable_string),
+    Field("client_id", string),
+    Field("client_host", string),
+    Field("rebalance_timeout_ms", INT32),
+    Field("topology_epoch", INT32),
+    Field("process_id", string),
+    Field("user_endpoint", nullable_in_place(_endpoint)),
+    Field("client_tags", array(_pair)),
+)
+_TASKS = ("active_tasks", "standby_tasks", "warmup_tasks")
+_TARGET_TASKS = tuple(Field(name, array(_tasks)) for name in _TASKS)
+_CURRENT_TASKS = (*_TARGET_TASKS, *(Field(f"{name}_pending_revocation", array(_tasks)) for name in _TASKS))
+
+
+def _streams_member(
+    *, instance_id: str | None, rack_id: str | None, client_id: str, client_host: str, rebalance_timeout_ms: int, **_: Any
+) -> model.ConsumerGroupMemberMetadataValue:
+    return model.ConsumerGroupMemberMetadataValue(
+        instance_id, rack_id, client_id, client_host, rebalance_timeout_ms=rebalance_timeout_ms
+    )
+
+
+def _target_tasks(**_: Any) -> model.ConsumerGroupTargetAssignmentMemberValue:
+    return model.ConsumerGroupTargetAssignmentMemberValue()
+
+
+def _current_tasks(
+    *,
+    member_epoch: int,
+    state: int,
+    active_tasks: tuple[Tasks, ...],
+    active_tasks_pending_revocation: tuple[Tasks, ...],
+    **_: Any,
+) -> CurrentTasksValue:
+    return CurrentTasksValue(member_epoch, state - 1, (*active_tasks_pending_revocation, *active_tasks))
+
+
+SCHEMAS: Mapping[int, _Schema] = {
+    RecordType.SHARE_GROUP_MEMBER_METADATA: _Schema(
+        "share",
+        model.ConsumerGroupMemberMetadataKey,
+        model.ConsumerGroupMemberMetadataValue,
+        (
+            Field("rack_id", nullable_string),
+            Field("client_id", string),
+            Field("client_host", string),
+            Field("subscribed_topic_names", array(string)),
+        ),
+        has_member=True,
+    ),
+    RecordType.SHARE_GROUP_METADATA: _Schema("share", model.ConsumerGroupMetadataKey, model.ConsumerGroupMetadataValue, _EPOCH),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _Schema(
+        "share",
+        model.ConsumerGroupTargetAssignmentMetadataKey,
+        model.ConsumerGroupTargetAssignmentMetadataValue,
+        _TARGET_EPOCH,
+    ),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _Schema(
+        "share",
+        model.ConsumerGroupTargetAssignmentMemberKey,
+        model.ConsumerGroupTargetAssignmentMemberValue,
+        (Field("topic_partitions", array(_topic_partitions(lambda topic_id, partitions: (topic_id, partitions)))),),
+        has_member=True,
+    ),
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _Schema(
+        "share",
+        model.ConsumerGroupCurrentMemberAssignmentKey,
+        model.ConsumerGroupCurrentMemberAssignmentValue,
+        (*_MEMBER_EPOCHS, Field("assigned_partitions", array(_topic_partitions(model.AssignedTopicPartitions)))),
+        has_member=True,
+    ),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _Schema(
+        "share",
+        model.ConsumerGroupPartitionMetadataKey,
+        _names,
+        (
+            Field("initializing_topics", array(_named_partitions)),
+            Field("initialized_topics", array(_named_partitions)),
+            Field("deleting_topics", array(_named_topic)),
+        ),
+    ),
+    RecordType.STREAMS_GROUP_METADATA: _Schema(
+        "streams", model.ConsumerGroupMetadataKey, model.ConsumerGroupMetadataValue, _EPOCH
+    ),
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: _Schema(
+        "streams", model.ConsumerGroupMemberMetadataKey, _streams_member, _STREAMS_MEMBER, has_member=True
+    ),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _Schema(
+        "streams",
+        model.ConsumerGroupTargetAssignmentMetadataKey,
+        model.ConsumerGroupTargetAssignmentMetadataValue,
+        _TARGET_EPOCH,
+    ),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _Schema(
+        "streams", model.ConsumerGroupTargetAssignmentMemberKey, _target_tasks, _TARGET_TASKS, has_member=True
+    ),
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _Schema(
+        "streams",
+        model.ConsumerGroupCurrentMemberAssignmentKey,
+        _current_tasks,
+        (*_MEMBER_EPOCHS, *_CURRENT_TASKS),
+        has_member=True,
+    ),
+    RecordType.STREAMS_GROUP_TOPOLOGY: _Schema("streams", TopologyKey),
+}
+
+
+@cache
+def structure_of(record_type: int, version: int) -> Structure | None:
+    """The codec of a value of any group's record, after its version; None where there is no such version."""
+    schema = SCHEMAS.get(record_type)
+    if schema is None or schema.value is None:
+        return value_structure(record_type, version)
+    return Structure(schema.value, schema.fields, Layout(0, flexible=True)) if version == 0 else None
+
+
+@cache
+def _key_structure(record_type: int) -> Structure:
+    schema = SCHEMAS[record_type]
+    fields = (Field("group", string), *((Field("member_id", string),) if schema.has_member else ()))
+    return Structure(schema.build, fields, PLAIN)
+
+
+def interpreted_key(key: OpaqueKey) -> Any:
+    """Return what a key of one of `SCHEMAS` says, as a key of the consumer protocol.
+
+    Raises `RecordDecodeError`, and KeyError for a type of record that nobody writes yet.
+    """
+    return _key_structure(key.record_type).read(Reader(key.raw, 2))
+
+
+def interpreted(record_type: int, key: bytes, value: bytes | None) -> CoordinatorRecord:
+    """Return a record of any group, those of `SCHEMAS` in the terms of the consumer protocol.
+
+    Raises `RecordDecodeError`.
+    """
+    schema = SCHEMAS.get(record_type)
+    if schema is None:
+        return decode_record(key, value)
+    found = interpreted_key(OpaqueKey(record_type, key))
+    if value is None or schema.value is None:
+        return CoordinatorRecord(found, value)
+    structure = structure_of(record_type, int.from_bytes(value[:2], "big", signed=True))
+    if structure is None:
+        raise UnknownValueVersionError(f"a version of record type {record_type} that nobody writes yet")
+    return CoordinatorRecord(found, structure.read(Reader(value, 2)))
