@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -21,15 +20,16 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.cli.simulate.against import Groups
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError
-from kgctl.simulate.against.fleet import Fleet, Line
+from kgctl.simulate.against.fleet import ClientLine, Fleet
 from kgctl.simulate.against.play import ClusterPort, Play, processes_of
 from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.scenario.checks import NO_FILTERS
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
+from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.kinds.cluster import BrokerDown
 from kgctl.simulate.scenario.model import SECOND_US, Scenario
 from kgctl.simulate.scenario.quantities import Constant, Distribution
 from tests.calibration.figures import NAMES, Figures
@@ -57,7 +57,7 @@ Span = tuple[int, int]
 
 def has_outage(scenario: Scenario) -> bool:
     """Whether something happens to a broker."""
-    return any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
+    return any(event.moves_coordinator for event in scenario.events)
 
 
 class RealBrokers(Coordination):
@@ -116,7 +116,7 @@ class Outage(Play):
         self.prefix = f"{self.prefix.rstrip('-')}{number}-"
         self.group_id = self.prefix + self.scenario.group_id
 
-    def has_read(self, pod: int, line: Line) -> None:
+    def has_read(self, pod: int, line: ClientLine) -> None:
         super().has_read(pod, line)
         for text in line.rest:
             name = text.partition(":")[0].removeprefix(self.prefix)
@@ -132,7 +132,7 @@ def coordinator_of(group_id: str, brokers: Brokers) -> int:
 
 def _find_a_name(stage: Outage, brokers: Brokers) -> None:
     """Look for a group whose coordinator is the broker that may be killed, or is another one, as the scenario means it."""
-    targets = [event.target for event in stage.scenario.events if EVENT_KINDS[event.kind].target is Target.BROKER]
+    targets = [event.target for event in stage.scenario.events if event.moves_coordinator]
     for number in range(1, 99):
         leader = coordinator_of(stage.group_id, brokers)
         if len(brokers) == 1 or all(leader != CONTROLLER if each == "coordinator" else leader != int(each) for each in targets):
@@ -143,12 +143,11 @@ def _find_a_name(stage: Outage, brokers: Brokers) -> None:
 
 def _shortened(scenario: Scenario, start_us: int) -> Scenario:
     """Return the scenario whose brokers are started again so much earlier as they take to be there; more or less, as it says."""
-    events = []
+    events: list[Event] = []
     for event in scenario.events:
-        length = event["for"]
-        if EVENT_KINDS[event.kind].target is Target.BROKER and length is not None:
-            shorter = {**event.parameters, "for": Constant(max(length.mean_us - start_us, 0))}
-            events.append(replace(event, parameters=shorter))
+        if isinstance(event, BrokerDown) and event.length is not None:
+            shorter = Constant(max(event.length.mean_us - start_us, 0))
+            events.append(changed(event, length=shorter))
         else:
             events.append(event)
     return changed(scenario, events=tuple(events))
@@ -204,7 +203,7 @@ def played(scenario: Scenario, times: int) -> Iterator[Figures]:
 
 def _planned_us(scenario: Scenario) -> int:
     """Return how long the scenario's brokers are away."""
-    return max(int(event["for"].mean_us) for event in scenario.events if EVENT_KINDS[event.kind].target is Target.BROKER)
+    return max(event.length.mean_us for event in scenario.events if isinstance(event, BrokerDown) and event.length)
 
 
 def _once(scenario: Scenario, brokers: Brokers, planned_us: int) -> Figures:

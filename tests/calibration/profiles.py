@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from kgctl.simulate.against.fleet import Client, Line
+from kgctl.simulate.against.fleet import Client, ClientLine
 from tests.calibration.cases import FOLDER
 from tests.support.java_consumers import java_client
 from tests.support.kafka.broker import KafkaBroker
@@ -144,7 +144,7 @@ def started(client: str, bootstrap: str, group: str, topic: str, client_id: str)
 
 
 def _java(bootstrap: str, group: str, topic: str, client_id: str) -> Process:
-    lines: queue.Queue[Line] = queue.Queue()
+    lines: queue.Queue[ClientLine] = queue.Queue()
     kind = java_client()
     client = Client(kind.command(), {"bootstrap.servers": bootstrap}, lines)
     client.wait_until_ready()

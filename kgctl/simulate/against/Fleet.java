@@ -14,6 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -135,7 +136,8 @@ public class Fleet {
         public void run() {
             try {
                 consumer = new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-                if (topics.startsWith("^")) consumer.subscribe(Pattern.compile(topics), this);
+                if (topics.startsWith("@")) consumer.subscribe(new SubscriptionPattern(topics.substring(1)), this);
+                else if (topics.startsWith("^")) consumer.subscribe(Pattern.compile(topics), this);
                 else consumer.subscribe(List.of(topics.split(",")), this);
                 say(name, "subscribed");
                 while (!closing) turn();

@@ -3,7 +3,7 @@
 Words of a line are separated by tabs. stdin:
 
     connect key=value ...               first of all: how to reach the cluster
-    start NAME TOPICS key=value ...     TOPICS is a,b or ^regex; the keys are consumer settings and those of `Loop`
+    start NAME TOPICS key=value ...     TOPICS is a,b or ^regex; the keys are consumer settings and those of `ClientLoop`
     close NAME | stall NAME MS | slow NAME FACTOR
     produce TOPIC RATE,RATE,...         records a second for each partition, from now on
     create ID TOPIC PARTITIONS | grow ID TOPIC PARTITIONS | delete ID TOPIC,TOPIC | forget ID GROUP
@@ -20,7 +20,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -43,7 +43,7 @@ def say(name: str, what: str, *rest: str) -> None:
         sys.stdout.flush()
 
 
-class Loop:
+class ClientLoop:
     """How the application polls. The keys that are not a consumer's:
 
     ``poll.pauses.ms`` a list to draw from, ``poll.timeout.ms``, ``poll.pauses.always`` (also when nothing was read),
@@ -73,14 +73,14 @@ class Loop:
         return float(random.choice(values)) / 1000 if values else 0.0  # noqa: S311  # no secret
 
 
-class Member(threading.Thread):
+class RealConsumer(threading.Thread):
     """A consumer in a thread: it polls, processes for a while, and polls again."""
 
     def __init__(self, name: str, topics: str, settings: Mapping[str, str], connection: Mapping[str, str]) -> None:
         super().__init__(daemon=True)
         self._name, self._topics = name, topics
-        self._loop = Loop(settings)
-        own = {key: value for key, value in settings.items() if key not in Loop.NAMES}
+        self._loop = ClientLoop(settings)
+        own = {key: value for key, value in settings.items() if key not in ClientLoop.NAMES}
         self._settings: dict[str, Any] = {**connection, **own, "on_commit": self._on_commit, "error_cb": self._on_error}
         if self._loop.commit_mode != "auto":
             self._settings["enable.auto.commit"] = "false"
@@ -205,7 +205,7 @@ def _ranges(messages: list[Message]) -> list[str]:
     return ranges
 
 
-class Traffic(threading.Thread):
+class Producing(threading.Thread):
     """Writes records at the rates that were last told."""
 
     def __init__(self, connection: Mapping[str, str]) -> None:
@@ -213,6 +213,14 @@ class Traffic(threading.Thread):
         self._producer = Producer({**connection, "linger.ms": "20"})
         self.rates: dict[str, list[float]] = {}
         self._ends: dict[str, int] = {}
+        self._turn = threading.Lock()
+
+    def leave(self, topics: Iterable[str]) -> None:
+        """Write no more to these topics. Nothing is under way any more: what comes after a topic's end would make it again."""
+        with self._turn:
+            for topic in topics:
+                self.rates.pop(topic, None)
+            self._producer.flush(_ADMIN_S)
 
     def run(self) -> None:
         """Produce at intervals what has fallen due since the last one."""
@@ -221,15 +229,19 @@ class Traffic(threading.Thread):
         while True:
             time.sleep(_TICK_S)
             now_s = time.monotonic()
-            for topic, rates in list(self.rates.items()):
-                for partition, rate in enumerate(rates):
-                    due = owed.get((topic, partition), 0.0) + rate * (now_s - before_s)
-                    owed[topic, partition] = due - self.write(topic, partition, int(due))
+            with self._turn:
+                self._write_due(owed, now_s - before_s)
             before_s = now_s
-            self._producer.poll(0)
-            if self._ends:
-                say("helper", "written", *(f"{name}:{end}" for name, end in self._ends.items()))
-                self._ends.clear()
+
+    def _write_due(self, owed: dict[tuple[str, int], float], passed_s: float) -> None:
+        for topic, rates in list(self.rates.items()):
+            for partition, rate in enumerate(rates):
+                due = owed.get((topic, partition), 0.0) + rate * passed_s
+                owed[topic, partition] = due - self.write(topic, partition, int(due))
+        self._producer.poll(0)
+        if self._ends:
+            say("helper", "written", *(f"{name}:{end}" for name, end in self._ends.items()))
+            self._ends.clear()
 
     def write(self, topic: str, partition: int, number: int) -> int:
         """Write so many records; how many were taken: none while the producer has not heard of the partition."""
@@ -256,12 +268,12 @@ class Helper:
 
     def __init__(self, connection: Mapping[str, str]) -> None:
         self._admin = AdminClient(dict(connection))
-        self._traffic: Traffic | None = None
+        self._traffic: Producing | None = None
         self._connection = connection
 
     def produce(self, topic: str, rates: str) -> None:
         if self._traffic is None:
-            self._traffic = Traffic(self._connection)
+            self._traffic = Producing(self._connection)
             self._traffic.start()
         self._traffic.rates[topic] = [float(rate) for rate in rates.split(",")]
 
@@ -273,8 +285,7 @@ class Helper:
 
     def delete(self, number: str, topics: str) -> None:
         if self._traffic is not None:
-            for topic in topics.split(","):
-                self._traffic.rates.pop(topic, None)
+            self._traffic.leave(topics.split(","))
         self._do(number, lambda: self._admin.delete_topics(topics.split(","), operation_timeout=_ADMIN_S))
 
     def forget(self, number: str, group: str) -> None:
@@ -302,12 +313,12 @@ def main() -> None:
     """Run the consumer or producer that the command line describes, until standard input ends."""
     connection = _pairs(sys.stdin.readline().rstrip("\n").split("\t")[1:])
     helper: Helper | None = None
-    members: dict[str, Member] = {}
+    members: dict[str, RealConsumer] = {}
     say("client", "ready")
     for line in sys.stdin:
         word, *words = line.rstrip("\n").split("\t")
         if word == "start":
-            members[words[0]] = Member(words[0], words[1], _pairs(words[2:]), connection)
+            members[words[0]] = RealConsumer(words[0], words[1], _pairs(words[2:]), connection)
             members[words[0]].start()
         elif word == "close":
             members[words[0]].is_closing.set()

@@ -24,10 +24,11 @@ from kgctl.member.api import StopReason
 from kgctl.simulate.against.playable import can_be_killed, settings_of
 from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import GRACE_US, Phase, Process
+from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import split_rate
+from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.model import Topic
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _JVM = ("-Xmx192m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClientLine:
     """Something that a client did, at a time in microseconds since the epoch. ``rest``: a callback's partitions and the like."""
 
     at_us: int
@@ -119,9 +120,9 @@ def _java(program: str) -> str:
 
 
 class Client:
-    """One process. It is told commands, and what it says goes to ``said`` as `Line`s."""
+    """One process. It is told commands, and what it says goes to ``said`` as `ClientLine`s."""
 
-    def __init__(self, command: list[str], connection: Mapping[str, str], said: queue.Queue[Line]) -> None:
+    def __init__(self, command: list[str], connection: Mapping[str, str], said: queue.Queue[ClientLine]) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # a client of `ClientKind`
             command,
             stdin=subprocess.PIPE,
@@ -173,7 +174,7 @@ class Client:
             if what == "ready":
                 self._is_ready.set()
             else:
-                self._said.put(Line(int(at_us), name, what, tuple(rest)))
+                self._said.put(ClientLine(int(at_us), name, what, tuple(rest)))
         self._is_ready.set()
 
 
@@ -184,7 +185,7 @@ class Fleet:
     """
 
     def __init__(self, kind: ClientKind, connection: Mapping[str, str]) -> None:
-        self.said: queue.Queue[Line] = queue.Queue()
+        self.said: queue.Queue[ClientLine] = queue.Queue()
         self.profile = kind.profile
         self._kind = kind
         self._connection = dict(connection)
@@ -230,7 +231,7 @@ class Fleet:
     def ask(self, command: str, *words: str) -> tuple[str, ...]:
         """Have the helper do something: () once it is done, or the error's code and text. Other lines stay in the queue."""
         number = self.ask_later(command, *words)
-        kept: list[Line] = []
+        kept: list[ClientLine] = []
         end_s = time.monotonic() + _ANSWER_S
         try:
             while time.monotonic() < end_s:
@@ -263,7 +264,6 @@ class Fleet:
         for client in self._all:
             client.kill()
         self._all = []
-        self._kind.close()
 
     def _start(self, kind: ClientKind) -> Client:
         client = Client(kind.command(), self._connection, self.said)
@@ -425,13 +425,13 @@ class PlayedProcess(Process):
 
     # --- what its client says
 
-    def heard(self, line: Line) -> None:
+    def heard(self, line: ClientLine) -> None:
         """Act on a line that the consumer has printed."""
         hear = _HEAR.get(line.what)
         if hear is not None:
             hear(self, line)
 
-    def subscribed(self, _: Line) -> None:
+    def subscribed(self, _: ClientLine) -> None:
         if self.phase is not Phase.BOOTING:
             return
         self.phase = Phase.RUNNING
@@ -439,45 +439,48 @@ class PlayedProcess(Process):
         self._play.on_running(self)
         self._ready()
 
-    def in_generation(self, line: Line) -> None:
+    def in_generation(self, line: ClientLine) -> None:
         generation, self._member_id = int(line.rest[0]), line.rest[1] if len(line.rest) > 1 else ""
         if self._member_id:
             self._play.history.pods[self.pod.number].came(self._member_id, self.loop.now_us)
         self._play.is_in_generation(generation)
 
-    def assigned(self, line: Line) -> None:
+    def assigned(self, line: ClientLine) -> None:
         partitions = self._play.partitions_of(line)
         self._called("assigned", line)
         self._play.owners.assign(self.pod.number, self._play.partitions.numbers_of(partitions))
         self._play.ownership.start(self, dict.fromkeys(partitions, 0))
 
-    def revoked(self, line: Line) -> None:
+    def revoked(self, line: ClientLine) -> None:
         reason = StopReason.CLOSED if self.stop_wanted else StopReason.REVOKED
         self._called("revoked", line)
         self._stop(line, reason)
 
-    def _called(self, callback: str, line: Line) -> None:
+    def _called(self, callback: str, line: ClientLine) -> None:
         number = len(self._play.partitions_of(line))
         self._play.history.callbacks.append(Counted(self.loop.now_us, number, self.pod.number, callback))
 
-    def lost_some(self, line: Line) -> None:
+    def lost_some(self, line: ClientLine) -> None:
+        """It was out of the group, which it hears with its next poll()."""
         self._called("lost", line)
+        if not self.stop_wanted:
+            self._play.history.kicked.append(Counted(self.loop.now_us, 1, self.pod.number))
         self._stop(line, StopReason.CLOSED if self.stop_wanted else StopReason.LOST)
 
-    def _stop(self, line: Line, reason: StopReason) -> None:
+    def _stop(self, line: ClientLine, reason: StopReason) -> None:
         named = self._play.partitions_of(line)
         held = [partition for partition in named if self._play.partitions.numbers.get(partition) in self.consuming]
         self._play.ownership.stop(self, held, reason)
 
-    def closing(self, _: Line) -> None:
+    def closing(self, _: ClientLine) -> None:
         if self.consuming:
             self._simulation_ends(StopReason.CLOSED)
 
-    def closed(self, _: Line) -> None:
+    def closed(self, _: ClientLine) -> None:
         self.stop_wanted = True
         self.die("stopped")
 
-    def refused_commit(self, line: Line) -> None:
+    def refused_commit(self, line: ClientLine) -> None:
         code = line.rest[0]
         if code == "REBALANCE_IN_PROGRESS":  # each rebalance has it: the client itself puts the commit off
             return
@@ -486,29 +489,29 @@ class PlayedProcess(Process):
         if code in _REFUSED_COMMITS:
             self._play.history.fenced_commits.append(counted)
 
-    def has_error(self, line: Line) -> None:
+    def has_error(self, line: ClientLine) -> None:
         _raise_if_not_allowed(line)
-        if line.rest[0] != "_MAX_POLL_EXCEEDED":  # librdkafka's word for what others only tell by onPartitionsLost
+        if line.rest[0] != "_MAX_POLL_EXCEEDED":  # librdkafka's word before the callback that others have, too
             self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
 
-    def has_failed(self, line: Line) -> None:
+    def has_failed(self, line: ClientLine) -> None:
         _raise_if_not_allowed(line)
         if self.consuming:
             self._simulation_ends(StopReason.FAILED)
         self.fail(line.rest[0].lstrip("_"))
 
-    def read(self, line: Line) -> None:
+    def read(self, line: ClientLine) -> None:
         self._read_us = self.loop.now_us
         self._play.has_read(self.pod.number, line)
 
 
-def _raise_if_not_allowed(line: Line) -> None:
+def _raise_if_not_allowed(line: ClientLine) -> None:
     code = line.rest[0]
     if "AUTHORIZATION" in code or "AUTHENTICATION" in code:
         raise AuthError(f"a client of the play ({line.name}) may not do what it needs: {code.lstrip('_')}", code=code.lstrip("_"))
 
 
-_HEAR: dict[str, Callable[[PlayedProcess, Line], None]] = {
+_HEAR: dict[str, Callable[[PlayedProcess, ClientLine], None]] = {
     "subscribed": PlayedProcess.subscribed,
     "generation": PlayedProcess.in_generation,
     "assigned": PlayedProcess.assigned,

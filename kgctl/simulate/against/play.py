@@ -19,7 +19,7 @@ from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
-from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Fleet, Line, PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, Fleet, PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.against.playable import can_be_killed
 from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.context import Loop, Task
@@ -29,12 +29,12 @@ from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete, run
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted, GroupPoint, Identity, Recording
+from kgctl.simulate.recording.recording import Counted, GroupPoint, Recording
 from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, Removed, TraceEvent
 from kgctl.simulate.recording.traffic import Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, Identity
 
 PREFIX = "kgctl-rehearsal-"
 """What the names of a play's topics and groups begin with."""
@@ -120,7 +120,7 @@ class Play(Simulation):
         self._seen: queue.Queue[Seen] = queue.Queue()
         self._is_over = threading.Event()
         self._has_begun = False
-        self._held_back: list[Line] = []
+        self._held_back: list[ClientLine] = []
         self._floor_us = 0
         self._overtaken_us = -1
         self._written: dict[int, int] = {}
@@ -214,7 +214,7 @@ class Play(Simulation):
     def _tick(self, _: object) -> None:
         now_us = self.loop.now_us
         self.loop.at(now_us + TICK_US, self._tick)
-        said: list[Line | Seen] = [*self._held_back, *_drained(self.fleet.said), *_drained(self._seen)]
+        said: list[ClientLine | Seen] = [*self._held_back, *_drained(self.fleet.said), *_drained(self._seen)]
         limit_us = self.loop.begin_us + now_us - _HELD_BACK_US
         said.sort(key=_when_us)
         self._held_back = [each for each in said if _when_us(each) > limit_us]  # type: ignore[misc]
@@ -226,7 +226,7 @@ class Play(Simulation):
                 self._hear(each)
         self.loop.now_us = max(now_us, self._floor_us)
 
-    def _hear(self, line: Line) -> None:
+    def _hear(self, line: ClientLine) -> None:
         if line.name == HELPER:
             if line.what == "refused":
                 raise_refusal(line.rest[1:], "the cluster refuses an event of the scenario")
@@ -302,7 +302,7 @@ class Play(Simulation):
 
     # --- records
 
-    def has_read(self, pod: int, line: Line) -> None:
+    def has_read(self, pod: int, line: ClientLine) -> None:
         """Records were read, of which some may have been read before."""
         now_us = self.loop.now_us
         for text in line.rest:
@@ -343,7 +343,7 @@ class Play(Simulation):
         """Have the helper do something to one of the play's topics."""
         self.fleet.ask_later(command, self.prefix + topic, *words)
 
-    def partitions_of(self, line: Line) -> list[TopicPartition]:
+    def partitions_of(self, line: ClientLine) -> list[TopicPartition]:
         """The partitions that a line names, under the scenario's names."""
         found = []
         for text in line.partitions:
@@ -352,10 +352,11 @@ class Play(Simulation):
         return found
 
     def subscription(self, members: MemberSet) -> str:
-        """Return the topics or the pattern that a real consumer subscribes to."""
+        """Return the topics or the pattern that a real consumer subscribes to; ``@``: one that Java's leaves to the brokers."""
         topics, pattern = self.topics.subscription_of(members)
         if pattern is not None:
-            return f"^{re.escape(self.prefix)}(?:{pattern.removeprefix('^')})"
+            by_brokers = self.profile == "java" and not members.matches_pattern
+            return f"{'@' * by_brokers}^{re.escape(self.prefix)}(?:{pattern.removeprefix('^')})"
         return ",".join(self.prefix + topic for topic in topics)
 
 
@@ -363,8 +364,8 @@ def _is_in(pod: Pod, members: set[str]) -> bool:
     return isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
 
 
-def _when_us(said: Line | Seen) -> int:
-    return said.at_us if isinstance(said, Line) else said.to_us
+def _when_us(said: ClientLine | Seen) -> int:
+    return said.at_us if isinstance(said, ClientLine) else said.to_us
 
 
 def _drained(said: queue.Queue) -> list:  # type: ignore[type-arg]

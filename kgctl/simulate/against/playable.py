@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  # pauses of a real application, which no seed governs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.checks import Check, Compiled
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Target
+from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, client_id_of, commit_of, member_config
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import Choice
 
-_MEASURED = """
-    unavailable availability max_gap gap_p50 gap_p95 gap_p99 gaps stop_the_world collateral
-    partition_gap takeover_min takeover_p50 takeover_max first_owned all_owned callbacks
-    generations rebalances rebalance_time rounds time_to_stable stuck_members detection_time discovery_delay
-    moves moves_min excess_moves stickiness ping_pong state_moved
-    spread max_mean jain kip54 idle_members members copartitioned
-    lag lag_peak lag_area lag_age backlog backlog_peak latency_mean latency_p99 processed
-    duplicates double_owned fenced_commits errors flaps thrash replicas member_seconds owners state
-"""
-MEASURED = frozenset(_MEASURED.split())
-"""Metrics of a play. The others need to see inside of brokers and clients: requests, what a timer took out, a single record."""
-
-_CLOSES = frozenset({"start", "stop", "restart", "rolling_restart", "upgrade", "scale", "stall", "slow"})
-"""Kinds of events after which no process is killed or frozen."""
 MOST_PODS = 200
 
 
@@ -38,17 +26,19 @@ def is_measured(check: Check) -> bool:
 
 
 def _is_measured(metric: Metric) -> bool:
-    is_cause, is_step = (any(part.startswith(word) for part in metric.filters) for word in ("cause ", "step "))
-    told = metric.name in MEASURED and not is_step and "lag" not in metric.filters
-    return told and not (is_cause and metric.name == "rebalances")
+    """Not what lies inside of brokers and clients: requests, what a timer took out, a single record."""
+    kind = metric_kinds()[metric.name]
+    return kind.is_playable and not any(part.partition(" ")[0] in kind.unmeasured for part in metric.filters)
 
 
 def obstacles(scenario: Scenario) -> Iterator[str]:
     """Say what of the scenario cannot be played, a sentence each."""
     for number, event in enumerate(scenario.events, 1):
         yield from (f"event {number}, {event.kind}: {why}" for why in _obstacles(event))
-    if scenario.nemesis is not None and "network" in scenario.nemesis.of:
-        yield "nemesis: faults of the network are not made against real clients"
+    drawn = scenario.nemesis.of if scenario.nemesis is not None else ()
+    for name in drawn:
+        if not EVENT_KINDS[name].is_playable:
+            yield f"nemesis: faults of the {name} are not made against real clients"
     if scenario.autoscale is not None:
         yield "autoscale: an autoscaler goes by lag and load, which a play does not measure while it runs"
     pods = sum(members.count for members in scenario.members)
@@ -60,11 +50,11 @@ def obstacles(scenario: Scenario) -> Iterator[str]:
 
 
 def _obstacles(event: Event) -> Iterator[str]:
-    if event.kind == "network" or EVENT_KINDS[event.kind].target is Target.BROKER:
+    if not event.is_playable:
         yield "not done to a real cluster"
     if event.selector is not None and event.selector.choice is Choice.LEADER:
         yield "who leads a real group is not known to others"
-    conditions = [condition for condition in (event.when, event["abort_if"]) if isinstance(condition, Compiled)]
+    conditions = [condition for condition in event.conditions if isinstance(condition, Compiled)]
     if not all(_is_measured(metric) for condition in conditions for metric in metrics_of(condition.node)):
         yield "its condition asks for what a play does not measure"
 
@@ -73,14 +63,7 @@ def can_be_killed(scenario: Scenario, members: MemberSet) -> bool:
     """Whether a pod of this set may need a process of its own, because it is killed or frozen."""
     if scenario.nemesis is not None or not members.leaves_on_stop:
         return True
-    return any(event.kind not in _CLOSES and _may_mean(event, members) for event in scenario.events)
-
-
-def _may_mean(event: Event, members: MemberSet) -> bool:
-    if EVENT_KINDS[event.kind].target in (Target.TOPIC, Target.NEW_TOPIC):
-        return False
-    selector = event.selector
-    return selector is None or selector.negated or selector.member_set in (None, members.name)
+    return any(event.may_kill and event.concerns({members.name}) for event in scenario.events)
 
 
 _DRAWS = 64
@@ -130,7 +113,7 @@ def settings_of(pod: Pod, profile: str, group_id: str) -> dict[str, str]:
 
 
 def _loop(pod: Pod) -> dict[str, str]:
-    """How the application of this pod polls, in the words of `kgctl.simulate.against.client.Loop`."""
+    """How the application of this pod polls, in the words of `kgctl.simulate.against.client.ClientLoop`."""
     members, config = pod.members, member_config(pod.members, pod.settings)
     commit = commit_of(members, config)
     found = {"poll.pauses.ms": _draws(members.poll), "commit.mode": str(commit.mode)}
@@ -164,10 +147,9 @@ def unknown_to(profile: str, scenario: Scenario) -> Iterator[str]:
             f"members {members.name}", member_config(members, members.config).partition_assignment_strategy, known
         )
         for event in scenario.events:
-            changed: Mapping[str, str] = event["set"] or event["with"] or {}
-            if _STRATEGY in changed:
-                config = member_config(members, {**members.config, **changed})
-                yield from _unknown(f"event {event.name or event.kind}", config.partition_assignment_strategy, known)
+            if _STRATEGY in event.settings:
+                config = member_config(members, {**members.config, **event.settings})
+                yield from _unknown(f"event {event.title}", config.partition_assignment_strategy, known)
 
 
 def _unknown(where: str, names: tuple[str, ...], known: tuple[str, ...]) -> Iterator[str]:

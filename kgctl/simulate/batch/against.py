@@ -17,7 +17,7 @@ from typing import Any
 from kgctl.model.groups import CoordinatorRecord
 from kgctl.simulate.against.fleet import ClientKind
 from kgctl.simulate.against.play import ClusterPort, play
-from kgctl.simulate.against.playable import MEASURED, is_measured, obstacles, unknown_to
+from kgctl.simulate.against.playable import is_measured, obstacles, unknown_to
 from kgctl.simulate.batch.judge import RunValues, watchers_for
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import Task, values_of
@@ -25,11 +25,13 @@ from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.fields import UNTIL_STABLE, changed
+from kgctl.simulate.scenario.kinds.pods import Crash, Start, Stop
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant, load
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.observed import profile_of, stem_of
 from kgctl.simulate.scenario.quantities import format_duration
-from kgctl.simulate.scenario.sources import profile_of, read_source, stem_of
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import Problem
 
 TAIL_US = 120_000_000
@@ -112,7 +114,8 @@ def _play(task: Task, stage: Stage, notice: Callable[[str], None]) -> RunValues:
         notice=notice,
     )
     values = values_of(RunResult(recording), task, watchers)
-    return replace(values, metrics={name: value for name, value in values.metrics.items() if name in MEASURED})
+    playable = {name for name, kind in metric_kinds().items() if kind.is_playable}
+    return replace(values, metrics={name: value for name, value in values.metrics.items() if name in playable})
 
 
 def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Sequence[RunValues]) -> Outcome:
@@ -120,7 +123,7 @@ def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Se
     asked = replace(loaded, checks=tuple(check for check in loaded.checks if is_measured(check)))
     left_out = [check.shown for check in loaded.checks if not is_measured(check)]
     real = outcome_of(asked, list(range(1, stage.plays + 1)), values)
-    unsaid = [name for name, spec in METRIC_SPECS.items() if spec.is_summary and name not in MEASURED]
+    unsaid = [name for name, kind in metric_kinds().items() if kind.is_summary and not kind.is_playable]
     told = f"not measured, as real clients cannot say it: {', '.join(unsaid)}"
     notes = (
         *real.notes,
@@ -164,7 +167,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class RecordedPod:
     """``session_ms`` is None where the records do not tell it."""
 
     client_id: str
@@ -175,7 +178,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class RecordedGroup:
     """What was recorded of a group: enough to play it again.
 
     ``written``: records a second by topic. ``client``: the profile of all members; None: by their client ids.
@@ -185,7 +188,7 @@ class Story:
     is_consumer: bool
     assignor: str | None
     topics: Mapping[str, int]
-    pods: Sequence[Pod]
+    pods: Sequence[RecordedPod]
     commit_ms: int | None
     written: Mapping[str, float]
     length_us: int
@@ -225,7 +228,7 @@ class Trial:
 class Search:
     """Trials of a story, each settings once. ``runs`` counts simulations."""
 
-    story: Story
+    story: RecordedGroup
     recorded: Values
     measure: Measure
     runs: int = 0
@@ -266,13 +269,13 @@ class Search:
         return self.measure(timed, begin_ms, begin_ms + self.story.length_us // 1000)
 
 
-def first(story: Story) -> Settings:
+def first(story: RecordedGroup) -> Settings:
     """Where the search begins: what the records tell, and else the defaults."""
     session = _known_session(story) or _SESSION_MS
     return Settings(session=session, heartbeat=min(_HEARTBEAT_MS, session // 3))
 
 
-def _known_session(story: Story) -> int | None:
+def _known_session(story: RecordedGroup) -> int | None:
     return max((pod.session_ms for pod in story.pods if pod.session_ms is not None), default=None)
 
 
@@ -297,7 +300,7 @@ def scenario_of(found: Mapping[str, Any]) -> Scenario:
     return load(read_source("-", io.StringIO(json.dumps(found)))).variants[0].scenario
 
 
-def document(story: Story, settings: Settings) -> dict[str, Any]:
+def document(story: RecordedGroup, settings: Settings) -> dict[str, Any]:
     """The scenario file's content."""
     sets = _sets(story.pods)
     cluster: dict[str, Any] = {"network": {"latency": _ms(settings.latency)}}
@@ -325,7 +328,7 @@ def document(story: Story, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _config(story: Story, settings: Settings) -> dict[str, Any]:
+def _config(story: RecordedGroup, settings: Settings) -> dict[str, Any]:
     if story.is_consumer:
         assignor = {"group.remote.assignor": story.assignor} if story.assignor in ("uniform", "range") else {}
         return {"group.protocol": "consumer", **assignor}
@@ -333,9 +336,9 @@ def _config(story: Story, settings: Settings) -> dict[str, Any]:
     return {**strategy, "session.timeout.ms": settings.session, "heartbeat.interval.ms": settings.heartbeat}
 
 
-def _sets(pods: Sequence[Pod]) -> dict[str, tuple[bool, list[Pod]]]:
+def _sets(pods: Sequence[RecordedPod]) -> dict[str, tuple[bool, list[RecordedPod]]]:
     """Pods that are alike: by client id, and by whether they were there when the window began."""
-    found: dict[str, tuple[bool, list[Pod]]] = {}
+    found: dict[str, tuple[bool, list[RecordedPod]]] = {}
     for pod in pods:
         is_there = pod.stays[0].begin_us is None
         name = stem_of(pod.client_id) + ("-static" if pod.is_static else "") + ("" if is_there else "-later")
@@ -343,7 +346,9 @@ def _sets(pods: Sequence[Pod]) -> dict[str, tuple[bool, list[Pod]]]:
     return found
 
 
-def _member_set(pods: Sequence[Pod], *, is_there: bool, settings: Settings, story: Story, rate: float) -> dict[str, Any]:
+def _member_set(
+    pods: Sequence[RecordedPod], *, is_there: bool, settings: Settings, story: RecordedGroup, rate: float
+) -> dict[str, Any]:
     config = {}
     sessions = {pod.session_ms for pod in pods} - {None, settings.session}
     if not story.is_consumer and len(sessions) == 1:
@@ -364,18 +369,18 @@ def _member_set(pods: Sequence[Pod], *, is_there: bool, settings: Settings, stor
     }
 
 
-def _events(story: Story, sets: Mapping[str, tuple[bool, list[Pod]]]) -> list[dict[str, Any]]:
+def _events(story: RecordedGroup, sets: Mapping[str, tuple[bool, list[RecordedPod]]]) -> list[dict[str, Any]]:
     lead_us = _EPOCH_US if story.is_consumer else _NOTICED_US
     found: list[tuple[int, dict[str, Any]]] = []
     for name, (_, pods) in sets.items():
         for number, pod in enumerate(pods):
             for stay in pod.stays:
                 if stay.begin_us is not None:
-                    found.append((max(stay.begin_us - lead_us, 0), {"start": f"{name}/{number}"}))
+                    found.append((max(stay.begin_us - lead_us, 0), {Start.kind: f"{name}/{number}"}))
                 if stay.end_us is not None and stay.is_crash:
-                    found.append((max(stay.end_us, 0), {"crash": f"{name}/{number}"}))
+                    found.append((max(stay.end_us, 0), {Crash.kind: f"{name}/{number}"}))
                 elif stay.end_us is not None:
-                    found.append((max(stay.end_us - lead_us, 0), {"stop": f"{name}/{number}"}))
+                    found.append((max(stay.end_us - lead_us, 0), {Stop.kind: f"{name}/{number}"}))
     found.sort(key=lambda each: each[0])
     return [{"at": format_duration(at_us), **event} for at_us, event in found]
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgctl.simulate.batch.reasons import RULES, Look, Origin, details, meanwhile, origin_of, under_way
+from kgctl.simulate.batch.reasons import OF_BACKLOGS, RULES, Look, Origin, details, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
-from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.event import Event, Terminates
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
 from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.load import LoadedFile
@@ -308,7 +308,7 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
         gap, total = _costs(without)
         values = {each: (_number(result, metric), _number(without, metric)) for each, metric in others.items()}
         found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total, values))
-    planned = {_FEW_PODS, *(_named(index, event) for index, event in enumerate(scenario.events) if event.kind in _PLANNED)}
+    planned = {_FEW_PODS, *(_named(index, event) for index, event in enumerate(scenario.events) if event.is_planned)}
     return iter(sorted(found, key=_ranks(found, planned)))
 
 
@@ -316,13 +316,6 @@ _FEW_PODS = "too few pods (twice as many)"
 _NEARLY = 0.8
 _CHANCE = 0.05
 """What is worth less than this part of the most is taken for chance, and ranked by the unavailable time."""
-_PLANNED = frozenset(
-    {
-        *("start", "stop", "restart", "rolling_restart", "upgrade", "rollout", "drain", "scale"),
-        *("add_partitions", "create_topic", "set_traffic"),
-    }
-)
-"""Events that somebody wants: what else makes the gap, and is worth nearly as much, is told before them."""
 
 
 def _ranks(found: Sequence[Ablation], planned: Collection[str]) -> Callable[[Ablation], tuple[float, ...]]:
@@ -389,16 +382,13 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
 
 def _without_habits(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Each habit of the members, or of whoever deploys them, that makes a part of a rebalance long, replaced by a better one."""
-    rough = [event for event in scenario.events if event.parameters.get("sigterm") in ("exit", "ignored")]
+    rough = [event for event in scenario.events if isinstance(event, Terminates) and event.sigterm in ("exit", "ignored")]
     if rough or not all(each.leaves_on_stop for each in scenario.members):
-        events = tuple(
-            replace(event, parameters={**event.parameters, "sigterm": "close"}) if event in rough else event
-            for event in scenario.events
-        )
+        events = tuple(changed(event, sigterm="close") if event in rough else event for event in scenario.events)
         closing = tuple(changed(each, leaves_on_stop=True) for each in scenario.members)
         yield "consumers that end without close()", changed(scenario, events=events, members=closing)
     classic = [each for each in scenario.members if _session_ms(each)]
-    if classic and any(event.kind in ("add_partitions", "create_topic") for event in scenario.events):
+    if classic and any(event.adds_partitions for event in scenario.events):
         yield f"old metadata ({_METADATA}={_SHORT_METADATA_MS})", _with_config(scenario, {_METADATA: str(_SHORT_METADATA_MS)})
     first = {member_config(each, each.config).partition_assignment_strategy[0] for each in classic}
     if first and first <= {"range", "roundrobin"} and all(each.client in ("java", "librdkafka") for each in classic):
@@ -411,13 +401,11 @@ def _without_habits(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 def _without_settings(scenario: Scenario, asked: Collection[str], *, was_empty: bool) -> Iterator[tuple[str, Scenario]]:
     """What events set, uneven keys, the delay of a group's first rebalance, and (of duplicates) the cooperative protocol."""
     for index, event in enumerate(scenario.events):
-        for name in ("set", "with"):
-            if event.parameters.get(name):
-                without = replace(event, parameters={**event.parameters, name: {}})
-                events = (*scenario.events[:index], without, *scenario.events[index + 1 :])
-                yield f"what event {index + 1} sets ({name})", changed(scenario, events=events)
+        if event.settings:
+            events = (*scenario.events[:index], changed(event, given={}), *scenario.events[index + 1 :])
+            yield f"what event {index + 1} sets ({event.settings_key})", changed(scenario, events=events)
     limited = [each for each in scenario.members if each.rate_uhz is not None]
-    if limited and any(name.startswith(("lag", "backlog", "latency", "drain")) for name in asked):
+    if limited and any(name.startswith(OF_BACKLOGS) for name in asked):
         twice = tuple(changed(each, count=2 * each.count) if each in limited else each for each in scenario.members)
         yield _FEW_PODS, changed(scenario, members=twice)
     if any(traffic.weights for traffic in scenario.traffic):
@@ -477,13 +465,13 @@ def _without_drawn(result: RunResult) -> Iterator[tuple[str, Scenario]]:
 
 
 def _named(index: int, event: Event) -> str:
-    return f"event {index + 1}, {event.name or event.kind} {event.target}"
+    return f"event {index + 1}, {event.title} {event.target}"
 
 
 def _anchored(event: Event, gone: Event) -> Event:
     if not gone.name or event.after != gone.name:
         return event
-    return replace(event, after=gone.after, at_us=event.at_us + gone.at_us)
+    return changed(event, after=gone.after, at_us=event.at_us + gone.at_us)
 
 
 _LONG_BATCH_US, _SHORT_BATCH_US = 1_000_000, 100_000

@@ -243,7 +243,7 @@ _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50,
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What came of one check for one variant; ``seed`` is the one that decides."""
 
     check: Check
@@ -274,7 +274,7 @@ class Judge:
     ) -> None:
         self._runs, self._settings, self._seeds = runs, settings, seeds
 
-    def verdicts(self, checks: Sequence[Check]) -> list[Verdict]:
+    def verdicts(self, checks: Sequence[Check]) -> list[Judgement]:
         """A verdict for each check and each variant it is made for, in the order of the file."""
         return [self._verdict(check, number, name) for number, check in enumerate(checks) for name in self.variants_for(check)]
 
@@ -287,19 +287,19 @@ class Judge:
             return named[:1] if check.variants is None or named[0] in check.variants else ()
         return tuple(name for name in self._runs if check.variants is None or name in check.variants)
 
-    def _verdict(self, check: Check, number: int, variant: str) -> Verdict:
+    def _verdict(self, check: Check, number: int, variant: str) -> Judgement:
         if check.at == "mean":
             return self._of_means(check, number, variant)
         found = [self._of_seed(check, number, variant, seed) for seed in self._seeds]
         asked = [one for one in found if one is not None]
         if not asked:
             note = _joined("not asked: `when` held in no seed", check)
-            return Verdict(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note)
+            return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note)
         ranked = sorted(asked, key=lambda one: one.margin)
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
         passed = all(one.passed for one in ranked[: rank + 1])
         shown = ranked[rank] if passed else next(one for one in reversed(ranked[: rank + 1]) if not one.passed)
-        return Verdict(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check), shown.is_decided)
+        return Judgement(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check), shown.is_decided)
 
     def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> _OfSeed | None:
         source = SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)
@@ -320,11 +320,11 @@ class Judge:
     def _watched_variant(check: Check, variant: str) -> str:
         return check.named_variants[0] if check.named_variants else variant
 
-    def _of_means(self, check: Check, number: int, variant: str) -> Verdict:
+    def _of_means(self, check: Check, number: int, variant: str) -> Judgement:
         source = _MeanSource(self._runs, self._settings, variant)
         passed = bool(evaluate(check.node, source))
         observed, _, note = _looked_at(check.node, source, passed=passed)
-        return Verdict(check, number, variant, passed, observed, self._seeds[0], _joined(_joined(note, None, "mean"), check))
+        return Judgement(check, number, variant, passed, observed, self._seeds[0], _joined(_joined(note, None, "mean"), check))
 
 
 @dataclass(frozen=True, slots=True)

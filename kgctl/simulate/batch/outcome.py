@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from kgctl import __version__
+from kgctl.errors import UsageError
 from kgctl.member.api import Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
-from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
+from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
 from kgctl.simulate.engine.context import Randomness
 from kgctl.simulate.engine.pods import with_drift
 from kgctl.simulate.engine.run import TIME_LIMIT
@@ -33,9 +34,10 @@ from kgctl.simulate.scenario.fields import (
     read_broker_settings,
 )
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
+from kgctl.simulate.scenario.metric import headlines, kind_of, metric_kinds
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
-from kgctl.simulate.scenario.vocabulary import TROUBLES
+from kgctl.simulate.scenario.vocabulary import TROUBLES, did_you_mean
 
 
 def assumptions_of(variant: Variant) -> dict[str, str]:
@@ -75,6 +77,9 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
         yield "heartbeat.interval.ms", _ms(config.heartbeat_interval_ms)
     if config.behaviour.limits_poll_interval:
         yield "max.poll.interval.ms", _ms(config.max_poll_interval_ms)
+    if members.pattern is not None:
+        looks = f"each client, which looks at the topics every {_ms(config.metadata_max_age_ms)}"
+        yield "pattern", f"{members.pattern}, matched by {looks if members.matches_pattern else 'the brokers'}"
     yield from _own_settings(config)
     yield "boot, then client start", f"{distribution_text(members.boot)}, then {distribution_text(client_start_of(members))}"
     timeout = "waits for records" if members.poll_timeout_us is None else f"waits {format_duration(members.poll_timeout_us)}"
@@ -133,8 +138,6 @@ def _ms(number: int) -> str:
     return format_duration(number * 1_000)
 
 
-BETTER_IF_HIGHER = frozenset({"availability", "stickiness", "jain", "load_jain", "processed"})
-
 NEVER_STABLE = "not stable after its last event"
 """Why a run without a duration ended though the group never settled: a result, not a limit of whoever runs it."""
 
@@ -191,12 +194,18 @@ def _says(name: str, value: float | None) -> bool:
     return bool(value) if name.startswith("unavailable(") else value is not None
 
 
+def is_better_higher(name: str) -> bool:
+    """Whether more of it is better, of a metric with its filters or without."""
+    kind = kind_of(name)
+    return kind is not None and kind.is_better_higher
+
+
 def spread_of(name: str, values: Sequence[float | None]) -> Spread:
     """A metric over the seeds; NaN stands for a seed in which there was nothing to measure."""
     per_seed = tuple(math.nan if value is None else value for value in values)
     known = sorted(value for value in per_seed if not math.isnan(value))
     p95 = known[max(math.ceil(len(known) * 0.95), 1) - 1]
-    worst = known[0] if name in BETTER_IF_HIGHER else known[-1]
+    worst = known[0] if is_better_higher(name) else known[-1]
     return Spread(known[0], statistics.median(known), p95, known[-1], per_seed, worst)
 
 
@@ -217,7 +226,7 @@ def _troubles(
 
 
 def _expectation(
-    verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]
+    verdict: Judgement, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]
 ) -> Expectation:
     check = verdict.check
     observed = verdict.observed
@@ -233,7 +242,7 @@ def _expectation(
     )
 
 
-def _replay(verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]) -> str:
+def _replay(verdict: Judgement, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]) -> str:
     """The command that runs this check again with this seed; what the digest is then is in the comment behind it."""
     check = verdict.check
     variants = dict.fromkeys((verdict.variant, *check.named_variants)) if loaded.variant_names != (DEFAULT,) else ()
@@ -292,7 +301,7 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
 
 def _spins(scenario: Scenario) -> bool:
     members = [member_config(each, each.config) for each in scenario.members if each.client == "java"]
-    is_away = any(event.kind == "broker_down" for event in scenario.events)
+    is_away = any(event.kills_broker for event in scenario.events)
     return is_away and any(config.group_protocol == "consumer" for config in members)
 
 
@@ -312,7 +321,7 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
         "kgctl": outcome.kgctl,
         "digest": outcome.digest,
         "seeds": list(outcome.seeds),
-        "variants": {name: _variant_data(variant) for name, variant in outcome.variants.items()},
+        "variants": {name: _variant_data(variant, outcome.seeds) for name, variant in outcome.variants.items()},
         "troubles": [_trouble_data(each) for each in outcome.troubles],
         "expectations": [_expectation_data(each) for each in outcome.asked],
     }
@@ -327,32 +336,35 @@ def _measured_data(outcome: Outcome, measured: Measured) -> dict[str, Any]:
         "cluster": measured.cluster,
         "client": measured.client,
         "plays": measured.runs,
-        "variants": {name: _variant_data(variant) for name, variant in measured.variants.items()},
+        "variants": {name: _variant_data(variant, range(1, measured.runs + 1)) for name, variant in measured.variants.items()},
         "places": places,
         "expectations": [_expectation_data(each) for each in measured.expectations],
     }
 
 
-def _variant_data(variant: VariantOutcome) -> dict[str, Any]:
+def _variant_data(variant: VariantOutcome, seeds: Sequence[int]) -> dict[str, Any]:
     assignment = {
         member: {topic: list(partitions) for topic, partitions in topics.items()}
         for member, topics in variant.final_assignment.items()
     }
     return {
-        "metrics": {name: _spread(each) for name, each in variant.metrics.items()},
+        "metrics": {name: _spread(each, seeds) for name, each in variant.metrics.items()},
         "final_assignment": assignment,
         "longest_gaps": {partition: number(length) for partition, length in variant.longest_gaps.items()},
         **({"assumptions": dict(variant.assumptions)} if variant.assumptions else {}),
     }
 
 
-def _spread(spread: Spread) -> dict[str, Any]:
+def _spread(spread: Spread, seeds: Sequence[int]) -> dict[str, Any]:
+    """``never``: the seeds of which null stands for a time that never ends, not for nothing to measure."""
+    never = [seed for seed, value in zip(seeds, spread.per_seed, strict=False) if math.isinf(value)]
     return {
         "min": number(spread.minimum),
         "median": number(spread.median),
         "p95": number(spread.p95),
         "max": number(spread.maximum),
         "per_seed": [number(value) for value in spread.per_seed],
+        **({"never": never} if never else {}),
     }
 
 
@@ -386,10 +398,19 @@ def number(value: float) -> int | float | None:
 _DRAWS = 2_000
 FEW_SEEDS = 5
 """With fewer, an interval says little."""
-DECIDING = ("errors", "stuck_members", "kicked", "unavailable", "max_gap", "rebalances", "moves", "duplicates", "time_to_stable")
-"""The metrics that a verdict goes by, in their order."""
-_GRAVE = ("errors", "stuck_members")
-"""Whatever is better beside more of these is better for want of members."""
+
+
+def decided_by(names: Sequence[str], option: str) -> tuple[str, ...]:
+    """The metrics that are named; ``any``: those that a verdict goes by. Raises `UsageError` for what is no metric."""
+    for name in names:
+        if name != "any" and name not in metric_kinds():
+            raise UsageError(f"{option}: there is no metric {name!r}{did_you_mean(name, metric_kinds())}")
+    return tuple(dict.fromkeys(each for name in names for each in (deciding() if name == "any" else (name,))))
+
+
+def deciding() -> tuple[str, ...]:
+    """The metrics that a verdict goes by, in their order: of what fails a run unasked, then those that are always shown."""
+    return (*(kind.metric for kind in TROUBLES.values() if kind.metric), *(kind.name for kind in headlines()))
 
 
 class Comparison(StrEnum):
@@ -442,25 +463,36 @@ def differences(a: Mapping[int, RunValues], b: Mapping[int, RunValues]) -> list[
 
 def _difference(name: str, pairs: Sequence[tuple[float | None, float | None]]) -> Difference | None:
     known = [(left, right) for left, right in pairs if left is not None and right is not None]
-    finite = [(left, right) for left, right in known if math.isfinite(left) and math.isfinite(right)]
-    if not finite:
+    if not known:
         return None
-    gaps = [right - left for left, right in finite]
+    gaps = [_gap(left, right) for left, right in known]
     low, high = _interval(gaps, Randomness(0).stream("bootstrap", name)) if len(gaps) > 1 else (None, None)
     higher = sum(right > left for left, right in known)
     lower = sum(right < left for left, right in known)
-    is_better_higher = name in BETTER_IF_HIGHER
+    counts_up = is_better_higher(name)
     return Difference(
         metric=name,
-        a=_mean([left for left, _ in finite]),
-        b=_mean([right for _, right in finite]),
-        difference=_mean(gaps),
-        low=low,
-        high=high,
-        a_better=lower if is_better_higher else higher,
-        b_better=higher if is_better_higher else lower,
+        a=_mean([left for left, _ in known]),
+        b=_mean([right for _, right in known]),
+        difference=_unbounded(_mean(gaps)),
+        low=None if low is None else _unbounded(low),
+        high=None if high is None else _unbounded(high),
+        a_better=lower if counts_up else higher,
+        b_better=higher if counts_up else lower,
         seeds=len(known),
     )
+
+
+_NEVER = 1e18
+"""What "never" is away from any time: a mean of differences has a sign, also where one seed never ends in a, another in b."""
+
+
+def _gap(left: float, right: float) -> float:
+    return 0.0 if left == right else min(max(right - left, -_NEVER), _NEVER)
+
+
+def _unbounded(mean: float) -> float:
+    return mean if abs(mean) < _NEVER / 1e6 else math.copysign(math.inf, mean)
 
 
 def _interval(gaps: Sequence[float], rng: Rng) -> tuple[float, float]:
@@ -479,19 +511,21 @@ def _mean(values: Sequence[float]) -> float:
 def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
     """Which of the two is better, by the metrics that decide, in a sentence."""
     known = {each.metric: each for each in found}
-    deciding = [known[name] for name in DECIDING if name in known]
-    better = [_with_size(each) for each in deciding if each.verdict is Comparison.BETTER]
-    worse = [_with_size(each) for each in deciding if each.verdict is Comparison.WORSE]
-    if grave := [_with_size(each) for each in deciding if each.metric in _GRAVE and each.verdict is Comparison.WORSE]:
+    decided = [known[name] for name in deciding() if name in known]
+    better = [with_size(each) for each in decided if each.verdict is Comparison.BETTER]
+    worse = [with_size(each) for each in decided if each.verdict is Comparison.WORSE]
+    graves = {kind.name for kind in metric_kinds().values() if kind.is_grave}
+    if grave := [with_size(each) for each in decided if each.metric in graves and each.verdict is Comparison.WORSE]:
         return f"{b} is worse than {a}: {', '.join(grave)}; with members that are out, the other figures say little"
     if better and worse:
         return f"{b} is better than {a} in {', '.join(better)}, and worse in {', '.join(worse)}"
     if better or worse:
         return f"{b} is {'better' if better else 'worse'} than {a}: {', '.join(better or worse)}"
-    unclear = [each.metric for each in deciding if each.verdict is Comparison.UNCLEAR]
+    unclear = [each.metric for each in decided if each.verdict is Comparison.UNCLEAR]
     rest = f": the seeds disagree about {', '.join(unclear)}" if unclear else ""
     return f"{b} is neither better nor worse than {a}{rest}"
 
 
-def _with_size(each: Difference) -> str:
+def with_size(each: Difference) -> str:
+    """Return the metric with its means: ``max_gap 3s -> 4.2s``."""
     return f"{each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}"

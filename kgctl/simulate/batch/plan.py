@@ -18,14 +18,14 @@ from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, 
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
-from kgctl.simulate.recording.recording import Identity, Recording, Scaling
+from kgctl.simulate.recording.recording import Recording, Scaling
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, Identity
 
 
 def replicas_of(result: RunResult) -> tuple[Replicas, ...]:
@@ -178,21 +178,8 @@ def _thinned(points: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     return [*kept, points[-1]]
 
 
-_COLLECT_AFTER = 10_000
-
-
-class _Litter:
-    """Finished runs are cycles of objects, of some ten megabytes: they go once so many lines of logs have left theirs."""
-
-    events = 0
-
-    @classmethod
-    def add(cls, events: int) -> None:
-        """Count a finished run, and collect garbage when enough events have passed."""
-        cls.events += events
-        if cls.events >= _COLLECT_AFTER:
-            cls.events = 0
-            gc.collect()
+_COLLECT_AFTER = 5_000
+"""A finished run is a cycle of objects, of some megabytes, which goes at once where its log has so many lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +221,8 @@ def run_task(task: Task) -> RunValues | None:
     except InvariantViolation as error:
         where = f"seed {task.seed}" if task.is_lone else f"variant {task.variant}, seed {task.seed}"
         raise type(error)(f"{where}: {error.message}", group=error.group, story=error.story) from error.__cause__
-    _Litter.add(values.events)
+    if values.events >= _COLLECT_AFTER:
+        gc.collect()
     return replace(values, took_s=time.perf_counter() - begin_s)
 
 

@@ -14,6 +14,7 @@ from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, R
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.checks import NO_FILTERS
+from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
@@ -128,7 +129,9 @@ def _besides(look: Look, owner: int, out_us: int) -> str:
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
     moves = [
-        event for event in look.events if isinstance(event, Happened) and event.event_kind in _MOVES and event.what == "begins"
+        event
+        for event in look.events
+        if isinstance(event, Happened) and EVENT_KINDS[event.event_kind].moves_coordinator and event.what == "begins"
     ]
     if out_us - look.from_us > limit_us + _SECOND_US:
         # a session begins anew when a parked JoinGroup is answered (GroupMetadataManager#completeClassicGroupJoin)
@@ -142,10 +145,7 @@ def _besides(look: Look, owner: int, out_us: int) -> str:
     return found
 
 
-_MOVES = ("broker_down", "coordinator_move")
 _SECOND_US = 1_000_000
-_FOR_GOOD = ("network", "slow", *_MOVES)
-"""Events that may last for good: they are over at once then, by the log."""
 
 
 def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
@@ -157,7 +157,11 @@ def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
         key = (event.event_kind, event.event, event.target)
         if event.what == "begins":
             found[key] = event
-        elif event.what == "ends" and key in found and (found[key].at_us < event.at_us or event.event_kind not in _FOR_GOOD):
+        elif (
+            event.what == "ends"
+            and key in found
+            and (found[key].at_us < event.at_us or not EVENT_KINDS[event.event_kind].may_stay)
+        ):
             del found[key]
     return list(found.values())
 
@@ -170,7 +174,7 @@ def meanwhile(look: Look) -> str:
 
 def _bad_network(look: Look, at_us: int) -> str:
     """The scenario's last bad network that goes on at this time; "": there is none."""
-    cuts = [each for each in under_way(look.events, at_us) if each.event_kind == "network"]
+    cuts = [each for each in under_way(look.events, at_us) if EVENT_KINDS[each.event_kind].is_bad_network]
     return "".join(f"; event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in cuts[-1:])
 
 
@@ -513,9 +517,13 @@ RULES: Mapping[Cause, Callable[[Look], str]] = {
 # --- what other metrics come from
 
 
+OF_BACKLOGS = ("lag", "backlog", "latency", "drain_")
+"""How metrics of records that wait begin."""
+
+
 def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[str]) -> Iterator[str]:
     """Tell in lines what metrics of these names come from that are no gaps: records that wait or are read twice, rebalances."""
-    if any(name.startswith(("lag", "backlog", "latency", "drain")) for name in names):
+    if any(name.startswith(OF_BACKLOGS) for name in names):
         yield from _overload(result, events)
     if {"duplicates", "fenced_commits"} & set(names):
         yield from _repeated(result)
@@ -553,7 +561,7 @@ def _overload(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
         yield f"and {len(worst) - _MOST_TOLD} more pods are given more than they process"
     then = duration(at_us - recording.start_us)
     for event in under_way(events, at_us - recording.start_us - 1):
-        if event.event_kind in ("slow", "stall", "pause_process", "network"):
+        if EVENT_KINDS[event.event_kind].is_lasting:
             yield f"when most records wait, {then}, event {event.event} {event.target} goes on since {duration(event.at_us)}"
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
 from kgctl.simulate.batch.explain import explain
-from kgctl.simulate.batch.judge import Judge, Verdict
+from kgctl.simulate.batch.judge import Judge, Judgement
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.batch.reasons import TRIGGERS
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
@@ -38,13 +38,6 @@ _ORDER = (
     *("nemesis", "events", "variants", "expect"),
 )
 _SECOND_US = 1_000_000
-_OF_GAPS = frozenset(
-    {
-        *("unavailable", "availability", "max_gap", "gap_p50", "gap_p95", "gap_p99", "gaps", "partition_gap"),
-        *("takeover_p50", "takeover_max", "stop_the_world", "collateral"),
-    }
-)
-"""Metrics of time without a consumer: what they come to has a cause that can be told."""
 _ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
 
 
@@ -56,7 +49,7 @@ class Shrunk:
     """
 
     data: dict[str, Any]
-    verdict: Verdict
+    verdict: Judgement
     runs: int
     before: tuple[int, int, int]
     after: tuple[int, int, int]
@@ -67,7 +60,7 @@ class Shrunk:
     def text(self, source: str) -> str:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
         head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
-        why = f"# for the same cause: the longest gap is {in_words(self.cause)}\n" if self.cause else ""
+        why = f"# for the same cause: the longest gap is {cause_in_words(self.cause)}\n" if self.cause else ""
         return head + why + as_yaml({**{key: self.data[key] for key in _ORDER if key in self.data}, **self.data})
 
 
@@ -84,7 +77,7 @@ def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | N
     return Tree(tree.file, {**tree.data, "expect": [expectation_of(text) for text in checks]}, tree.locations)
 
 
-def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Verdict:
+def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Judgement:
     """Return the first expectation of the file that does not hold, with the first of these seeds that one fails with.
 
     Raises:
@@ -104,7 +97,7 @@ def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Verdict:
     raise UsageError(f"{tree.file}: every expectation holds with {tried}; there is nothing to shrink ({more})")
 
 
-def shrink(tree: Tree, verdict: Verdict, seed: int, *, most_runs: int, on_run: Callable[[], None] = lambda: None) -> Shrunk:
+def shrink(tree: Tree, verdict: Judgement, seed: int, *, most_runs: int, on_run: Callable[[], None] = lambda: None) -> Shrunk:
     """Make the scenario smaller as long as the verdict's expectation still fails with this seed."""
     search = _Search(tree.file, verdict, seed, most_runs, on_run)
     search.least = start = tree.data
@@ -128,7 +121,7 @@ def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
     return len(data.get("events") or ()), sum((each or {}).get("count", 1) for each in members.values()), partitions
 
 
-def verdicts_of(loaded: LoadedFile, seed: int) -> list[Verdict]:
+def verdicts_of(loaded: LoadedFile, seed: int) -> list[Judgement]:
     values = run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
     runs = {one.variant: {seed: one} for one in values}
     settings = {variant.name: variant.settings for variant in loaded.variants}
@@ -136,7 +129,7 @@ def verdicts_of(loaded: LoadedFile, seed: int) -> list[Verdict]:
 
 
 class _Search:
-    def __init__(self, source: str, verdict: Verdict, seed: int, most_runs: int, on_run: Callable[[], None]) -> None:
+    def __init__(self, source: str, verdict: Judgement, seed: int, most_runs: int, on_run: Callable[[], None]) -> None:
         self.last = verdict
         self.least: dict[str, Any] = {}
         self.runs = 0
@@ -179,7 +172,7 @@ class _Search:
             return None
         self.runs += 1
         rest = {key: value for key, value in data.items() if key != "nemesis"}
-        return {**rest, "events": [*(data.get("events") or ()), *(_as_written(event) for _, event in drawn)]}
+        return {**rest, "events": [*(data.get("events") or ()), *(event.as_drawn() for _, event in drawn)]}
 
     def reduce(self) -> None:
         """Leave events out, then go through the kinds of reductions, from first to last; again, until none finds anything."""
@@ -229,29 +222,19 @@ class _Search:
         self.last, self.least = found[0], data
         return True
 
-    def _is_wanted(self, verdict: Verdict) -> bool:
+    def _is_wanted(self, verdict: Judgement) -> bool:
         """Whether it is the expectation that is looked for, and fails as it did: not for a value or an event that is gone."""
         if verdict.passed or not verdict.is_decided or verdict.check.text not in self._texts:
             return False
         has_value = (verdict.observed is None) is (self.last.observed is None)
         return has_value and (verdict.variant in (self._variant, DEFAULT) or self._variant.endswith(f"-{verdict.variant}"))
 
-    def cause_in(self, loaded: LoadedFile, verdict: Verdict) -> str:
+    def cause_in(self, loaded: LoadedFile, verdict: Judgement) -> str:
         """Return what the longest gap of the failing variant is due to; "" where that is not what fails."""
-        if not any(metric.name in _OF_GAPS for metric in metrics_of(verdict.check.node)):
+        if not any(metric_kinds()[metric.name].is_of_gaps for metric in metrics_of(verdict.check.node)):
             return ""
         scenario = next((each.scenario for each in loaded.variants if each.name == verdict.variant), None)
-        return "" if scenario is None else cause_of(scenario, self._seed)
-
-
-def _as_written(event: Event) -> dict[str, Any]:
-    """Return a fault that a nemesis drew as a file has it."""
-    fields: dict[str, Any] = dict(event.parameters)
-    if "for" in fields:
-        fields["for"] = format_duration(fields["for"])
-    if "factor" in fields:
-        fields["factor"] = fields["factor"] // 1_000_000  # a nemesis knows whole factors only
-    return {"at": format_duration(event.at_us), event.kind: event.target, **fields}
+        return "" if scenario is None else main_cause_of(scenario, self._seed)
 
 
 def _text_of(entry: Any) -> str:
@@ -263,7 +246,7 @@ def _text_of(entry: Any) -> str:
 # --- causes
 
 
-def cause_of(scenario: Scenario, seed: int) -> str:
+def main_cause_of(scenario: Scenario, seed: int) -> str:
     """Return what the longest gap of a run is due to, in a few words: its main cause, and what set its rebalance off.
 
     Raises:
@@ -290,8 +273,8 @@ _KINDS = {
 }
 
 
-def in_words(cause: str) -> str:
-    """Return what `cause_of` found as words: "handover, in a rebalance set off by a member that joined"."""
+def cause_in_words(cause: str) -> str:
+    """Return what `main_cause_of` found as words: "handover, in a rebalance set off by a member that joined"."""
     main, _, kind = cause.partition(" ")
     again = ", back in the group" if kind.startswith("back:") else ""
     words = _KINDS.get(kind.removeprefix("back:"), kind)

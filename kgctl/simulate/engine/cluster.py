@@ -154,7 +154,7 @@ class Topics:
         context.changed()
 
 
-class Cluster:
+class AnyBroker:
     """Answers the requests that any broker answers."""
 
     def __init__(self, context: RunContext, broker: Broker) -> None:

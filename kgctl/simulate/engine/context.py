@@ -15,9 +15,10 @@ from uuid import UUID
 from kgctl.member.api import Rng
 from kgctl.member.runtime import draw
 from kgctl.model.groups import MetadataImage
-from kgctl.simulate.recording.recording import Identity, Recording
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import EventLog, Observer
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.vocabulary import Identity
 
 Task: TypeAlias = Callable[[Any], None]
 

@@ -227,6 +227,11 @@ class Coordination:
         self._context.loop.at(self._context.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
         self._context.disturbed()
 
+    def in_rack(self, rack: str) -> list[int]:
+        """Brokers are spread over the racks."""
+        cluster = self._context.scenario.cluster
+        return [broker for broker in range(1, cluster.brokers + 1) if cluster.racks[(broker - 1) % len(cluster.racks)] == rack]
+
     def restore(self, broker: int) -> None:
         """The broker is there again. If nobody had noticed that it was away, they do now, as it registers anew."""
         self._down[broker] -= 1

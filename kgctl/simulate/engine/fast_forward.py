@@ -217,6 +217,6 @@ def _commits_late_us(process: Process) -> int:
     config, commit = process.config, process.commit
     if commit.mode is CommitMode.EVERY:  # after the first batch that ends when it is due
         return process.polls.commits_late_us(commit.interval_us, in_every_other=False)
-    if commit.mode is not CommitMode.AUTO or config.behaviour.polls_itself:  # a thread of the client's own commits
+    if commit.mode is not CommitMode.AUTO or config.behaviour.joins_itself:  # a thread of the client's own commits
         return 0
     return process.polls.commits_late_us(config.auto_commit_interval_us, in_every_other=config.group_protocol == "consumer")

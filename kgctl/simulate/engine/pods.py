@@ -15,9 +15,10 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.scenario.event_port import LinkFault
 from kgctl.simulate.scenario.fields import RANDOM_DRIFT, client_id_of, member_config
 from kgctl.simulate.scenario.model import SECOND_US, MemberSet, Network
-from kgctl.simulate.scenario.quantities import Constant, Distribution
+from kgctl.simulate.scenario.quantities import Constant
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
@@ -25,17 +26,6 @@ if TYPE_CHECKING:
 
 RETRANSMIT_US = 200_000
 GIVE_UP_US = 30_000_000
-FOREVER_US = 1 << 62
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFault:
-    """Something wrong with a pod's network until ``until_us``. None: as it is otherwise."""
-
-    latency: Distribution | None = None
-    loss_ppm: int | None = None
-    is_partition: bool = False
-    until_us: int = FOREVER_US
 
 
 class Link:
@@ -214,6 +204,10 @@ class Pod:
         return self.name
 
     @property
+    def member_set(self) -> str:
+        return self.members.name
+
+    @property
     def boot_rng(self) -> Rng:
         """For the boot times; made when it is needed, as few scenarios draw any."""
         if self._boot_rng is None:
@@ -271,6 +265,25 @@ class Pod:
         self.is_wanted = is_wanted
         self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
 
+    def harm(self, fault: LinkFault) -> None:
+        """Its network has this fault until `heal`."""
+        process = self.process
+        if process is not None:
+            process.settle()
+        self.link.add(fault)
+        self._note_latency()
+        if fault.is_partition and process is not None:
+            process.cut_off()
+
+    def heal(self, fault: LinkFault) -> None:
+        self.link.remove(fault)
+        self._note_latency()
+        if self.process is not None and not self.link.is_partitioned:
+            self.process.connect_again()
+
+    def _note_latency(self) -> None:
+        self.context.history.pods[self.number].latency_us = self.link.mean_us
+
     def configure(self, settings: Mapping[str, str]) -> None:
         self.settings.update(settings)
 
@@ -290,9 +303,39 @@ class Pod:
             client_id=client_id_of(self.members, self.context.scenario.group_id, self.name, self.instance_id),
             topics=topics,
             pattern=pattern,
+            matches_pattern=self.members.matches_pattern,
             group_instance_id=self.instance_id,
             rack_id=self.rack,
         )
+
+
+SHUTDOWN_US = 2_000_000
+"""So long at least is between SIGTERM and SIGKILL, whatever preStop took (kubelet: minimumGracePeriodInSeconds)."""
+
+
+class PreStop:
+    """The preStop of a container: it runs on until the hook returns, or its grace period is over, and gets SIGTERM only then."""
+
+    __slots__ = ("_is_over", "is_begun")
+
+    def __init__(self) -> None:
+        self.is_begun = False
+        self._is_over = False
+
+    def waits(self, pod: Pod, grace_us: int, then: Callable[[int], None]) -> bool:
+        """Whether it goes on; the first to ask begins it. ``then``: SIGTERM, with what is left of the grace period."""
+        if self._is_over or not pod.members.pre_stop_us:
+            return False
+        if not self.is_begun:
+            self.is_begun = True
+            length_us = min(pod.members.pre_stop_us, grace_us)
+            pod.context.loop.at(pod.context.loop.now_us + length_us, self._over, (max(grace_us - length_us, SHUTDOWN_US), then))
+        return True
+
+    def _over(self, rest: tuple[int, Callable[[int], None]]) -> None:
+        self._is_over = True
+        left_us, then = rest
+        then(left_us)
 
 
 def with_drift(members: MemberSet, config: MemberConfig) -> MemberConfig:

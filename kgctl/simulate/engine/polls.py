@@ -42,7 +42,7 @@ class PollCadence:
 
     def __init__(self, pod: Pod, config: MemberConfig, flow: Flow, consuming: Mapping[int, None]) -> None:
         self._pod = pod
-        self._fetches_itself = config.behaviour.polls_itself
+        self._fetches_itself = config.behaviour.joins_itself
         self._pause = pod.members.poll
         self._rate_uhz = pod.members.rate_uhz
         self._most = config.max_poll_records
@@ -93,6 +93,12 @@ class PollCadence:
         self.last_us = now_us
         self._returns(now_us + wait_us, found)
         return self.next_us
+
+    def held_until(self, end_us: int) -> None:
+        """A call that has begun runs a callback until then, and comes back no earlier."""
+        later_us = max(end_us - self.returned_us, 0)
+        self.returned_us += later_us
+        self.next_us += later_us
 
     def is_inside(self, now_us: int) -> bool:
         """Whether the application waits for records in a call now, rather than being between two."""

@@ -32,11 +32,12 @@ from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
-from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.pods import Pod, PreStop
 from kgctl.simulate.engine.polls import PollCadence
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import Flow
+from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import Cause
@@ -78,7 +79,11 @@ def _run_callback(process: Process, action: RunCallback) -> None:
         process.around.ownership.taken_over(process, action.partitions)
     counted = Counted(process.loop.now_us, len(action.partitions), process.pod.number, str(action.kind))
     process.context.history.callbacks.append(counted)
-    process.run_callback(process.callback_us(action))
+    duration: Distribution = getattr(process.pod.members.callbacks, action.kind)
+    duration_us = duration.sample(process.pod.callback_rng)
+    if process.config.behaviour.queues_callbacks:  # the application's poll() comes back later
+        process.polls.held_until(process.loop.now_us + duration_us)
+    process.run_callback(duration_us)
 
 
 def _run_assignor(process: Process, action: RunAssignor) -> None:
@@ -234,10 +239,6 @@ class DrivenMember(ABC):
         else:
             self.callback_over = True
 
-    def callback_us(self, action: RunCallback) -> int:
-        duration: Distribution = getattr(self.pod.members.callbacks, action.kind)
-        return duration.sample(self.pod.callback_rng)
-
     # --- what comes next
 
     def _may_poll_now(self) -> bool:
@@ -360,6 +361,8 @@ class DrivenMember(ABC):
         polls = self.polls
         if polls.timeout_us is None and (polls.is_continuous or not self.consuming):
             return True
+        if self.config.behaviour.joins_itself:
+            return polls.is_inside(self.loop.now_us)
         if self.config.group_protocol == "consumer" or (polls.timeout_us is None and not self.context.has_traffic):
             return False
         return polls.is_inside(self.loop.now_us)
@@ -371,18 +374,18 @@ class DrivenMember(ABC):
         return self.is_suspended
 
 
-GRACE_US = 30_000_000
 """A pod that is told to stop is killed when it has not ended by itself after so long, as Kubernetes does."""
 
 
 class Process(DrivenMember):
     """A consumer's process. ``on_ready`` is called when it has subscribed."""
 
-    __slots__ = ("_on_ready",)
+    __slots__ = ("_on_ready", "_pre_stop")
 
     def __init__(self, pod: Pod, around: Surroundings, on_ready: Callable[[], None] | None) -> None:
         super().__init__(pod, around)
         self._on_ready = on_ready
+        self._pre_stop = PreStop()
 
     @property
     def hands_over(self) -> bool:
@@ -397,7 +400,7 @@ class Process(DrivenMember):
 
     @property
     def is_up(self) -> bool:
-        return self.phase is Phase.RUNNING and not self.stop_wanted
+        return self.phase is Phase.RUNNING and not self.stop_wanted and not self._pre_stop.is_begun
 
     # --- its life
 
@@ -450,6 +453,8 @@ class Process(DrivenMember):
         """
         if then is not None:
             self.on_closed.append(then)
+        if self._pre_stop.waits(self.pod, grace_us, lambda left_us: self.stop(grace_us=left_us, on_sigterm=on_sigterm)):
+            return
         leaves = self.pod.members.leaves_on_stop if on_sigterm is None else on_sigterm == "close"
         if on_sigterm == "ignored":
             self.loop.at(self.loop.now_us + grace_us, self._kill)
@@ -502,8 +507,7 @@ class Process(DrivenMember):
         now_us = self.loop.now_us
         is_stalled = now_us < self.stalled_until_us
         since_us = self.polls.away_since_us(now_us)
-        self.catch_up()
-        self.around.ownership.settle_unseen(self)
+        self.settle()
         self.stalled_until_us = max(until_us, self.stalled_until_us)
         self.set_reading_rate()
         was_armed = self._next_poll is not None
@@ -525,8 +529,7 @@ class Process(DrivenMember):
         """SIGSTOP, or a long garbage collection: nothing goes on."""
         if self.is_suspended or self.phase is Phase.GONE:
             return
-        self.catch_up()
-        self.around.ownership.settle_unseen(self)
+        self.settle()
         self.is_suspended = True
         self.set_reading_rate()
         self.context.log(PodChanged(self.context.log_time, self.pod.name, "pause"))
@@ -580,6 +583,11 @@ class Process(DrivenMember):
             self.flow.rate_uhz = 0
         else:
             self.flow.rate_uhz = self.polls.capacity_uhz
+
+    def settle(self) -> None:
+        """Something is about to happen to it: what it did unwatched is taken as done, and is committed as it was."""
+        self.catch_up()
+        self.around.ownership.settle_unseen(self)
 
     def catch_up(self) -> Skipped | None:
         """Something is about to happen to it: what it did unwatched is taken as done."""

@@ -6,47 +6,25 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import UsageError, UserCodeError
-from kgctl.simulate.engine import deploys, events
 from kgctl.simulate.engine.context import Loop
-from kgctl.simulate.engine.events import Countdown, EventRun
+from kgctl.simulate.engine.events import EventRun
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.recording import Identity, Recording
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Observer
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
+from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.event_port import Countdown
+from kgctl.simulate.scenario.events import EVENT_KINDS
+from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import UNTIL_STABLE, changed
-from kgctl.simulate.scenario.model import MINUTE_US, SECOND_US, Nemesis, Scenario
-from kgctl.simulate.scenario.quantities import Distribution, Exponential, Uniform, Wave, format_duration
-from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
-
-BEGIN: Mapping[str, Callable[[EventRun], None]] = {
-    "start": events.start,
-    "stop": events.stop,
-    "crash": events.crash,
-    "restart": events.restart,
-    "rolling_restart": deploys.roll,
-    "upgrade": deploys.roll,
-    "rollout": deploys.rollout,
-    "drain": deploys.drain,
-    "spot_loss": deploys.spot_loss,
-    "scale": events.scale,
-    "stall": events.stall,
-    "slow": events.slow,
-    "pause_process": events.pause_process,
-    "network": events.network,
-    "add_partitions": events.add_partitions,
-    "create_topic": events.create_topic,
-    "delete_topic": events.delete_topic,
-    "set_traffic": events.set_traffic,
-    "broker_down": events.broker_down,
-    "coordinator_move": events.coordinator_move,
-}
-"""Kind -> what begins it, and sees to it that `EventRun.over` is called once."""
+from kgctl.simulate.scenario.model import MINUTE_US, Nemesis, Scenario
+from kgctl.simulate.scenario.quantities import Exponential, Wave, format_duration
+from kgctl.simulate.scenario.vocabulary import Identity
 
 LAST = "last"
 PREVIOUS = "previous"
@@ -94,7 +72,7 @@ class Schedule:
 
     def _start(self, position: int) -> None:
         event = self._events[position]
-        concerned = [group for group in self._groups if _concerns(event, group)]
+        concerned = [group for group in self._groups if event.concerns(group.sets)]
         others = [group for group in self._groups if group not in concerned]
         if event.when is not None and not event.when.holds((concerned or self._groups)[0].metrics):
             self._log(self._groups, event, "is left out")
@@ -108,7 +86,7 @@ class Schedule:
 
         countdown = Countdown(len(concerned), over)
         for group in concerned:
-            BEGIN[event.kind](EventRun(group, event, EVENT_KINDS[event.kind], countdown.one))
+            event.begin(EventRun(group, event, countdown.one))
 
     def _log(self, groups: Sequence[Simulation], event: Event, what: str) -> None:
         for group in groups:
@@ -128,28 +106,6 @@ class Schedule:
                 self._arm(follower, now_us + self._events[follower].at_us)
 
 
-def _concerns(event: Event, group: Simulation) -> bool:
-    """Whether something happens to this group: to its pods, or to topics and brokers, which are everybody's."""
-    if EVENT_KINDS[event.kind].target is Target.MEMBER_SET:
-        return event.target in group.sets
-    selector = event.selector
-    if selector is None or selector.negated or selector.member_set is None:
-        return True
-    return selector.member_set in group.sets or selector.member_set == NODE
-
-
-_LENGTHS: Mapping[str, Distribution] = {
-    "crash": Uniform(0, 120 * SECOND_US),
-    "stop": Uniform(0, 120 * SECOND_US),
-    "restart": Uniform(0, 30 * SECOND_US),
-    "stall": Uniform(5 * SECOND_US, 420 * SECOND_US),
-    "slow": Uniform(10 * SECOND_US, 300 * SECOND_US),
-    "pause_process": Uniform(SECOND_US, 90 * SECOND_US),
-    "network": Uniform(SECOND_US, 90 * SECOND_US),
-}
-_MORE: Mapping[str, Mapping[str, Any]] = {"slow": {"factor": 10_000_000}, "network": {"partition": True}}
-
-
 def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
     """Put the faults into the loop, one after the other, at pods of any group. They end before ``until_us`` or are cut short."""
     simulation = groups[0]
@@ -161,29 +117,18 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
 
     def strike(_: object) -> None:
         now_us = simulation.loop.now_us
-        kind = nemesis.of[int(rng.random() * len(nemesis.of))]
+        kind = EVENT_KINDS[nemesis.of[int(rng.random() * len(nemesis.of))]]
         candidates = [(group, pod) for group in groups for pod in group.pods if pod.process is not None]
         if candidates:
             group, pod = candidates[int(rng.random() * len(candidates))]
-            length_us = min(_LENGTHS[kind].sample(rng), until_us - now_us)
-            selector = Selector(
-                text=f"{pod.members.name}/{pod.index}",
-                member_set=pod.members.name,
-                choice=Choice.RANGE,
-                first=pod.index,
-                last=pod.index,
-            )
-            event = Event(
-                kind=kind,
-                target=selector.text,
-                selector=selector,
-                name=f"nemesis {kind}",
-                parameters={"for": length_us, **_MORE.get(kind, {})},
-            )
+            fault = kind.fault
+            assert fault is not None
+            length_us = min(fault.lengths.sample(rng), until_us - now_us)
+            event = kind.drawn(f"{pod.members.name}/{pod.index}", length_us)
             group.log_event(event, "begins")
             for each in groups:
-                each.history.drawn.append((now_us, replace(event, at_us=now_us - simulation.warmup_us)))
-            BEGIN[kind](EventRun(group, event, EVENT_KINDS[kind], lambda: None))
+                each.history.drawn.append((now_us, changed(event, at_us=now_us - simulation.warmup_us)))
+            event.begin(EventRun(group, event, lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:
             simulation.loop.at(next_us, strike)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import Broker
-from kgctl.simulate.engine.cluster import Cluster, Topics
+from kgctl.simulate.engine.cluster import AnyBroker, Topics
 from kgctl.simulate.engine.context import Loop, RunContext
-from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
 from kgctl.simulate.engine.process import Process, Surroundings
-from kgctl.simulate.recording.recording import Counted, Ending, EventMark, Identity, PodHistory, Recording
+from kgctl.simulate.recording.recording import Counted, Ending, EventMark, PodHistory, Recording
 from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
+from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, Identity
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.coordination import Coordination
 
 _SETTLED_STATES = ("Stable", "Dead")
 
@@ -63,7 +67,7 @@ class Simulation:
         """Set of members -> the consumer settings that its new pods have."""
         self.sets: dict[str, list[Pod]] = {}
         # A coordinator that comes after one whose broker failed reads its records.
-        needs_records = any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
+        needs_records = any(event.moves_coordinator for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
         self.recording.records = [] if is_kept else None
         self.faults_until_us = 0
@@ -90,12 +94,12 @@ class Simulation:
                 self.add_pod(members)
 
     def _surroundings(self) -> Surroundings:
-        cluster = Cluster(self.context, self.broker)
+        any_broker = AnyBroker(self.context, self.broker)
         return Surroundings(
             self.broker.send,
-            cluster.find_coordinator,
-            cluster.metadata,
-            cluster.list_offsets,
+            any_broker.find_coordinator,
+            any_broker.metadata,
+            any_broker.list_offsets,
             self.ownership,
             self.fast_forward.skip,
             self.fast_forward.resume,
@@ -137,6 +141,8 @@ class Simulation:
     def coordination(self) -> Coordination:
         """Return the run's brokers, which nobody has looked at before the first event about one."""
         if self._coordination is None:
+            from kgctl.simulate.engine.coordination import Coordination
+
             self._coordination = Coordination(
                 self.context,
                 self.pods,
@@ -182,9 +188,8 @@ class Simulation:
 
     def log_event(self, event: Event, what: str) -> None:
         """Log that an event of the scenario begins or ends."""
-        name = event.name or event.kind
-        self.history.events.append(EventMark(self.loop.now_us, name, what, event.target))
-        self.log(Happened(self.log_time, name, what, event.target, event.kind))
+        self.history.events.append(EventMark(self.loop.now_us, event.title, what, event.target))
+        self.log(Happened(self.log_time, event.title, what, event.target, event.kind))
 
     def on_running(self, process: Process) -> None:
         now_us = self.loop.now_us

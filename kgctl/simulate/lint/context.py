@@ -37,7 +37,7 @@ class Context:
     @property
     def writes(self) -> bool:
         events = self.scenario.events
-        return bool(self.scenario.traffic) or any(event.kind in ("set_traffic", "create_topic") for event in events)
+        return bool(self.scenario.traffic) or any(event.writes for event in events)
 
     @cached_property
     def broker(self) -> CoordinatorConfig:

@@ -13,7 +13,6 @@ from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, MemberConfig, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.event_kinds import Share
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
@@ -42,18 +41,14 @@ def ids_not_unique(context: Context) -> Iterator[Finding]:
             seen[instance_id] = pod
 
 
-_REPLACES_PODS = frozenset({"rollout", "drain", "spot_loss"})
-
-
 def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
     """Static members whose ids end with their pods: the coordinator keeps the partitions of the old id until its session ends."""
     named = {members.name for members, _ in context.sets() if "$name" in (members.instance_id or "")}
     found: dict[str, list[Path]] = {}
     for index, event in enumerate(context.scenario.events):
-        is_deployment = event.kind in _REPLACES_PODS and (event["workload"] or "deployment") == "deployment"
         meant = event.target if event.selector is None else event.selector.member_set
         static = sorted(named if meant in (None, NODE) else {meant} & named)
-        if is_deployment and static:
+        if event.makes_new_pods and static:
             found.setdefault(static[0], []).append(("events", index, event.kind))
     for name, (path, *others) in found.items():
         also = f"; so with {len(others)} more" if others else ""
@@ -113,7 +108,7 @@ def settings_of_fetching(context: Context) -> Iterator[Finding]:
 def no_pod_ever_runs(context: Context) -> Iterator[Finding]:
     """Find scenarios in which nobody consumes: all partitions are unread from begin to end."""
     scenario = context.scenario
-    is_grown = scenario.autoscale is not None or any(event.kind in ("start", "scale", "rollout") for event in scenario.events)
+    is_grown = scenario.autoscale is not None or any(event.starts_pods for event in scenario.events)
     if not is_grown and not any(each.count and each.start is not None for each in scenario.members):
         yield Finding(("members",), "no pod ever runs: nobody consumes; give a set a count above 0 and a start")
 
@@ -141,12 +136,11 @@ def mixes_eager_and_cooperative(context: Context) -> Iterator[Finding]:
 def selects_nobody(context: Context) -> Iterator[Finding]:
     """Find events whose selector never matches a pod."""
     counts = {members.name: members.count for members in context.scenario.members}
-    scaled = {event.target for event in context.scenario.events if event.kind in ("scale", "rollout")}
-    if any(event.kind in ("drain", "spot_loss") for event in context.scenario.events):
+    growing = [event for event in context.scenario.events if event.renumbers]
+    scaled = {event.target for event in growing if event.selector is None}
+    if any(event.selector is not None for event in growing):
         scaled.update(counts)
     for index, event in enumerate(context.scenario.events):
-        if event.kind == "rollout" and (event["partition"] or 0) >= counts.get(event.target, 0) > 0:
-            yield Finding(("events", index, "partition"), f"all pods of {event.target!r} are below it: none gets the new version")
         selector = event.selector
         if selector is None or selector.member_set is None or selector.member_set in scaled:
             continue
@@ -160,18 +154,9 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
             yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
 
 
-def drains_that_evict_nobody(context: Context) -> Iterator[Finding]:
-    """A disruption budget of nought: kubectl drain asks again and again, and gives up at its deadline."""
-    for index, event in enumerate(context.scenario.events):
-        if event.kind == "drain" and event["budget"] in (0, Share(0)):
-            yield Finding(
-                ("events", index, "drain"), "no pod may be missing (budget: 0), so none is evicted: the drain changes nothing"
-            )
-
-
 def patterns_without_topics(context: Context) -> Iterator[Finding]:
     """Find subscriptions that no topic ever matches."""
-    created = [event.target for event in context.scenario.events if event.kind == "create_topic"]
+    created = [event.target for event in context.scenario.events if event.creates_topic]
     topics = [topic.name for topic in context.scenario.topics] + created
     for members, _ in context.sets():
         if members.pattern is not None and not any(re.fullmatch(members.pattern, topic) for topic in topics):
@@ -259,7 +244,7 @@ def no_warmup(context: Context) -> Iterator[Finding]:
     scenario = context.scenario
     early = [each for each in scenario.events if each.after is None and each.at_us == 0]
     starts = any(each.start is not None and each.count for each in scenario.members)
-    if early and starts and 0 <= scenario.warmup_us < 10_000_000 and any(each.kind not in ("start", "scale") for each in early):
+    if early and starts and 0 <= scenario.warmup_us < 10_000_000 and not all(each.forms_group for each in early):
         yield Finding(
             ("warmup",) if context.sets_at(("warmup",)) else (),
             f"events at 0s after a warm-up of {format_duration(scenario.warmup_us)}: the group is not together by then; "
@@ -328,16 +313,14 @@ def records_without_traffic(context: Context) -> Iterator[Finding]:
             return
 
 
-def nobody_takes_over(context: Context) -> Iterator[Finding]:
-    """Find a stopped coordinator without a replica on another broker."""
+def of_events(context: Context) -> Iterator[tuple[str, Finding]]:
+    """What the events themselves say of doubtful ones: the rule's name, and the finding."""
     scenario = context.scenario
-    leader, *others = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
-    if others:
-        return
+    counts = {members.name: members.count for members in scenario.members}
+    coordinators = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
     for index, event in enumerate(scenario.events):
-        if event.kind == "broker_down" and event.target in ("coordinator", str(leader)):
-            until = "until it is back" if event["for"] is not None else "for the rest of the run"
-            yield Finding(("events", index), f"no other broker has the group's records: there is no coordinator {until}")
+        for doubt in event.doubts(counts, coordinators):
+            yield doubt.rule, Finding(("events", index, *filter(None, [doubt.key])), doubt.text)
 
 
 def _autoscaled(context: Context) -> Iterator[tuple[Autoscale, MemberSet, MemberConfig]]:
@@ -468,7 +451,6 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "no-members": no_pod_ever_runs,
     "idle-members": more_members_than_partitions,
     "selects-nobody": selects_nobody,
-    "drain-stuck": drains_that_evict_nobody,
     "subscribes-to-nothing": patterns_without_topics,
     "variant-adds": names_nearly_there,
     "no-such-rack": racks_without_racks,
@@ -479,7 +461,6 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "autoscale-window": window_below_boot,
     "autoscale-poll": poll_without_effect,
     "autoscale-hot-partition": no_target_in_reach,
-    "no-other-broker": nobody_takes_over,
     "report-one-value": one_value_along,
     "report-no-traffic": records_without_traffic,
 }
@@ -490,10 +471,10 @@ def lint(loaded: LoadedFile) -> list[Problem]:
     found: dict[Problem, dict[str, None]] = {}
     for variant in loaded.variants:
         context = Context(variant, loaded.report, is_lone=len(loaded.variant_names) == 1)
-        for rule, function in RULES.items():
-            for finding in function(context):
-                place = variant.tree.location(finding.path)
-                found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), {})[variant.name] = None
+        of_rules = ((rule, finding) for rule, function in RULES.items() for finding in function(context))
+        for rule, finding in (*of_rules, *of_events(context)):
+            place = variant.tree.location(finding.path)
+            found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), {})[variant.name] = None
     problems = [_named(problem, list(variants), loaded) for problem, variants in found.items()]
     return sorted(problems, key=lambda problem: (problem.location.file, problem.location.line, problem.location.column))
 

@@ -1,1 +1,5 @@
-"""What a run is measured by: one module a family, one line of the registry a metric."""
+"""What a run comes to: each metric is a function with all that is known of it (`kgctl.simulate.scenario.metric`) above it."""
+
+from kgctl.simulate.metrics import availability, movement, rebalances, records
+
+__all__ = ["availability", "movement", "rebalances", "records"]

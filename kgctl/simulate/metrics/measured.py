@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
-from kgctl.simulate.recording.recording import Counted, Identity, Intervals, MemberKey, Recording
+from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
+from kgctl.simulate.scenario.vocabulary import Identity
 
 SECOND = 1_000_000
 LOOK_US = 250_000
@@ -215,10 +217,6 @@ class Measured:
         return {pod: {topic: sorted(found[pod][topic]) for topic in sorted(found[pod])} for pod in sorted(found)}
 
 
-Compute: TypeAlias = Callable[[Measured, Filters], "float | str | None"]
-"""What a metric is worked out by."""
-
-
 def percentile(values: Sequence[int], percent: float) -> int:
     if not values:
         return 0
@@ -229,3 +227,21 @@ def percentile(values: Sequence[int], percent: float) -> int:
 
 def seconds(length_us: int) -> float:
     return length_us / SECOND
+
+
+def statistic_of(lengths: Counter[int], filters: Filters) -> float | None:
+    """Return the median of lengths, of which there are so many each, or the statistic that is named; None of nothing."""
+    number = lengths.total()
+    if not number:
+        return None
+    if filters.statistic == "mean":
+        return seconds(sum(length * count for length, count in lengths.items()) // number)
+    if filters.statistic in ("max", "min"):
+        return seconds(max(lengths) if filters.statistic == "max" else min(lengths))
+    percent = 50 if filters.percentile is None else filters.percentile
+    rank = max(-(-number * round(percent * 100) // 10_000), 1)
+    for length in sorted(lengths):
+        rank -= lengths[length]
+        if rank <= 0:
+            return seconds(length)
+    return None

@@ -9,12 +9,14 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TypeAlias
 
-from kgctl.simulate.metrics.measured import Compute, Measured
+from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import MemberKey
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
+from kgctl.simulate.scenario.metric import BALANCE, COUNT, PARTITIONS, SHARE, TIME, Compute, metric
 
 Held = tuple[int, str]
 """A partition as far as it matters: who had it (negative: somebody who is gone), and its topic."""
@@ -89,9 +91,6 @@ def _cycle_of(costs: Mapping[tuple[int, int], int], nodes: int) -> list[tuple[in
             return found
 
 
-PING_PONG_US = 600_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A moment in which all was in its place: who had what, and who was there."""
@@ -121,54 +120,11 @@ def _owners_of(run: Measured, number: int, window: tuple[int, int]) -> list[tupl
     return found
 
 
+@metric(COUNT, ("topic", *TIME), label="partitions moved", place=4)
 def moves(run: Measured, filters: Filters) -> float:
-    """Return how often partitions changed their consumer, not counting gaps."""
+    """How often partitions changed their consumer, not counting gaps."""
     window = run.window(filters)
     return sum(max(len(_owners(run, number, window)) - 1, 0) for number in run.partitions(filters))
-
-
-def ping_pong(run: Measured, filters: Filters) -> float:
-    """Partitions that come back to an owner which they left less than 10 minutes before."""
-    window = run.window(filters)
-    number_found = 0
-    for number in run.partitions(filters):
-        left: dict[MemberKey, int] = {}
-        for first, last, owner in _owners(run, number, window):
-            number_found += owner in left and first - left[owner] < PING_PONG_US
-            left[owner] = last
-    return number_found
-
-
-def r_score(run: Measured, filters: Filters) -> float | None:
-    """What moved, by its traffic: for each move the partition's rate, in capacities of the member that got it (Landau et al.).
-
-    None without traffic, or where a member has no ``rate``.
-    """
-    window = run.window(filters)
-    arrivals = run.ledger.arrivals
-    score = 0.0
-    for number in run.partitions(filters):
-        for at_us, _, (pod, _) in _owners(run, number, window)[1:]:
-            capacity_uhz = run.history.pods[pod].rate_uhz
-            if not capacity_uhz or not run.recording.has_traffic:
-                return None
-            score += (arrivals.total_pr(number, at_us + 1) - arrivals.total_pr(number, at_us)) / capacity_uhz
-    return score
-
-
-def state_moved(run: Measured, filters: Filters) -> float | None:
-    """What applications have to restore: for each move the ``state_bytes`` of the partition. None where no topic has any."""
-    sizes = {topic.name: topic.state_bytes for topic in run.recording.scenario.topics if topic.state_bytes}
-    if not sizes:
-        return None
-    window = run.window(filters)
-    moved = 0
-    for number in run.partitions(filters):
-        topic, partition = run.recording.partitions.names[number]
-        if topic in sizes:
-            size = sizes[topic][partition % len(sizes[topic])]
-            moved += size * max(len(_owners(run, number, window)) - 1, 0)
-    return moved
 
 
 def _snapshots(run: Measured, filters: Filters) -> Sequence[Snapshot]:
@@ -199,6 +155,7 @@ def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
     return tuple(run.member_at(pod, at_us) for pod in run.members_at(at_us, NO_FILTERS))
 
 
+@metric(COUNT, ("topic", *TIME))
 def moves_min(run: Measured, filters: Filters) -> float:
     """The fewest moves with which any assignor could have gone from each balanced state to the next."""
     snapshots = _snapshots(run, filters)
@@ -242,66 +199,56 @@ def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], top
     return fewest_moves(held, readers, len(places))
 
 
+@metric(COUNT, ("topic", *TIME))
 def excess_moves(run: Measured, filters: Filters) -> float:
+    """The moves above the fewest."""
     return moves(run, filters) - moves_min(run, filters)
-
-
-def stickiness(run: Measured, filters: Filters) -> float | None:
-    """Of the partitions of members that live on, the share that stays with its owner from one balanced state to the next."""
-    snapshots = _snapshots(run, filters)
-    kept = possible = 0
-    for before, after in itertools.pairwise(snapshots):
-        there = frozenset(after.members)
-        for number, owner in before.owners.items():
-            if owner in there and number in after.owners:
-                possible += 1
-                kept += after.owners[number] == owner
-    return kept / possible if possible else None
 
 
 Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 
 
-def spread_of(counts: Sequence[int]) -> float | None:
+def _balance(*, by_load: bool = False, worst: Callable[[Iterable[float]], float] = max) -> Callable[[Formula], Compute]:
+    """What makes a formula of the members' partitions, or of the rates of these, a metric's function."""
+
+    def of(formula: Formula) -> Compute:
+        @wraps(formula)
+        def compute(run: Measured, filters: Filters) -> float | None:
+            if filters.statistic not in ("mean", "worst"):
+                return formula(_counts(run, filters, run.at(filters), by_load=by_load))
+            pieces = _over_time(run, filters, formula, by_load=by_load)
+            if not pieces:
+                return None
+            if filters.statistic == "worst":
+                return worst([value for _, value in pieces])
+            total_us = sum(length for length, _ in pieces)
+            return sum(length * value for length, value in pieces) / total_us if total_us else None
+
+        return compute
+
+    return of
+
+
+@metric(PARTITIONS, BALANCE)
+@_balance()
+def spread(counts: Sequence[int]) -> float | None:
+    """The most partitions of a member less the fewest of one."""
     return max(counts) - min(counts) if counts else None
 
 
-def max_mean_of(counts: Sequence[int]) -> float | None:
-    return max(counts) * len(counts) / sum(counts) if sum(counts) else None
+@metric(SHARE, BALANCE, label="Jain's index of load", is_better_higher=True, is_playable=False)
+@_balance(by_load=True, worst=min)
+def load_jain(rates: Sequence[int]) -> float | None:
+    """Jain's fairness index of what is written to the members' partitions: 1 is even, 1/n is everything with one of n members."""
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
-def jain_of(counts: Sequence[int]) -> float | None:
-    """Return Jain's fairness index: 1 for even counts, 1/n for all on one member."""
-    squares = sum(count * count for count in counts)
-    return sum(counts) ** 2 / (len(counts) * squares) if squares else None
-
-
-def kip54_of(counts: Sequence[int]) -> float | None:
-    """Return the balance score of KIP-54: the sum of the differences of all pairs."""
-    ordered = sorted(counts)
-    size = len(ordered)
-    return sum(count * (2 * position - size + 1) for position, count in enumerate(ordered))
-
-
-def idle_of(counts: Sequence[int]) -> float | None:
+@metric(COUNT, BALANCE)
+@_balance()
+def idle_members(counts: Sequence[int]) -> float | None:
+    """Members without a partition."""
     return sum(count == 0 for count in counts)
-
-
-def balance(formula: Formula, worst: Callable[[Iterable[float]], float], *, by_load: bool = False) -> Compute:
-    """The metric that is this formula of the members' partitions, or of the rates of these."""
-
-    def metric(run: Measured, filters: Filters) -> float | None:
-        if filters.statistic not in ("mean", "worst"):
-            return formula(_counts(run, filters, run.at(filters), by_load=by_load))
-        pieces = _over_time(run, filters, formula, by_load=by_load)
-        if not pieces:
-            return None
-        if filters.statistic == "worst":
-            return worst([value for _, value in pieces])
-        total_us = sum(length for length, _ in pieces)
-        return sum(length * value for length, value in pieces) / total_us if total_us else None
-
-    return metric
 
 
 def _counts(run: Measured, filters: Filters, at_us: int, *, by_load: bool) -> list[int]:
@@ -320,6 +267,7 @@ def _over_time(run: Measured, filters: Filters, formula: Formula, *, by_load: bo
     return [(length, value) for length, value in values if value is not None]
 
 
+@metric(SHARE, ("topic", "at"), label="cross-rack", is_playable=False)
 def cross_rack(run: Measured, filters: Filters) -> float | None:
     """The share of the load that is read from another rack than any replica's (without traffic: of the partitions)."""
     at_us = run.at(filters)
@@ -336,6 +284,7 @@ def cross_rack(run: Measured, filters: Filters) -> float | None:
     return crossing / total if total else None
 
 
+@metric(SHARE, ("topic", "topic", "at"), label="co-partitioned", is_summary=False)
 def copartitioned(run: Measured, filters: Filters) -> float | None:
     """The share of partition numbers that are with the same member in both topics."""
     at_us = run.at(filters)
@@ -350,5 +299,7 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
     return same / size if size else None
 
 
+@metric(COUNT, ("selector", "at"))
 def members(run: Measured, filters: Filters) -> float:
+    """Members of the group: at the end, or at a time."""
     return len(run.members_at(run.at(filters), filters))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
-from kgctl.simulate.metrics.measured import Measured, percentile, seconds
+from kgctl.simulate.metrics.measured import Measured, percentile, seconds, statistic_of
 from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES
+from kgctl.simulate.scenario.metric import BYTES, COUNT, PER_CENT, SECONDS, STATE, TIME, metric
+from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES, rebalance_causes
 
 STUCK_US = 60_000_000
 
@@ -44,6 +46,7 @@ def _cause(run: Measured, at_us: int) -> str:
     return ""
 
 
+@metric(COUNT)
 def generations(run: Measured, filters: Filters) -> float:
     """How often the generation (the group epoch) grew."""
     first, last = run.window(filters)
@@ -55,11 +58,13 @@ def generations(run: Measured, filters: Filters) -> float:
     )
 
 
+@metric(COUNT, ("cause", *TIME), causes=rebalance_causes(), place=1, unmeasured=("cause",))
 def rebalances(run: Measured, filters: Filters) -> float:
     """Logical rebalances: what belongs together counts once."""
     return len(_within(run, filters))
 
 
+@metric(SECONDS, ("percentile", "mean", "max", *TIME), label="rebalance time")
 def rebalance_time(run: Measured, filters: Filters) -> float:
     """From the trigger to the last member's taking its assignment over: the longest, or another statistic."""
     applied = run.history.applied_us
@@ -75,11 +80,7 @@ def rebalance_time(run: Measured, filters: Filters) -> float:
     return seconds(percentile(lengths, 100 if filters.percentile is None else filters.percentile))
 
 
-def rounds(run: Measured, filters: Filters) -> float | None:
-    number = len(_within(run, filters))
-    return generations(run, filters) / number if number else None
-
-
+@metric(COUNT, is_playable=False)
 def aborted(run: Measured, filters: Filters) -> float:
     """Generations that another one overtook before the group was stable in them."""
     first, last = run.window(filters)
@@ -93,6 +94,34 @@ def aborted(run: Measured, filters: Filters) -> float:
     return number
 
 
+HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
+_SIGNS = (*HEARTBEATS, "JoinGroup", "SyncGroup")
+
+
+@metric(COUNT, ("callback", "selector", *TIME), hint="calls of the application's")
+def callbacks(run: Measured, filters: Filters) -> float:
+    """Calls of the application's rebalance callbacks: all, those of a kind, or those that get no partition (``empty``)."""
+    kinds = [word for word in filters.words if word != "empty"]
+    return sum(
+        (not kinds or entry.what in kinds) and not ("empty" in filters.words and entry.amount)
+        for entry in run.select(run.history.callbacks, replace(filters, words=()))
+    )
+
+
+@metric(SECONDS, ("percentile", "mean", "max", "min", "selector", *TIME), label="between heartbeats", is_playable=False)
+def heartbeat_time(run: Measured, filters: Filters) -> float | None:
+    """From a heartbeat of a member, or its JoinGroup or SyncGroup, to its next heartbeat: the median, or another statistic."""
+    window = run.window(filters)
+    signs = [(each.pod, each.at_us, int(each.what in HEARTBEATS)) for each in run.history.requests if each.what in _SIGNS]
+    signs += [(each.pod, each.at_us, each.amount) for each in run.history.skipped_beats]
+    lengths: Counter[int] = Counter()
+    for (pod, before_us, _), (same, at_us, beats) in pairwise(sorted(signs)):
+        if beats and pod == same and window[0] <= at_us <= window[1] and run.is_meant(pod, filters):
+            lengths[(at_us - before_us) // beats] += beats
+    return statistic_of(lengths, filters)
+
+
+@metric(SECONDS, ("event", "at"), label="time to stable", hint="after the last event", place=6)
 def time_to_stable(run: Measured, filters: Filters) -> float | None:
     """From the end of the last event, or of the one that is named, until the group is settled with every partition where it
     belongs and stays so: for two heartbeats, and to the end or the next event; never: infinite."""
@@ -131,16 +160,19 @@ def _calm_us(run: Measured) -> int:
     return 2000 * interval_ms
 
 
+@metric(COUNT, ("selector", *TIME))
 def kicked(run: Measured, filters: Filters) -> float:
     """Members that were taken out while their process lived: by a timer, or by their client past max.poll.interval.ms."""
     return run.total(run.history.kicked, filters)
 
 
+@metric(COUNT, ("selector", *TIME), is_playable=False)
 def fenced(run: Measured, filters: Filters) -> float:
     """Answers that told a member that another has its place."""
     return run.total(run.history.fenced, filters)
 
 
+@metric(COUNT, ("selector", *TIME), is_grave=True)
 def stuck_members(run: Measured, filters: Filters) -> float:
     """Pods whose consumer ran for more than 60 s at a stretch without being in the group."""
     return sum(stuck_since(run, pod, run.window(filters)) is not None for pod in run.pods(filters))
@@ -159,12 +191,14 @@ def stuck_since(run: Measured, pod: int, window: tuple[int, int]) -> int | None:
     return None
 
 
+@metric(SECONDS, ("selector", *TIME), label="detection time")
 def detection_time(run: Measured, filters: Filters) -> float | None:
     """From the end of a process to its member's being taken out, where its pod is not back by then: the longest. None: none."""
     found = run.select(run.history.detections, filters)
     return seconds(max(entry.amount for entry in found)) if found else None
 
 
+@metric(SECONDS, ("topic", *TIME), label="discovery delay")
 def discovery_delay(run: Measured, filters: Filters) -> float | None:
     """From the creation of a partition to its first consumer: the longest. Infinite: one has had none yet."""
     table = run.recording.partitions
@@ -205,8 +239,9 @@ def _counts(run: Measured, which: str, filters: Filters) -> list[tuple[int, int]
     return found
 
 
+@metric(PER_CENT, ("series", *TIME), label="thrash %", hint="up and down again; 0: one direction only", unmeasured=("lag",))
 def thrash(run: Measured, filters: Filters) -> float:
-    """Return the direction changes of ``replicas``, ``members`` or ``lag``."""
+    """How much ``replicas``, ``members`` or ``lag`` goes up and down again, in per cent of its range."""
     what = filters.word or "replicas"
     if what == "lag":
         run.recording.settle_traffic()
@@ -216,6 +251,7 @@ def thrash(run: Measured, filters: Filters) -> float:
     return thrash_of([float(number) for _, number in _counts(run, which, filters)])
 
 
+@metric(COUNT, ("selector", *TIME), hint="changes of direction within 10 minutes")
 def flaps(run: Measured, filters: Filters) -> float:
     """Changes of direction of the number of replicas within 10 minutes."""
     points = list(_counts(run, "wanted", filters))
@@ -223,6 +259,7 @@ def flaps(run: Measured, filters: Filters) -> float:
     return sum((left[1] > 0) != (right[1] > 0) and right[0] - left[0] <= FLAP_US for left, right in pairwise(steps))
 
 
+@metric(COUNT, ("selector", "at", "max", "min", *TIME), hint="pods wanted, at the end")
 def replicas(run: Measured, filters: Filters) -> float:
     """Pods that are wanted: at the end, at a time, or the most or fewest."""
     points = _counts(run, "wanted", filters)
@@ -234,6 +271,7 @@ def replicas(run: Measured, filters: Filters) -> float:
     return next((number for when, number in reversed(points) if when <= at_us), 0)
 
 
+@metric(SECONDS, ("selector", *TIME), label="member seconds")
 def member_seconds(run: Measured, filters: Filters) -> float:
     """The sum over the pods of the time in which their consumers ran."""
     window = run.window(filters)
@@ -243,6 +281,7 @@ def member_seconds(run: Measured, filters: Filters) -> float:
     return seconds(total)
 
 
+@metric(COUNT, ("api", "peak", "selector", *TIME), is_playable=False)
 def requests(run: Measured, filters: Filters) -> float:
     """Requests that the brokers got, those of quiet times included where no time is named; ``peak``: in the busiest second."""
     found = run.select(run.history.requests, filters)
@@ -255,6 +294,7 @@ def requests(run: Measured, filters: Filters) -> float:
     return number
 
 
+@metric(BYTES, (), is_playable=False)
 def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # there is nothing to choose from
     """The largest GroupMetadata record that was written (a classic group has one record for all its members)."""
     from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
@@ -267,6 +307,7 @@ def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # t
     return len(key) + len(value or b"")
 
 
+@metric(STATE, ("at",), is_summary=False)
 def state(run: Measured, filters: Filters) -> str:
     """The group's state, by Kafka's name: now, or at a time."""
     at_us = run.at(filters)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
+from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.fields import commit_of, full_batch_us, member_config
+from kgctl.simulate.scenario.fields import full_batch_us, member_config
+from kgctl.simulate.scenario.metric import COUNT, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
 
@@ -29,13 +30,15 @@ def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
     return max((value for _, value in merged.points(first, last)), default=0)
 
 
+@metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def lag(run: Measured, filters: Filters) -> float:
     """Written and not committed, as Kafka's tools show it: at the end, at a time, or its mean or peak."""
     return _amount(run, run.ledger.lag, filters)
 
 
+@metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def backlog(run: Measured, filters: Filters) -> float:
-    """Return the records that are written and not yet read."""
+    """The records that are written and not yet read: at the end, at a time, or their mean or peak."""
     return _amount(run, run.ledger.backlog, filters)
 
 
@@ -49,33 +52,19 @@ def _amount(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
     return max(_records(sum(entry.value(run.at(filters)) for entry in series)), 0.0)
 
 
+@metric(RECORDS, ("topic", *TIME))
 def lag_peak(run: Measured, filters: Filters) -> float:
-    """Return the highest lag."""
+    """The highest lag."""
     return max(_records(_peak(_series(run, run.ledger.lag, filters), *run.window(filters))), 0.0)
 
 
+@metric(RECORDS, ("topic", *TIME))
 def backlog_peak(run: Measured, filters: Filters) -> float:
-    """Return the highest backlog."""
+    """The highest backlog."""
     return _records(_peak(_series(run, run.ledger.backlog, filters), *run.window(filters)))
 
 
-def lag_area(run: Measured, filters: Filters) -> float:
-    """The backlog summed up over time, in records times seconds."""
-    first, last = run.window(filters)
-    doubled = sum(entry.area(first, last) for entry in _series(run, run.ledger.backlog, filters))
-    return round(doubled / 2 / UNIT_PR / SECOND, 6)
-
-
-def latency_mean(run: Measured, filters: Filters) -> float | None:
-    """How long a record waits in the mean, by Little's law: `lag_area` over the records written."""
-    first, last = run.window(filters)
-    written = sum(
-        run.ledger.arrivals.total_pr(number, last) - run.ledger.arrivals.total_pr(number, first)
-        for number in run.partitions(filters)
-    )
-    return lag_area(run, filters) / (written / UNIT_PR) if written else None
-
-
+@metric(SECONDS, ("topic", *TIME), label="latency p99")
 def latency_p99(run: Measured, filters: Filters) -> float | None:
     """The time that 99 % of the records wait at most between being written and being read, or have waited when the run ends."""
     run.recording.settle_traffic()
@@ -118,6 +107,7 @@ def _slowest(waits: list[Wait], amount: int) -> int:
     return low
 
 
+@metric(SECONDS, ("topic",), label="lag age")
 def lag_age(run: Measured, filters: Filters) -> float:
     """How old the oldest record is that is not committed."""
     run.recording.settle_traffic()
@@ -130,6 +120,7 @@ def lag_age(run: Measured, filters: Filters) -> float:
     return seconds(max(ages))
 
 
+@metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False)
 def drain_time(run: Measured, filters: Filters) -> float | None:
     """From an event until the backlog is no higher than just before it, or 1 % above; never: infinite."""
     since_us = run.event_us(filters)
@@ -149,6 +140,7 @@ def drain_time(run: Measured, filters: Filters) -> float | None:
     return seconds(crossing - since_us)
 
 
+@metric(RECORDS, WHERE, hint="records processed twice", place=5)
 def duplicates(run: Measured, filters: Filters) -> float:
     """Records that are processed again: read and not committed when a partition was lost, and the work of zombies."""
     return run.total(run.history.duplicates, filters) + _zombie_work(run, filters)
@@ -189,23 +181,7 @@ def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
     return polls * config.max_poll_records * UNIT_PR
 
 
-def duplicates_bound(run: Measured, filters: Filters) -> float:
-    """The most that crashes can cost: for each, the rate of its partitions times the commit interval and a batch."""
-    bound = 0
-    for at_us, pod in run.history.crashes:
-        members = run.history.pods[pod].members
-        config = member_config(members, run.history.pods[pod].settings)
-        commit = commit_of(members, config)
-        interval_us = config.auto_commit_interval_ms * 1000 if commit.mode == "auto" else commit.interval_us
-        pause_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
-        batch_us = pause_us + full_batch_us(members, config)
-        interval_us = 0 if commit.mode in ("after-batch", "before-batch") else interval_us
-        rate_uhz = members.rate_uhz if members.rate_uhz is not None else sum(run.ledger.arrivals.rate_uhz)
-        if run.is_meant(pod, filters) and run.window(filters)[0] <= at_us <= run.window(filters)[1]:
-            bound += rate_uhz * (interval_us + batch_us)
-    return bound / UNIT_PR
-
-
+@metric(PARTITION_SECONDS, ("selector", *TIME), label="two owners p*s")
 def double_owned(run: Measured, filters: Filters) -> float:
     """Partition-seconds in which two processes consumed one."""
     window = run.window(filters)
@@ -214,21 +190,25 @@ def double_owned(run: Measured, filters: Filters) -> float:
     return seconds(sum(last - first for first, last in run.clip([*ended, *still], window)))
 
 
+@metric(COUNT, ("error", "selector", *TIME))
 def fenced_commits(run: Measured, filters: Filters) -> float:
     """Commits that were refused because the member was out, or behind."""
     return run.total(run.history.fenced_commits, filters)
 
 
+@metric(RECORDS, WHERE, is_playable=False)
 def lost(run: Measured, filters: Filters) -> float:
-    """Return the records that nobody processes."""
+    """The records that nobody processes."""
     return run.total(run.history.lost, filters)
 
 
+@metric(COUNT, ("error", "selector", *TIME), is_grave=True)
 def errors(run: Measured, filters: Filters) -> float:
     """Answers with an error, and what consumers threw; of one code, where one is named. Not what every rebalance has."""
     return run.total(run.history.errors, filters)
 
 
+@metric(COUNT, ("partition",), is_summary=False)
 def owners(run: Measured, _: Filters) -> float:
     """The most processes that consume one partition now."""
     lanes = run.owners
@@ -237,8 +217,9 @@ def owners(run: Measured, _: Filters) -> float:
     return 1 if lanes.unowned < len(lanes.owner) else 0
 
 
+@metric(RECORDS, ("topic",), is_better_higher=True)
 def processed(run: Measured, filters: Filters) -> float:
-    """Return the records that were read for the first time."""
+    """The records that were read for the first time."""
     run.recording.settle_traffic()
     at_us = run.end_us
     return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR

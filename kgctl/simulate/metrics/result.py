@@ -1,4 +1,4 @@
-"""What computes each metric, one line each, and a run with its metrics. Names and formulas do not change between versions."""
+"""A run with its metrics. Their names and formulas do not change between versions."""
 
 from __future__ import annotations
 
@@ -9,87 +9,15 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import run as engine
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
-from kgctl.simulate.metrics import availability, movement, rebalances, records
-from kgctl.simulate.metrics.measured import Compute, Measured
+from kgctl.simulate.metrics import availability
+from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import cause_of
-from kgctl.simulate.recording.recording import Identity, Recording
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.checks import Filters, parse_filters
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
-
-_EVEN, _UNEVEN = min, max
-COMPUTE: Mapping[str, Compute] = {
-    "unavailable": availability.unavailable,
-    "availability": availability.availability,
-    "max_gap": availability.max_gap,
-    "gap_p50": availability.gap_percentile(50),
-    "gap_p95": availability.gap_percentile(95),
-    "gap_p99": availability.gap_percentile(99),
-    "gaps": availability.gaps,
-    "partition_gap": availability.partition_gap,
-    "takeover_min": availability.takeover(0),
-    "takeover_p50": availability.takeover(50),
-    "takeover_max": availability.takeover(100),
-    "first_owned": availability.first_owned,
-    "all_owned": availability.all_owned,
-    "stop_the_world": availability.stop_the_world,
-    "collateral": availability.collateral,
-    "generations": rebalances.generations,
-    "rebalances": rebalances.rebalances,
-    "rebalance_time": rebalances.rebalance_time,
-    "rounds": rebalances.rounds,
-    "aborted": rebalances.aborted,
-    "callbacks": availability.callbacks,
-    "heartbeat_time": availability.heartbeat_time,
-    "time_to_stable": rebalances.time_to_stable,
-    "kicked": rebalances.kicked,
-    "fenced": rebalances.fenced,
-    "stuck_members": rebalances.stuck_members,
-    "detection_time": rebalances.detection_time,
-    "discovery_delay": rebalances.discovery_delay,
-    "moves": movement.moves,
-    "moves_min": movement.moves_min,
-    "excess_moves": movement.excess_moves,
-    "stickiness": movement.stickiness,
-    "ping_pong": movement.ping_pong,
-    "r_score": movement.r_score,
-    "state_moved": movement.state_moved,
-    "spread": movement.balance(movement.spread_of, _UNEVEN),
-    "max_mean": movement.balance(movement.max_mean_of, _UNEVEN),
-    "jain": movement.balance(movement.jain_of, _EVEN),
-    "load_jain": movement.balance(movement.jain_of, _EVEN, by_load=True),
-    "kip54": movement.balance(movement.kip54_of, _UNEVEN),
-    "idle_members": movement.balance(movement.idle_of, _UNEVEN),
-    "members": movement.members,
-    "cross_rack": movement.cross_rack,
-    "copartitioned": movement.copartitioned,
-    "lag": records.lag,
-    "lag_peak": records.lag_peak,
-    "backlog": records.backlog,
-    "backlog_peak": records.backlog_peak,
-    "lag_area": records.lag_area,
-    "lag_age": records.lag_age,
-    "latency_mean": records.latency_mean,
-    "latency_p99": records.latency_p99,
-    "drain_time": records.drain_time,
-    "processed": records.processed,
-    "duplicates": records.duplicates,
-    "duplicates_bound": records.duplicates_bound,
-    "double_owned": records.double_owned,
-    "fenced_commits": records.fenced_commits,
-    "lost": records.lost,
-    "errors": records.errors,
-    "thrash": rebalances.thrash,
-    "flaps": rebalances.flaps,
-    "replicas": rebalances.replicas,
-    "member_seconds": rebalances.member_seconds,
-    "requests": rebalances.requests,
-    "record_bytes": rebalances.record_bytes,
-    "owners": records.owners,
-    "state": rebalances.state,
-}
-"""Metric of `kgctl.simulate.scenario.vocabulary` -> what computes it."""
+from kgctl.simulate.scenario.vocabulary import Identity
 
 
 class MetricView:
@@ -105,14 +33,13 @@ class MetricView:
         Raises:
             UsageError: there is no such metric, or a filter is none.
         """
-        compute = COMPUTE.get(name)
-        if compute is None:
+        kind = metric_kinds().get(name)
+        if kind is None:
             raise UsageError(f"unknown metric {name!r}")
         parsed = self.filters(tuple(filters))
         if not self.measured.has(parsed):
             return None
-        value: float | str | None = compute(self.measured, parsed)
-        return value
+        return kind.compute(self.measured, parsed)
 
     def filters(self, parts: tuple[str, ...]) -> Filters:
         """The filters of these texts. Raises `UsageError`."""
@@ -128,7 +55,7 @@ class MetricView:
 
     def summary(self) -> dict[str, float | str | None]:
         """Return every metric of a result, without filters."""
-        return {name: self.metric(name) for name, spec in METRIC_SPECS.items() if spec.is_summary}
+        return {name: self.metric(name) for name, kind in metric_kinds().items() if kind.is_summary}
 
 
 @dataclass(frozen=True, slots=True)

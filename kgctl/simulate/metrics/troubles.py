@@ -103,7 +103,7 @@ def _missing(result: RunResult) -> Iterator[Found]:
 def _no_effect(result: RunResult) -> Iterator[Found]:
     """An event that is repeated has an effect if one of its beginnings has."""
     marks = sorted(result.recording.history.events, key=lambda mark: (mark.name, mark.target))
-    planned = {event.name or event.kind for event in result.recording.scenario.events if event["abort_if"] is not None}
+    planned = {event.title for event in result.recording.scenario.events if event.may_be_called_off}
     for (name, target), group in groupby(marks, key=lambda mark: (mark.name, mark.target)):
         of_it = list(group)
         odd = [mark for mark in of_it if mark.what == "has no effect" or (mark.what == "is aborted" and name not in planned)]
@@ -120,7 +120,7 @@ def _not_started(result: RunResult) -> Iterator[Found]:
             yield pod.name, f"was to start at {distribution_text(start)}, and the run ended at {end}: give it a `duration`"
     begun = {(mark.name, mark.target) for mark in recording.history.events}
     for event in recording.scenario.events:
-        name = event.name or event.kind
+        name = event.title
         if (name, event.target) not in begun:
             yield f"event {name} {event.target}".rstrip(), f"did not begin: the run ended at {end}"
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kgctl.model.groups import TopicPartition
 from kgctl.simulate.scenario.vocabulary import Cause
+
+if TYPE_CHECKING:
+    from kgctl.model.groups import TopicPartition
 
 NOBODY = -1
 
@@ -48,6 +51,8 @@ class PartitionTable:
 
     def add(self, topic: str, count: int, now_us: int, *, counted: bool) -> list[int]:
         """The topic has these many partitions more. Their numbers."""
+        from kgctl.model.groups import TopicPartition
+
         present, newest = self.present.setdefault(topic, []), self._newest.setdefault(topic, [])
         added = []
         for partition in range(len(present), len(present) + count):

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import GroupMetadataValue, MetadataImage
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import Ledger
-from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.vocabulary import Identity
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.effects import AppendRecord
+    from kgctl.model.groups import GroupMetadataValue
 
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""
-
-
-class Identity(StrEnum):
-    """What makes an owner another one: a pod that comes back with a new ``member.id`` is the same by POD only."""
-
-    POD = "pod"
-    MEMBER_ID = "member-id"
 
 
 class GroupPoint(NamedTuple):
@@ -198,7 +193,7 @@ class Ending(NamedTuple):
 def _has_traffic(scenario: Scenario) -> bool:
     """Whether a record is ever written: ``0/s`` is no traffic."""
     steps = [step for traffic in scenario.traffic for step in traffic.steps]
-    steps += [step for event in scenario.events for step in event["rate"] or ()]
+    steps += [step for event in scenario.events for step in event.rates]
     return any(rate_uhz for _, rate_uhz in steps) or any(traffic.wave is not None for traffic in scenario.traffic)
 
 
@@ -211,6 +206,8 @@ class Recording:
     """
 
     def __init__(self, scenario: Scenario, seed: int, identity: Identity = Identity.POD, *, lead_us: int = 0) -> None:
+        from kgctl.model.groups import MetadataImage
+
         self.scenario = scenario
         self.seed = seed
         self.identity = identity

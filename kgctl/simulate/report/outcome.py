@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kgctl.simulate.scenario.metric import COUNT, SHARE, kind_of
+
 Observed: TypeAlias = "float | str | bool | None"
 """What an expectation saw: a number, a state's name, whether something held, or nothing that could be computed."""
 
@@ -192,84 +194,19 @@ class Outcome:
         return tuple(each for each in self.expectations if not each.passed and each.severity != "fail")
 
 
-SECONDS = "seconds"
-PARTITION_SECONDS = "partition-seconds"
-COUNT = "count"
-SHARE = "share"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """``headline``: always in the table, whether an expectation names it or not."""
-
-    label: str
-    unit: str = COUNT
-    hint: str = ""
-    headline: bool = False
-
-
-LOOKS: Mapping[str, Look] = {
-    "rebalances": Look("rebalances", headline=True),
-    "unavailable": Look("unavailable p*s", PARTITION_SECONDS, "partition-seconds without a consumer", headline=True),
-    "max_gap": Look("longest gap", SECONDS, "one partition, nobody", headline=True),
-    "moves": Look("partitions moved", headline=True),
-    "duplicates": Look("duplicates", COUNT, "records processed twice", headline=True),
-    "time_to_stable": Look("time to stable", SECONDS, "after the last event", headline=True),
-    "collateral": Look("collateral p*s", PARTITION_SECONDS, "of partitions that did not move"),
-    "stop_the_world": Look("stop the world", SECONDS, "nobody consumed anything"),
-    "partition_gap": Look("longest gap, median of the partitions", SECONDS),
-    "takeover_min": Look("takeover, shortest", SECONDS, "from one consumer to another"),
-    "takeover_p50": Look("takeover, median", SECONDS, "from one consumer to another"),
-    "takeover_max": Look("takeover, longest", SECONDS, "from one consumer to another"),
-    "first_owned": Look("first partition read", SECONDS, "after the group's start"),
-    "all_owned": Look("all partitions read", SECONDS, "after the group's start"),
-    "callbacks": Look("callbacks", COUNT, "calls of the application's"),
-    "heartbeat_time": Look("between heartbeats", SECONDS),
-    "gap_p50": Look("gap p50", SECONDS),
-    "gap_p95": Look("gap p95", SECONDS),
-    "gap_p99": Look("gap p99", SECONDS),
-    "rebalance_time": Look("rebalance time", SECONDS),
-    "lag_age": Look("lag age", SECONDS),
-    "latency_mean": Look("latency mean", SECONDS),
-    "latency_p99": Look("latency p99", SECONDS),
-    "drain_time": Look("time to drain", SECONDS),
-    "double_owned": Look("two owners p*s", PARTITION_SECONDS),
-    "discovery_delay": Look("discovery delay", SECONDS),
-    "detection_time": Look("detection time", SECONDS),
-    "member_seconds": Look("member seconds", SECONDS),
-    "replicas": Look("replicas", COUNT, "pods wanted, at the end"),
-    "flaps": Look("flaps", COUNT, "changes of direction within 10 minutes"),
-    "thrash": Look("thrash %", COUNT, "up and down again; 0: one direction only"),
-    "availability": Look("availability", SHARE),
-    "stickiness": Look("stickiness", SHARE),
-    "jain": Look("Jain's index", SHARE),
-    "load_jain": Look("Jain's index of load", SHARE),
-    "cross_rack": Look("cross-rack", SHARE),
-    "copartitioned": Look("co-partitioned", SHARE),
-}
-
-
-def look_of(metric: str) -> Look:
-    """The look of a metric; one with a filter (``unavailable(cause boot)``) has the unit of the metric and its own full name."""
-    known = LOOKS.get(metric)
-    if known is not None:
-        return known
-    base = LOOKS.get(metric.partition("(")[0].strip())
-    return Look(metric, base.unit if base else COUNT)
-
-
 def show(metric: str, value: Observed) -> str:
     """A value of this metric as people read it: ``3.2s``, ``7,689``, ``never``."""
     if value is None:
         return "-"
     if isinstance(value, (str, bool)):
         return str(value).lower() if isinstance(value, bool) else value
-    unit = look_of(metric).unit
+    kind = kind_of(metric)
+    unit = COUNT if kind is None else kind.unit
     if math.isinf(value):
-        return "never" if unit == SECONDS else "infinite"
+        return "never" if unit.is_time else "infinite"
     if math.isnan(value):
         return "-"
-    return f"{_seconds(value)}s" if unit == SECONDS else _share(value) if unit == SHARE else _amount(value)
+    return f"{_seconds(value)}s" if unit.is_time else _share(value) if unit is SHARE else _amount(value)
 
 
 def _seconds(value: float) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kgctl.simulate.report.outcome import LOOKS, PARTITION_SECONDS, SECONDS, Expectation, Measured, Outcome, Spread, look_of, show
+from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, show
+from kgctl.simulate.scenario.metric import headlines, kind_of
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
 from kgctl.simulate.scenario.vocabulary import MEANINGS
 
@@ -51,8 +52,8 @@ def beside(outcome: Outcome) -> list[Beside]:
 
 
 def _place(metric: str, simulated: Spread, value: float) -> Place:
-    unit = look_of(metric).unit
-    slack = _RESOLUTION_S if unit in (SECONDS, PARTITION_SECONDS) else 0.0
+    kind = kind_of(metric)
+    slack = _RESOLUTION_S if kind is not None and kind.unit.symbol == "s" else 0.0
     if value < simulated.minimum and not _near(value, simulated.minimum, slack):
         return Place.BELOW
     if value > simulated.maximum and not _near(value, simulated.maximum, slack):
@@ -89,11 +90,17 @@ def beside_cells(outcome: Outcome, variant: str) -> list[tuple[str, str, str, st
     rows = [each for each in beside(outcome) if each.variant == variant]
     shown = [each for each in rows if each.place is not Place.INSIDE or _is_headline(each.metric)]
     head = (heading(outcome, variant), "simulated", "measured", "")
-    return [head, *((look_of(each.metric).label, _range(each), _measured(each), _word(each)) for each in shown)]
+    return [head, *((label_of(each.metric), _range(each), _measured(each), _word(each)) for each in shown)]
+
+
+def label_of(metric: str) -> str:
+    """What a report calls a metric; one with a filter (``unavailable(cause boot)``) has its own full name."""
+    kind = kind_of(metric)
+    return metric if kind is None or kind.name != metric else kind.label
 
 
 def _is_headline(metric: str) -> bool:
-    return metric in LOOKS and LOOKS[metric].headline
+    return any(kind.name == metric for kind in headlines())
 
 
 def _range(each: Beside) -> str:
@@ -113,9 +120,9 @@ def _word(each: Beside) -> str:
 
 
 def summaries(outcome: Outcome) -> list[str]:
-    """A sentence for each variant: how many metrics lie inside, and which do not."""
+    """A sentence for each variant: how many metrics lie inside, and which do not. What is 0 in both says nothing."""
     found = []
-    rows = beside(outcome)
+    rows = [each for each in beside(outcome) if not _is_nothing(each)]
     for name in outcome.variants:
         mine = [each for each in rows if each.variant == name]
         outside = [each.metric for each in mine if each.place is not Place.INSIDE]
@@ -126,6 +133,10 @@ def summaries(outcome: Outcome) -> list[str]:
                 f"{start}{len(mine) - len(outside)} of {len(mine)} measured metrics lie within the simulated range{rest}"
             )
     return found
+
+
+def _is_nothing(each: Beside) -> bool:
+    return not any((each.simulated.minimum, each.simulated.maximum, each.measured.minimum, each.measured.maximum))
 
 
 def title(outcome: Outcome) -> str:
@@ -231,20 +242,26 @@ def notes(outcome: Outcome) -> list[str]:
     return [text for text in (_confidence_note(outcome), *outcome.notes, *played) if text]
 
 
+_ENOUGH = 60
+"""By the rule of three, what never failed in so many runs fails in fewer than one of twenty."""
+
+
 def _confidence_note(outcome: Outcome) -> str:
     """The rule of three, where everything held; empty where it says nothing."""
     count = len(outcome.seeds)
     if count <= 3 or not outcome.asked or outcome.failures or outcome.warnings:
         return ""
-    return f"held in {count} of {count} seeds: with 95% confidence, fewer than {300 / count:.3g}% of all seeds break it"
+    if count < _ENOUGH:
+        return f"held in {count} of {count} seeds; --runs {_ENOUGH} would show, with 95% confidence, that fewer than 5% break it"
+    return f"held in {count} of {count} seeds: with 95% confidence, fewer than {300 / count:.3g}% of all break it"
 
 
 def _shown_metrics(outcome: Outcome) -> list[str]:
     present = dict.fromkeys(name for variant in outcome.variants.values() for name in variant.metrics)
     checks = " ; ".join(each.check for each in outcome.asked)
-    headlines = [name for name, look in LOOKS.items() if look.headline and name in present]
-    named = [name for name in present if name not in headlines and "(" not in name and _names(checks, name)]
-    return headlines + named
+    shown = [kind.name for kind in headlines() if kind.name in present]
+    named = [name for name in present if name not in shown and "(" not in name and _names(checks, name)]
+    return shown + named
 
 
 def _names(checks: str, metric: str) -> bool:
@@ -254,9 +271,9 @@ def _names(checks: str, metric: str) -> bool:
 
 def _row(outcome: Outcome, name: str) -> MetricRow:
     spreads = [variant.metrics.get(name) for variant in outcome.variants.values()]
-    look = look_of(name)
-    hint = _moves_hint(outcome) if name == "moves" else look.hint
-    return MetricRow(look.label, tuple(show(name, _worst(spread)) for spread in spreads), hint)
+    kind = kind_of(name)
+    hint = _moves_hint(outcome) if name == "moves" else kind.hint if kind is not None else ""
+    return MetricRow(label_of(name), tuple(show(name, _worst(spread)) for spread in spreads), hint)
 
 
 def _worst(spread: Spread | None) -> float | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kgctl.simulate.scenario.event_kinds import MetricSource
 from kgctl.simulate.scenario.expressions import (
     ExpressionError,
     Metric,
+    MetricSource,
     Names,
     Node,
     Setting,
@@ -23,8 +23,9 @@ from kgctl.simulate.scenario.expressions import (
     parse_expression,
     variants_of,
 )
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share, shown
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause, Selector, did_you_mean, parse_selector, rebalance_causes
+from kgctl.simulate.scenario.vocabulary import Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -338,7 +339,7 @@ CALLBACKS = ("assigned", "revoked", "lost", "empty")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FilterNames:
     """What filters may name, of all variants together."""
 
     topics: tuple[str, ...]
@@ -346,27 +347,27 @@ class Surroundings:
     events: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, scenarios: Sequence[Scenario]) -> Surroundings:
+    def of(cls, scenarios: Sequence[Scenario]) -> FilterNames:
         """Topics, also those that events create, and sets of members."""
         topics = [topic.name for each in scenarios for topic in each.topics]
-        created = [event.target for each in scenarios for event in each.events if event.kind == "create_topic"]
+        created = [event.target for each in scenarios for event in each.events if event.creates_topic]
         sets = [members.name for each in scenarios for members in each.members]
-        events = [event.name or event.kind for each in scenarios for event in each.events]
+        events = [event.title for each in scenarios for event in each.events]
         return cls(tuple(dict.fromkeys([*topics, *created])), tuple(dict.fromkeys(sets)), tuple(dict.fromkeys(events)))
 
 
-def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
+def wrong_filters(check: Check, around: FilterNames) -> Iterator[str]:
     for node in (check.node, check.when):
         for metric in metrics_of(node) if node is not None else ():
             yield from wrong_filters_of(metric, around)
 
 
-def _unknown_events(filters: Filters, kinds: Collection[str], around: Surroundings) -> list[str]:
+def _unknown_events(filters: Filters, kinds: Collection[str], around: FilterNames) -> list[str]:
     named = [*(() if filters.during is None else (filters.during,)), *(filters.words if "event" in kinds else ())]
     return [word for word in named if word not in around.events and not word.startswith("nemesis ")]
 
 
-def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
+def wrong_filters_of(metric: Metric, around: FilterNames) -> Iterator[str]:
     """What is wrong with the filters of one metric, in words."""
 
     try:
@@ -374,12 +375,10 @@ def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
     except ValueError as error:
         yield f"{metric.name}: {error}"
         return
-    kinds = METRIC_SPECS[metric.name].filters
-    causes = [cause.label for cause in Cause]
-    if metric.name == "unavailable" and filters.cause is not None and filters.cause not in causes:
-        yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, causes, list_up_to=12)}"
-    if metric.name == "rebalances" and filters.cause is not None and filters.cause not in (known := rebalance_causes()):
-        yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, known, list_up_to=12)}"
+    kind = metric_kinds()[metric.name]
+    kinds = kind.filters
+    if kind.causes and filters.cause is not None and filters.cause not in kind.causes:
+        yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, kind.causes, list_up_to=12)}"
     for word in _unknown_events(filters, kinds, around):
         yield f"{metric.name}: there is no event {word!r}{did_you_mean(word, around.events, list_up_to=12)}"
     if (filters.during, filters.step) != (None, None) and "during" not in kinds:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
+from kgctl.simulate.scenario.metric import COUNT, PER_CENT, metric_kinds
 from kgctl.simulate.scenario.quantities import parse_duration, parse_rate
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
+from kgctl.simulate.scenario.vocabulary import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ def _replaced(text: str, changes: Sequence[tuple[int, str, str]]) -> str:
 
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_PERCENTAGES = ("thrash",)
+
 _DEEPEST = 20
 
 
@@ -415,23 +416,24 @@ def _check_units(left: Node, right: Node, at: int) -> None:
             raise ExpressionError(f"{one.name} is a time: give the number a unit, such as {other.value:g}ms", at)
 
 
-_UNITS = {"seconds": "s", "partition-seconds": "s", "share": "%", "per cent": "%", "count": "", "records": "", "bytes": "B"}
-"""What a metric is measured in -> the unit that a number beside it may have; without one it may always be."""
-
-
 def _check_unit_of_metric(metric: Node, number: Node, at: int) -> None:
     """Refuse a time beside a count, a share beside a time and the like, which hold or fail whatever happens."""
-    spec = METRIC_SPECS.get(metric.name) if isinstance(metric, Metric) else None
-    if spec is None or spec.unit not in _UNITS or not isinstance(number, Number) or number.unit in ("", _UNITS[spec.unit]):
+    kind = metric_kinds().get(metric.name) if isinstance(metric, Metric) else None
+    if kind is None or kind.unit.symbol is None or not isinstance(number, Number) or number.unit in ("", kind.unit.symbol):
         return
-    what = "a plain number" if spec.unit == "count" else f"in {spec.unit}"
-    raise ExpressionError(f"{spec.name} is {what}, and {number.unit!r} beside it is another unit", at)
+    what = "a plain number" if kind.unit is COUNT else f"in {kind.unit.name}"
+    raise ExpressionError(f"{kind.name} is {what}, and {number.unit!r} beside it is another unit", at)
+
+
+def _is_in_percent(metric: Metric) -> bool:
+    kind = metric_kinds().get(metric.name)
+    return kind is not None and kind.unit is PER_CENT
 
 
 def _in_percent(node: Node, other: Node) -> Node:
     """``thrash`` counts to 100; beside it, 50% is 50."""
     is_share = isinstance(node, Number) and node.unit == "%"
-    if is_share and isinstance(other, Metric) and other.name in _PERCENTAGES:
+    if is_share and isinstance(other, Metric) and _is_in_percent(other):
         assert isinstance(node, Number)
         return Number(node.value * 100, "%")
     return node
@@ -439,6 +441,27 @@ def _in_percent(node: Node, other: Node) -> Node:
 
 Value: TypeAlias = "float | str | bool | None"
 """None: there is none (a metric of something that never happened, a division by zero). Nothing holds for it, also not ``!=``."""
+
+
+class MetricSource(Protocol):
+    """Gives the metrics of one run, unfinished or whole."""
+
+    def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
+        """Return the value, or None where there is none."""
+        ...
+
+
+class Condition(Protocol):
+    """An expression over a run so far (``when:``, ``abort_if:``)."""
+
+    @property
+    def text(self) -> str:
+        """Return the condition as the file has it."""
+        ...
+
+    def holds(self, metrics: MetricSource) -> bool:
+        """Return whether the condition is true now."""
+        ...
 
 
 class Source(Protocol):

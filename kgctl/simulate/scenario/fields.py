@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig, get_profile
 from kgctl.model.values import quick_enum
-from kgctl.simulate.scenario.event_kinds import Condition
+from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
     UNIT_PR,
@@ -33,11 +33,10 @@ from kgctl.simulate.scenario.quantities import (
     parse_ramp,
     parse_rate,
     parse_share,
-    parse_sizes,
     parse_wave,
     shown,
 )
-from kgctl.simulate.scenario.vocabulary import TROUBLES, did_you_mean
+from kgctl.simulate.scenario.vocabulary import MATCHED_BY, TROUBLES, Subscribed, did_you_mean, subscription
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -263,7 +262,6 @@ DISTRIBUTION_SCHEMA = {
     "type": ["string", "integer"],
     "description": "A duration (45s), a range (20s..40s), normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5).",
 }
-SIZES_SCHEMA = {"type": ["string", "integer", "array"], "description": "Bytes: 500MB, 2GiB; or a list of them."}
 RATE_SCHEMA = {"type": ["string", "number"], "description": "Records in a time: 1000/s, 2.5k/s, 90/m."}
 SHARE_SCHEMA = {"type": ["string", "number"], "description": "A share: 0.1%."}
 CONFIG_SCHEMA = {
@@ -381,25 +379,6 @@ def broker_version(raw: object) -> str:
         raise ValueError(error.message) from None
 
 
-def regular_expression(raw: str) -> str:
-    try:
-        re.compile(raw)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{raw!r} is no regular expression: {error}") from None
-    return raw
-
-
-def subscription(raw: object) -> tuple[tuple[str, ...], str | None]:
-    """Topics, and the regular expression: ``[a, b]``, ``a`` or ``"^regex"``."""
-    if isinstance(raw, str) and not raw.startswith("^"):
-        return (raw,), None
-    if isinstance(raw, str):
-        return (), regular_expression(raw)
-    if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
-        return tuple(raw), None
-    raise ValueError(f"must be a list of topics, or a regular expression that begins with ^; not {shown(raw)}")
-
-
 def metric_texts(raw: object) -> list[str]:
     """One metric, or a list of them, as text; which there are is known elsewhere."""
     entries = raw if isinstance(raw, list) else [raw]
@@ -414,7 +393,6 @@ Start: TypeAlias = Annotated[Distribution | None, as_written(start), WithJsonSch
 RunLength: TypeAlias = Annotated[int | None, as_written(run_length), WithJsonSchema({"type": ["string", "integer"]})]
 Warmup: TypeAlias = Annotated[int, as_written(warmup), WithJsonSchema({"type": ["string", "integer"]})]
 Rate: TypeAlias = Annotated[int, as_written(parse_rate), WithJsonSchema(RATE_SCHEMA)]
-Sizes: TypeAlias = Annotated[tuple[int, ...], as_written(parse_sizes), WithJsonSchema(SIZES_SCHEMA)]
 ShareOf: TypeAlias = Annotated[int, as_written(parse_share), WithJsonSchema(SHARE_SCHEMA)]
 Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds), WithJsonSchema({"type": ["string", "integer"]})]
 Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
@@ -430,9 +408,22 @@ CommitText: TypeAlias = Annotated[
 OnFailure: TypeAlias = Annotated[bool, as_written(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
 OnStop: TypeAlias = Annotated[bool, as_written(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
 Subscription: TypeAlias = Annotated[
-    tuple[tuple[str, ...], str | None],
+    Subscribed,
     as_written(subscription),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                {
+                    "type": "object",
+                    "properties": {"pattern": {"type": "string"}, "by": {"enum": [*MATCHED_BY]}},
+                    "required": ["pattern"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
 ]
 MetricTexts: TypeAlias = Annotated[
     list[str],
@@ -478,17 +469,17 @@ def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
 
 def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
     """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
-    from kgctl.assignors.registry import assignor_names
+    from kgctl.assignors.registry import assignor_names, has_assignor
 
     def read(config: Mapping[str, str]) -> object:
         for name, instead in _SAID_ELSEWHERE.items():
             if name in config:
                 raise UsageError(f"{name} is not said in config, where all pods would have the same: write {instead}")
         found = MemberConfig.from_properties(config, client)
-        known = [name.removeprefix("kafka-go:") for name in assignor_names()]
         for name in found.partition_assignment_strategy:
-            if ":" not in name and name not in known:
-                raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, dict.fromkeys(known), list_up_to=20)}")
+            if ":" not in name and not has_assignor(name):
+                known = dict.fromkeys(name.removeprefix("kafka-go:") for name in assignor_names())
+                raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, known, list_up_to=20)}")
         return found
 
     return read

@@ -8,20 +8,18 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.checks import Check, CheckReader, Surroundings, compiled, wrong_filters, wrong_filters_of
+from kgctl.simulate.scenario.checks import Check, CheckReader, FilterNames, compiled, wrong_filters, wrong_filters_of
 from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, metrics_of, parse_expression
+from kgctl.simulate.scenario.metric import STATE, metric_kinds
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.quantities import shown
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, TROUBLES, did_you_mean
+from kgctl.simulate.scenario.vocabulary import TROUBLES, did_you_mean
 from kgctl.yaml_files import FileError, Location, Path, Problem, Tree
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
     from kgctl.member.config import MemberConfig
     from kgctl.simulate.scenario.model import Scenario, ScenarioFile
-
-
-_NO_NUMBERS = ("state",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Report:
 EMPTY_REPORT = Report()
 
 
-def read_report(tree: Tree, around: Surroundings, problems: list[Problem]) -> Report:
+def read_report(tree: Tree, around: FilterNames, problems: list[Problem]) -> Report:
     """The section of a file whose form is right; what contradicts the rest of it is added to ``problems``."""
     raw = tree.data.get("report") or {}
     swept = tuple(tree.data.get("sweep") or ())
@@ -78,24 +76,24 @@ def parameter_named(name: str, swept: Sequence[str]) -> str:
     raise ValueError(f"{name!r} is not swept{near}")
 
 
-def metric_of(text: str, around: Surroundings) -> Metric:
+def metric_of(text: str, around: FilterNames) -> Metric:
     """A metric with its filters: ``max_gap``, ``unavailable(cause rebalance)``.
 
     Raises:
         ValueError: it is something else, or no number.
     """
     text = " ".join(text.split())
-    known = [name for name in METRIC_SPECS if name not in _NO_NUMBERS]
+    known = [name for name, kind in metric_kinds().items() if kind.unit is not STATE]
     try:
-        node = parse_expression(text, Names(METRIC_SPECS, ()))
+        node = parse_expression(text, Names(metric_kinds(), ()))
     except ExpressionError as error:
         name = text.partition("(")[0].strip()
-        if name.isidentifier() and name not in METRIC_SPECS:
+        if name.isidentifier() and name not in metric_kinds():
             raise ValueError(f"there is no metric {name!r}{did_you_mean(name, known)}") from None
         raise ValueError(f"{error}, at letter {error.at + 1} of `{text}`") from None
     if not isinstance(node, Metric):
         raise ValueError(f"{text!r} is no metric; write one, such as max_gap or unavailable(cause rebalance)")
-    if node.name in _NO_NUMBERS:
+    if node.name not in known:
         raise ValueError(f"{node.name!r} is no number")
     for problem in wrong_filters_of(node, around):
         raise ValueError(problem)
@@ -105,7 +103,20 @@ def metric_of(text: str, around: Surroundings) -> Metric:
 DEFAULT = "default"
 """The name of the one variant of a file without variants."""
 
-OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output", "sweep", "report")
+OF_THE_WHOLE_FILE = (
+    "kgctl",
+    "name",
+    "question",
+    "seed",
+    "runs",
+    "expect",
+    "variants",
+    "extends",
+    "from_manifest",
+    "output",
+    "sweep",
+    "report",
+)
 """Keys that a variant cannot change."""
 
 _NAMED = ("members", "topics", "variants")
@@ -201,7 +212,7 @@ def load(
     merged = {column.patch: _merged(base, patches, column.patch, settings, problems) for column in wanted}
     in_expressions = names if names != (DEFAULT,) else ()
     built = [(column.name, *_built(column, merged[column.patch], base, in_expressions, problems)) for column in wanted]
-    words = Names(METRIC_SPECS, _setting_names(), in_expressions, _short_names(columns))
+    words = Names(metric_kinds(), _setting_names(), in_expressions, _short_names(columns))
     found = _checks(base, checks, words, built, problems, merged=list(merged.values()))
     own = found if checks is None else _checks(base, None, words, built, [], merged=list(merged.values()))
     _check_swept(base, problems)
@@ -352,7 +363,7 @@ def _built(
     from kgctl.simulate.scenario.fields import Reading
     from kgctl.simulate.scenario.schema import validate, without
 
-    names = Names(METRIC_SPECS, _setting_names(), variants)
+    names = Names(metric_kinds(), _setting_names(), variants)
     file = Reading(tree, lambda text: compiled(text, names))
     wrong: list[Problem] = []
     whole = validate(file, wrong)
@@ -406,8 +417,8 @@ def _event_names(trees: Sequence[Tree]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for entry in entries if isinstance(name := entry.get("name"), str)))
 
 
-def _surroundings(built: Sequence[Built]) -> Surroundings:
-    return Surroundings.of([variant.scenario for _, _, variant in built if variant])
+def _surroundings(built: Sequence[Built]) -> FilterNames:
+    return FilterNames.of([variant.scenario for _, _, variant in built if variant])
 
 
 def expectation_of(text: str) -> Any:

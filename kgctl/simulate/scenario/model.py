@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from kgctl.coordinator.config import BROKER_VERSION, with_broker_version
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.autoscale import Autoscale, checked
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, FAULTS, Event
-from kgctl.simulate.scenario.events import EventReader, Surroundings
+from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.events import EVENT_KINDS, read_events
 from kgctl.simulate.scenario.fields import (
     NAME,
     ByName,
@@ -41,9 +41,10 @@ from kgctl.simulate.scenario.fields import (
     read_client_settings,
     reading,
 )
+from kgctl.simulate.scenario.output import Output, SweepReport
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
-from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, shown
-from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, is_duration, parse_duration, shown
+from kgctl.simulate.scenario.vocabulary import Subscribed, did_you_mean
 from kgctl.yaml_files import Path
 
 SECOND_US = 1_000_000
@@ -96,7 +97,7 @@ def short_network(raw: Any) -> Any:
 
 
 class Cluster(Section):
-    """Answers the requests that any broker answers."""
+    """The brokers, what they are set to and what lies between them and the pods; the machines that pods run on."""
 
     brokers: int = Field(default=3, ge=1, le=1_000)
     nodes: int = Field(default=0, ge=0, le=10_000, description="Machines with the pods; events name them: node/2.")
@@ -130,7 +131,6 @@ class Topic(Section):
     placement: Annotated[
         dict[int, tuple[int, ...]], as_written(read_placement), WithJsonSchema({"type": ["string", "object"]})
     ] = Field(default_factory=dict, description="spread, or partition -> brokers (1, 2, ...) with a replica, the leader first.")
-    state_bytes: fields.Sizes = Field(default=(), description="What the application keeps for a partition; a list: for each.")
 
     def contradictions(self, brokers: int) -> Iterator[tuple[Path, str]]:
         """Yield what cannot be on so many brokers: where below the topic, and why."""
@@ -201,8 +201,13 @@ class MemberSet(Section):
         default=ZERO, description="When the first start falls, from the beginning of the warm-up; or never."
     )
     boot: fields.Varying = Field(default=_FIVE_SECONDS, description="From the start of the process to subscribe().")
+    pre_stop_us: fields.Duration = Field(
+        default=0,
+        validation_alias="pre_stop",
+        description="preStop: from the end of a pod's being wanted to SIGTERM, within grace.",
+    )
     subscribe: fields.Subscription = Field(
-        default=((), None), description="Topics, or a regular expression; default: all topics."
+        default=Subscribed(), description="Topics, ^regex, or {pattern, by}: who matches it; default: all topics."
     )
     instance_id: str | None = Field(default=None, description="Static membership; $name is the pod's name.")
     rack: str | None = Field(default=None, description="A rack of the cluster, or spread.")
@@ -226,6 +231,9 @@ class MemberSet(Section):
         validation_alias="rate",
         description="Records that a member processes a second; a batch takes as long. Default: as fast as they come.",
     )
+    process_time_us: fields.Duration | None = Field(
+        default=None, validation_alias="process_time", description="Of a record: 5ms is rate: 200/s; one of the two."
+    )
     commit: fields.CommitText = Field(default_factory=Commit, description="auto, after-batch, before-batch or every 5s.")
     leaves_on_stop: fields.OnStop = Field(
         default=True, validation_alias="on_stop", description="leave: a clean stop calls close(); none: the process just ends."
@@ -240,15 +248,31 @@ class MemberSet(Section):
         default=None, validation_alias="heartbeat_drift", description="How late each beat is, at most; random: never locked."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_of_process_time(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or raw.get("process_time") is None:
+            return raw
+        if raw.get("rate") is not None:
+            raise ValueError("say `rate` or `process_time`, which is 1 / rate, not both")
+        each = raw["process_time"]
+        each_us = parse_duration(each) if isinstance(each, str) and is_duration(each) else 0
+        return {**raw, "rate": f"{1_000_000 / each_us:.6f}/s"} if each_us else raw
+
     @property
     def topics(self) -> tuple[str, ...]:
         """Return what these members subscribe to by name; with no `pattern` either: all topics."""
-        return self.subscribe[0]
+        return self.subscribe.topics
 
     @property
     def pattern(self) -> str | None:
         """Return the regular expression that these members subscribe to."""
-        return self.subscribe[1]
+        return self.subscribe.pattern
+
+    @property
+    def matches_pattern(self) -> bool:
+        """Return whether these clients match their pattern themselves (KIP-848: else the coordinator does)."""
+        return self.subscribe.is_matched_by_client(self.config.get("group.protocol", ""))
 
     @property
     def poll(self) -> Distribution:
@@ -311,32 +335,16 @@ class Traffic(Section):
         return self.keys.weights
 
 
+def _usual_faults() -> tuple[str, ...]:
+    return tuple(name for name, kind in EVENT_KINDS.items() if kind.fault is not None and kind.fault.is_usual)
+
+
 class Nemesis(Section):
     """Faults that the seed chooses, then calm."""
 
     mean_interval_us: fields.Interval = Field(validation_alias="rate", description="How often: 1 per 5m.")
-    of: tuple[str, ...] = Field(default_factory=lambda: ("crash", "stall", "network"), min_length=1, strict=False)
+    of: tuple[str, ...] = Field(default_factory=_usual_faults, min_length=1, strict=False)
     until_us: fields.Duration = Field(default=30 * MINUTE_US, validation_alias="until", description="When the calm begins.")
-
-
-def read_events(raw: Any, info: ValidationInfo) -> tuple[Event, ...]:
-    """Return the events; what is wrong with one is told to the `Reading`. They name what stands in the sections before them."""
-    file = reading(info)
-    if file is None:
-        return tuple(raw)
-    if not isinstance(raw, list):
-        raise ValueError(f"must be a list, not {shown(raw)}")
-    known = info.data
-    if not all(section in known for section in ("cluster", "topics", "members")):
-        return ()
-    around = Surroundings(
-        {each.name: each.client for each in known["members"]},
-        {each.name: each.partitions for each in known["topics"]},
-        file.condition,
-        known["cluster"].brokers,
-        known["cluster"].nodes,
-    )
-    return EventReader(file.tree, EVENT_KINDS, around, file.problems).read()
 
 
 Topics: TypeAlias = Annotated[tuple[Topic, ...], ByName(Annotated[Topic, in_short(short_topic, Topic | int)])]
@@ -448,6 +456,8 @@ class Scenario(Section):
             for topic in each.topics:
                 _check_topic(topic, (*path, "subscribe"), info.data["topics"], file)
             found.append(each.within(group))
+            if why := each.subscribe.refusal(each.client, found[-1].config.get("group.protocol", "")):
+                file.wrong((*path, "subscribe"), why)
             _check_protocol(found[-1], info.data.get("cluster"), file)
         return tuple(found)
 
@@ -466,7 +476,7 @@ class Scenario(Section):
     def _autoscale(cls, autoscale: Autoscale | None, info: ValidationInfo) -> Autoscale | None:
         if (file := reading(info)) is None or autoscale is None or not {"members", "traffic"} <= info.data.keys():
             return autoscale
-        writes = bool(info.data["traffic"]) or any("set_traffic" in event for event in _raw_events(file))
+        writes = bool(info.data["traffic"]) or any(kind.writes for kind, _ in _raw_events(file))
         rates = {each.name: each.rate_uhz for each in info.data["members"]}
 
         def wrong(key: str, message: str) -> None:
@@ -478,9 +488,10 @@ class Scenario(Section):
     @classmethod
     def _nemesis(cls, nemesis: Nemesis | None, info: ValidationInfo) -> Nemesis | None:
         if (file := reading(info)) is not None:
+            faults = [name for name, kind in EVENT_KINDS.items() if kind.fault is not None]
             for index, kind in enumerate(nemesis.of if nemesis is not None else ()):
-                if kind not in FAULTS:
-                    near = did_you_mean(kind, FAULTS, list_up_to=12)
+                if kind not in faults:
+                    near = did_you_mean(kind, faults, list_up_to=12)
                     file.wrong(("nemesis", "of", index), f"unknown kind of fault {kind!r}{near}")
         return nemesis
 
@@ -490,15 +501,17 @@ def _check_name(path: Path, file: Reading) -> None:
         file.wrong(path, f"{path[-1]!r} is no name: letters, digits, dots, hyphens and underscores")
 
 
-def _raw_events(file: Reading) -> list[dict[str, Any]]:
+def _raw_events(file: Reading) -> list[tuple[type[Event], Any]]:
+    """Return the kinds of the file's events, which are not read yet, each with what stands for its target."""
     events = file.tree.data.get("events")
-    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+    mappings = [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+    return [(EVENT_KINDS[key], target) for event in mappings for key, target in event.items() if key in EVENT_KINDS]
 
 
 def _check_topic(name: str, path: Path, topics: tuple[Topic, ...], file: Reading) -> None:
     """Complain of a topic that is neither there nor created by an event."""
     known = [topic.name for topic in topics]
-    if name not in known and not any(event.get("create_topic") == name for event in _raw_events(file)):
+    if name not in known and not any(kind.creates_topic and target == name for kind, target in _raw_events(file)):
         pattern = f"; a pattern begins with ^: ^{name}" if re.search(r"[*+?|()\[\]]", name) else ""
         file.wrong(path, f"there is no topic {name!r}{pattern or did_you_mean(name, known, list_up_to=12)}")
 
@@ -546,40 +559,6 @@ def _check_protocol(members: MemberSet, cluster: Cluster | None, file: Reading) 
         on = "cluster: {config: {group.coordinator.rebalance.protocols: [classic, consumer]}}"
         why = f"group.protocol=consumer is off on these brokers, of {broker.profile.version}; {on} switches it on"
         file.wrong(("members", members.name), why)
-
-
-def in_terminal(raw: Any) -> str | None:
-    """Return what ``gantt`` stands for: terminal, or true; None for false. Raises ValueError."""
-    if raw not in ("terminal", True, False):
-        raise ValueError(f"must be terminal, true or false, not {shown(raw)}")
-    return "terminal" if raw else None
-
-
-class Output(Section):
-    """Files that a run writes beside its result, as the flags of the command do."""
-
-    gantt: Annotated[str | None, as_written(in_terminal), WithJsonSchema({"enum": ["terminal", True, False]})] = None
-    html: str | None = None
-    junit: str | None = None
-    markdown: str | None = None
-    events: str | None = None
-    metrics: str | None = None
-
-
-class SweepReport(Section):
-    """What a sweep shows."""
-
-    x: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The parameter along which it is shown: a path of sweep, or its end (session.timeout.ms); default: the one "
-        "with the most values.",
-    )
-    y: fields.MetricTexts | None = Field(
-        default=None,
-        description="Metrics, with filters or without: rebalances, unavailable(cause rebalance); default: rebalances, "
-        "unavailable, max_gap.",
-    )
 
 
 class ScenarioFile(Scenario):

@@ -11,10 +11,12 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kgctl import errors
-from kgctl.member.api import Rng
+
+if TYPE_CHECKING:
+    from kgctl.member.api import Rng
 
 
 def shown(value: object) -> str:
@@ -163,11 +165,6 @@ def parse_size(raw: object) -> int:
     if size > _LARGEST:
         raise ValueError(f"{raw} is more than 1000 TB")
     return size
-
-
-def parse_sizes(raw: object) -> tuple[int, ...]:
-    """One size for all, or a list of them, one each. Raises `ValueError`."""
-    return tuple(map(parse_size, raw)) if isinstance(raw, list) and raw else (parse_size(raw),)
 
 
 UNIT_PR = 1_000_000_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -10,11 +10,11 @@ from pydantic import BaseModel, ValidationError
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind, Field
+from kgctl.simulate.scenario.event import MEMBER_SET, Event
+from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
 from kgctl.simulate.scenario.fields import ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
-from kgctl.simulate.scenario.quantities import shown
-from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.simulate.scenario.vocabulary import did_you_mean, in_words
 from kgctl.yaml_files import Path, Problem, Tree
 
 
@@ -75,18 +75,12 @@ def _has(data: Any, step: str | int) -> bool:
 
 
 def _words(error: Any, known: list[str]) -> str:
-    kind, value, context = error["type"], error["input"], error.get("ctx") or {}
+    kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
-        name = str(error["loc"][-1])
-        return f"unknown key{_near(name, known, error['loc'])}"
-    if kind == "value_error":
-        return str(context["error"])
+        return f"unknown key{_near(str(error['loc'][-1]), known, error['loc'])}"
     if kind == "model_type" and error["loc"][:1] == ("members",) and type(value) is int:
         return f"must be a mapping, not {value}: write {{count: {value}}}"
-    form = _FORMS.get("instance_id" if error["loc"][-1:] == ("instance_id",) else kind)
-    if form is None:
-        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
-    return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
+    return in_words(error, "instance_id" if kind == "string_type" and error["loc"][-1:] == ("instance_id",) else "")
 
 
 def _near(name: str, known: list[str], loc: Sequence[str | int]) -> str:
@@ -94,29 +88,10 @@ def _near(name: str, known: list[str], loc: Sequence[str | int]) -> str:
     if loc[0] in ("group", "groups") and name in {*ScenarioFile.model_fields} - {"group", "groups"}:
         its = f", {{group: {loc[1]}}} in each set" if (loc[0], name) == ("groups", "members") else ""
         return f" of a group: {name} stands beside {loc[0]}{its}"
-    if len(loc) == 3 and loc[0] == "members" and name in {field.name for field in EVENT_KINDS["rollout"].fields}:
-        return f" of members; an event says it: {{rollout: {loc[1]}, {name}: ...}}"
+    events = [kind for kind in with_key(name) if EVENT_KINDS[kind].target_type is MEMBER_SET]
+    if len(loc) == 3 and loc[0] == "members" and events:
+        return f" of members; an event says it: {{{events[0]}: {loc[1]}, {name}: ...}}"
     return did_you_mean(name, known, list_up_to=30)
-
-
-_FORMS: Mapping[str, str] = {
-    "missing": "this key is missing",
-    "int_type": "must be a whole number, not {value}",
-    "int_from_float": "must be a whole number, not {value}",
-    "string_type": "must be text, not {value}; write it in quotes",
-    "instance_id": "must be text with $name, which stands for the pod's name, not {value}",
-    "string_too_short": "must not be empty",
-    "string_too_long": "has more than {max_length} letters",
-    "bool_type": "must be true or false, not {value}",
-    "dict_type": "must be a mapping, not {value}",
-    "model_type": "must be a mapping, not {value}",
-    "list_type": "must be a list, not {value}",
-    "tuple_type": "must be a list, not {value}",
-    "too_short": "must not be empty",
-    "literal_error": "must be {expected}, not {value}",
-    "greater_than_equal": "must be at least {ge}, not {value}",
-    "less_than_equal": "must be at most {le}, not {value}",
-}
 
 
 def _keys_of(model: type[BaseModel], path: Path) -> list[str]:
@@ -156,38 +131,17 @@ def _model_in(annotation: Any) -> Any:
     return annotation
 
 
-_OF_TYPE: Mapping[str, Mapping[str, Any]] = {
-    "duration": fields.DURATION_SCHEMA,
-    "distribution": fields.DISTRIBUTION_SCHEMA,
-    "count": {"type": "integer", "minimum": 1},
-    "size": {"type": "integer", "minimum": 0},
-    "change": {"type": ["integer", "string"]},
-    "size or share": {"type": ["integer", "string"]},
-    "count or share": {"type": ["integer", "string"]},
-    "steps": {"type": "array", "minItems": 1, "items": {"type": ["integer", "string"]}},
-    "share": fields.SHARE_SCHEMA,
-    "factor": {"type": "number", "exclusiveMinimum": 0},
-    "rate": {"type": ["string", "number", "object"]},
-    "config": fields.CONFIG_SCHEMA,
-    "flag": {"type": "boolean"},
-    "condition": {"type": "string"},
-}
-_COMMON: Mapping[str, Any] = {
-    "at": {**fields.DURATION_SCHEMA, "description": "After the end of the warm-up; with after: after the end of that event."},
-    "after": {"type": "string", "description": "previous, last, or the name of an event before it."},
-    "every": {**fields.DURATION_SCHEMA, "description": "Again after each such time."},
-    "times": {"type": "integer", "minimum": 1},
-    "when": {"type": "string", "description": "Left out unless this holds when its time has come."},
-    "name": {"type": "string"},
-}
-
-
-def scenario_schema(kinds: Iterable[EventKind]) -> dict[str, Any]:
+def scenario_schema() -> dict[str, Any]:
     """The schema. It allows what variants need: a patch is any mapping."""
     schema = ScenarioFile.model_json_schema()
     properties = schema["properties"]
+    properties["from_manifest"] = {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Manifests and .properties files that the file agrees with; where they say something else, it is refused.",
+    }
     properties["extends"] = {"type": "string", "description": "builtin:NAME or a file that this one is merged over."}
-    properties["events"] = {"type": "array", "items": {"anyOf": [_event(kind) for kind in kinds]}}
+    properties["events"] = {"type": "array", "items": {"anyOf": [_event(kind) for kind in EVENT_KINDS.values()]}}
     properties["expect"] = {"type": "array", "items": _expectation()}
     properties["variants"] = {
         "type": "object",
@@ -201,30 +155,27 @@ def scenario_schema(kinds: Iterable[EventKind]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _event(kind: EventKind) -> dict[str, Any]:
-    fields = {field.name: _field(field) for field in kind.fields}
+def _event(kind: type[Event]) -> dict[str, Any]:
+    """The form of an event: its kind's own key first, then what the kind has, then what every event may have."""
+    made = kind.model_json_schema()
+    forms = {
+        key: {name: value for name, value in form.items() if name not in ("title", "default")}
+        for key, form in made["properties"].items()
+        if key != "target"
+    }
+    own = {key: forms.pop(key) for key in kind.by_key()}
+    target = {**kind.target_type.form, "description": f"A {kind.target_type.text}."}
     found: dict[str, Any] = {
         "type": "object",
-        "title": kind.name,
-        "description": kind.help,
-        "properties": {kind.name: _target(kind), **fields, **_COMMON},
-        "required": [kind.name, *(field.name for field in kind.fields if field.is_required)],
+        "title": kind.kind,
+        "description": kind.help(),
+        "properties": {kind.kind: target, **own, **forms},
+        "required": [kind.kind, *(key for key in made["required"] if key != "target")],
         "additionalProperties": False,
     }
     if kind.one_of:
         found["oneOf"] = [{"required": [name]} for name in kind.one_of]
     return found
-
-
-def _target(kind: EventKind) -> dict[str, Any]:
-    if kind.target == "broker":
-        return {"type": ["integer", "string"], "description": "A broker's number, from 1, or coordinator: the group's."}
-    return {"type": "string", "description": f"A {kind.target}."}
-
-
-def _field(field: Field) -> dict[str, Any]:
-    form: Mapping[str, Any] = {"enum": list(field.choices)} if field.type == "choice" else _OF_TYPE[field.type]
-    return {**form, "description": field.help}
 
 
 def _expectation() -> dict[str, Any]:

@@ -9,10 +9,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from kgctl import errors
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.quantities import parse_share, shown
+
+
+class Identity(StrEnum):
+    """What makes an owner another one: a pod that comes back with a new ``member.id`` is the same by POD only."""
+
+    POD = "pod"
+    MEMBER_ID = "member-id"
 
 
 @quick_enum
@@ -99,96 +108,38 @@ TROUBLES: Mapping[str, TroubleKind] = {
 }
 
 
-S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"
-TIME = ("after", "before", "during", "step")
-WHERE = ("topic", "selector", *TIME)
-BALANCE = ("topic", "selector", "at", "mean", "worst")
-
-
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """``filters``: which kinds make sense. ``is_summary``: it stands in a result's list of metrics, without filters."""
-
-    name: str
-    unit: str
-    filters: tuple[str, ...] = TIME
-    is_summary: bool = True
-
-
-METRIC_SPECS: Mapping[str, MetricSpec] = {
-    spec.name: spec
-    for spec in (
-        MetricSpec("unavailable", PS, ("cause", *WHERE)),
-        MetricSpec("availability", SHARE, WHERE),
-        MetricSpec("max_gap", S, WHERE),
-        MetricSpec("gap_p50", S, WHERE),
-        MetricSpec("gap_p95", S, WHERE),
-        MetricSpec("gap_p99", S, WHERE),
-        MetricSpec("gaps", COUNT, WHERE),
-        MetricSpec("partition_gap", S, ("percentile", "mean", "max", "min", *WHERE)),
-        MetricSpec("takeover_min", S, WHERE),
-        MetricSpec("takeover_p50", S, WHERE),
-        MetricSpec("takeover_max", S, WHERE),
-        MetricSpec("first_owned", S, ("topic",)),
-        MetricSpec("all_owned", S, ("topic",)),
-        MetricSpec("stop_the_world", S, ("share", "topic", *TIME)),
-        MetricSpec("collateral", PS, WHERE),
-        MetricSpec("generations", COUNT),
-        MetricSpec("rebalances", COUNT, ("cause", *TIME)),
-        MetricSpec("rebalance_time", S, ("percentile", "mean", "max", *TIME)),
-        MetricSpec("rounds", COUNT),
-        MetricSpec("aborted", COUNT),
-        MetricSpec("callbacks", COUNT, ("callback", "selector", *TIME)),
-        MetricSpec("heartbeat_time", S, ("percentile", "mean", "max", "min", "selector", *TIME)),
-        MetricSpec("time_to_stable", S, ("event", "at")),
-        MetricSpec("kicked", COUNT, ("selector", *TIME)),
-        MetricSpec("fenced", COUNT, ("selector", *TIME)),
-        MetricSpec("stuck_members", COUNT, ("selector", *TIME)),
-        MetricSpec("detection_time", S, ("selector", *TIME)),
-        MetricSpec("discovery_delay", S, ("topic", *TIME)),
-        MetricSpec("moves", COUNT, ("topic", *TIME)),
-        MetricSpec("moves_min", COUNT, ("topic", *TIME)),
-        MetricSpec("excess_moves", COUNT, ("topic", *TIME)),
-        MetricSpec("stickiness", SHARE, ("topic", *TIME)),
-        MetricSpec("ping_pong", COUNT, ("topic", *TIME)),
-        MetricSpec("r_score", "consumers", ("topic", *TIME)),
-        MetricSpec("state_moved", "bytes", ("topic", *TIME)),
-        MetricSpec("spread", "partitions", BALANCE),
-        MetricSpec("max_mean", SHARE, BALANCE),
-        MetricSpec("jain", SHARE, BALANCE),
-        MetricSpec("load_jain", SHARE, BALANCE),
-        MetricSpec("kip54", "partitions", BALANCE),
-        MetricSpec("idle_members", COUNT, BALANCE),
-        MetricSpec("members", COUNT, ("selector", "at")),
-        MetricSpec("cross_rack", SHARE, ("topic", "at")),
-        MetricSpec("copartitioned", SHARE, ("topic", "topic", "at"), is_summary=False),
-        MetricSpec("lag", RECORDS, ("topic", "at", "mean", "peak", *TIME)),
-        MetricSpec("lag_peak", RECORDS, ("topic", *TIME)),
-        MetricSpec("backlog", RECORDS, ("topic", "at", "mean", "peak", *TIME)),
-        MetricSpec("backlog_peak", RECORDS, ("topic", *TIME)),
-        MetricSpec("lag_area", "record-seconds", ("topic", *TIME)),
-        MetricSpec("lag_age", S, ("topic",)),
-        MetricSpec("latency_mean", S, ("topic", *TIME)),
-        MetricSpec("latency_p99", S, ("topic", *TIME)),
-        MetricSpec("drain_time", S, ("event", "at", "topic")),
-        MetricSpec("processed", RECORDS, ("topic",)),
-        MetricSpec("duplicates", RECORDS, WHERE),
-        MetricSpec("duplicates_bound", RECORDS, ("selector", *TIME)),
-        MetricSpec("double_owned", PS, ("selector", *TIME)),
-        MetricSpec("fenced_commits", COUNT, ("error", "selector", *TIME)),
-        MetricSpec("lost", RECORDS, WHERE),
-        MetricSpec("errors", COUNT, ("error", "selector", *TIME)),
-        MetricSpec("thrash", "per cent", ("series", *TIME)),
-        MetricSpec("flaps", COUNT, ("selector", *TIME)),
-        MetricSpec("replicas", COUNT, ("selector", "at", "max", "min", *TIME)),
-        MetricSpec("member_seconds", S, ("selector", *TIME)),
-        MetricSpec("requests", COUNT, ("api", "peak", "selector", *TIME)),
-        MetricSpec("record_bytes", "bytes", ()),
-        MetricSpec("owners", COUNT, ("partition",), is_summary=False),
-        MetricSpec("state", "state", ("at",), is_summary=False),
-    )
+FORMS: Mapping[str, str] = {
+    "missing": "this key is missing",
+    "int_type": "must be a whole number, not {value}",
+    "int_from_float": "must be a whole number, not {value}",
+    "string_type": "must be text, not {value}; write it in quotes",
+    "instance_id": "must be text with $name, which stands for the pod's name, not {value}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "has more than {max_length} letters",
+    "bool_type": "must be true or false, not {value}",
+    "dict_type": "must be a mapping, not {value}",
+    "model_type": "must be a mapping, not {value}",
+    "list_type": "must be a list, not {value}",
+    "tuple_type": "must be a list, not {value}",
+    "too_short": "must not be empty",
+    "literal_error": "must be {expected}, not {value}",
+    "greater_than_equal": "must be at least {ge}, not {value}",
+    "less_than_equal": "must be at most {le}, not {value}",
 }
-"""Name -> metric, in the order in which results list them. `kgctl.simulate.metrics.result` has what computes each."""
+_CHOICES = re.compile(r"'([^']*)'")
+
+
+def in_words(error: Any, kind: str = "") -> str:
+    """Return one of pydantic's errors in words. ``kind``: of `FORMS`, where it is not to be told as the error's own."""
+    value, context = error["input"], error.get("ctx") or {}
+    if error["type"] == "value_error":
+        return str(context["error"])
+    if error["type"] == "literal_error" and len(choices := _CHOICES.findall(context["expected"])) > 1:
+        return f"must be one of {', '.join(choices)}, not {shown(value)}{did_you_mean(str(value), choices)}"
+    form = FORMS.get(kind or error["type"])
+    if form is None:
+        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
+    return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
 
 
 NODE = "node"
@@ -268,13 +219,63 @@ def _which(which: str, text: str) -> tuple[Choice, int, int, int]:
     raise ValueError(f"{text!r}: after the slash stands a number, a range 0..9, a share 50%, oldest or leader")
 
 
-def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0) -> str:
+def regular_expression(raw: str) -> str:
+    try:
+        re.compile(raw)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{raw!r} is no regular expression: {error}") from None
+    return raw
+
+
+class Subscribed(NamedTuple):
+    """Topics, or a regular expression, which the brokers match, or the client; ``by`` "": as the group's protocol has it."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    by: str = ""
+
+    def is_matched_by_client(self, protocol: str) -> bool:
+        """Whether there is a pattern that no broker sees, in a group of this ``group.protocol``."""
+        return self.pattern is not None and (protocol.lower() != "consumer" or self.by == "client")
+
+    def refusal(self, client: str, protocol: str) -> str:
+        """Why a client cannot subscribe so; "": it can."""
+        if self.by == "broker" and protocol.lower() != "consumer":
+            return "brokers match patterns in the consumer protocol alone (group.protocol: consumer); leave out `by`"
+        if self.by == "client" and client != "java" and protocol.lower() == "consumer":
+            return f"{client} has the brokers match its pattern in the consumer protocol; leave out `by`"
+        return ""
+
+
+MATCHED_BY = ("broker", "client")
+
+
+def subscription(raw: object) -> Subscribed:
+    """``[a, b]``, ``a``, ``"^regex"`` or ``{pattern: regex, by: broker}``."""
+    if isinstance(raw, str) and not raw.startswith("^"):
+        return Subscribed((raw,))
+    if isinstance(raw, str):
+        return Subscribed(pattern=regular_expression(raw))
+    if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
+        return Subscribed(tuple(raw))
+    if isinstance(raw, dict) and isinstance(raw.get("pattern"), str) and raw.keys() <= {"pattern", "by"}:
+        if raw.get("by", "client") not in MATCHED_BY:
+            raise ValueError(f"`by` says who matches the pattern, {' or '.join(MATCHED_BY)}; not {shown(raw['by'])}")
+        return Subscribed(pattern=regular_expression(raw["pattern"]), by=raw.get("by", ""))
+    raise ValueError(
+        f"must be a list of topics, a regular expression that begins with ^, or {{pattern: ..., by: broker}}; not {shown(raw)}"
+    )
+
+
+def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0, also: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return ``; did you mean 'members'?``: the same word in other letters, another's word for it, or one that is near.
 
-    Where there is none, and the choice has at most ``list_up_to`` words, the whole choice.
+    Where there is none, and the choice has at most ``list_up_to`` words, the whole choice. ``also``: what others call one of
+    them -> it.
     """
     choice = list(known)
-    if meant := _in_other_words(word, choice):
+    others = {_plain(other): name for other, name in also.items()}
+    if meant := _in_other_words(word, choice) or others.get(_plain(word)):
         return f"; did you mean {meant!r}?"
     is_small = 0 < len(choice) <= list_up_to
     return errors.did_you_mean(word, choice, quoted=True) or (f"; known: {', '.join(choice)}" if is_small else "")
@@ -299,91 +300,26 @@ def _plain(word: str) -> str:
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     _plain(word): meant
-    for words, meant in {
-        # Kubernetes
-        "replicas instances pods size number n": ("count", "to"),
-        "deployment deploy rollingupdate rolling_update update new_version release": ("rollout", "rolling"),
-        "statefulset": ("rollout",),
-        "rollback": ("rollout", "abort_if"),
-        "kind type controller": ("workload",),
-        "updateStrategy": ("strategy", "workload"),
-        "surge": ("max_surge",),
-        "unavailable": ("max_unavailable", "unavailable"),
-        "terminationGracePeriodSeconds terminationGracePeriod termination_grace_period gracePeriod grace_period "
-        "graceful_shutdown shutdown_timeout": ("grace",),
-        "minReadySeconds minReady": ("min_ready",),
-        "readinessProbe readinessDelay readiness initialDelaySeconds initial_delay ready_delay ready_after": ("ready",),
-        "readiness_failure readinessFailure fails failing unhealthy never_healthy probe_fails": ("never_ready",),
-        "progressDeadlineSeconds progressDeadline timeout": ("deadline", "for"),
-        "pdb podDisruptionBudget disruption_budget minAvailable": ("budget", "max_unavailable"),
-        "interval wait analysis_interval step_time": ("pause", "every"),
-        "analysis abort rollback_if": ("abort_if",),
-        "batch batch_size": ("max_unavailable", "batch"),
-        "settle": ("min_ready", "settle"),
-        "preStop signal on_sigterm term shutdown": ("sigterm", "on_stop", "stop"),
-        "drain_node node_drain evict eviction cordon": ("drain",),
-        "spot preemption interruption spot_interruption node_loss node_lost": ("spot_loss",),
-        "warning notification notice_period": ("notice",),
-        "hpa keda scaler autoscaler autoscaling": ("autoscale",),
-        "minReplicas minReplicaCount minimum": ("min",),
-        "maxReplicas maxReplicaCount maximum": ("max",),
-        "lagThreshold threshold targetValue averageValue": ("target",),
-        "activationLagThreshold activation_threshold": ("activation",),
-        "pollingInterval": ("poll",),
-        "cooldownPeriod": ("cooldown",),
-        "stabilizationWindowSeconds stabilization": ("stabilize",),
-        "scaleTargetRef scale_target deployment_name": ("members",),
-        "env image": ("set",),
-        "weights weight percent": ("steps",),
-        "blue_green": ("blue-green", "rollout: ..., strategy: blue-green"),
-        "canary": ("rollout: ..., strategy: canary",),
-        "recreate": ("rollout: ..., strategy: recreate",),
-        "ignore": ("ignored",),
-        "kill": ("crash",),
-        "podManagementPolicy pod_management parallel ordered": ("max_unavailable", "statefulset"),
-        # members
-        "topic topics subscription subscribes": ("subscribe", "topics"),
-        "group.instance.id static static_id static_membership instance": ("instance_id: $name",),
-        "assignor partition.assignment.strategy assignment_strategy": ("config: {partition.assignment.strategy: ...}",),
-        "protocol group_protocol": ("config: {group.protocol: consumer}",),
-        "startup startup_time start_time boot_time bootDelay": ("boot",),
-        "throughput capacity processing_rate speed records_per_second": ("rate",),
-        "properties settings consumer_config": ("config",),
-        "library language": ("client",),
-        # events
-        "time when_at": ("at",),
-        "duration during lasts": ("for", "duration"),
-        "freeze pause gc gc_pause": ("pause_process", "pause"),
-        "hang stuck block": ("stall",),
-        "delay": ("latency", "boot", "ready", "pause"),
-        "disconnect cut isolate network_partition": ("network",),
-        "broker_crash broker_failure kill_broker": ("broker_down",),
-        "failover coordinator_failover": ("coordinator_move", "broker_down"),
-        "resize expand_topic add_partition": ("add_partitions",),
-        "reboot": ("restart",),
-        "rolling rolling_deploy": ("rolling_restart", "rolling"),
-        "scale_out scale_up scale_in scale_down": ("scale",),
-        "traffic_change traffic_spike": ("set_traffic",),
-        # the file
-        "consumers": ("members", "count"),
-        "description title": ("question",),
-        "version apiVersion": ("kgctl", "set"),
-        "timeline actions scenario faults": ("events",),
-        "assertions asserts assert checks expectations expected": ("expect",),
-        "load producers rates": ("traffic",),
-        "brokers nodes network": ("cluster",),
+    for word, meant in {
+        "replicas": ("count", "to"),
+        "topics": ("subscribe", "topics"),
+        "group.instance.id": ("instance_id: $name",),
+        "assignor": ("config: {partition.assignment.strategy: ...}",),
         "config": ("group: {config: ...}", "set", "with"),
-        "seeds": ("runs",),
-        # metrics
-        "downtime unavailability unavailable_time": ("unavailable",),
-        "gap longest_gap": ("max_gap",),
-        "max_unavailable": ("budget", "max_gap"),
-        "partitions_moved moved movements": ("moves",),
-        "rebalance rebalance_count": ("rebalances",),
-        "stable settle_time stabilization_time": ("time_to_stable",),
-        "max_lag": ("lag_peak",),
-        "duplicate reprocessed": ("duplicates",),
+        "throughput": ("rate",),
+        "duration": ("for", "duration"),
+        "timeout": ("deadline", "for"),
+        "terminationGracePeriodSeconds": ("grace",),
+        "minReadySeconds": ("min_ready",),
+        "readinessProbe": ("ready",),
+        "minAvailable": ("budget",),
+        "minReplicas": ("min",),
+        "maxReplicas": ("max",),
+        "lagThreshold": ("target",),
+        "downtime": ("unavailable",),
     }.items()
-    for word in words.split()
 }
-"""What others call a thing, in small letters and without separators -> what it is here; the first that may stand there."""
+"""What others call a key, in small letters and without separators -> what it is here; the first that may stand there.
+
+What they call a kind of events, its class knows.
+"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl import __version__
 from kgctl.charts.page import SCHEMA, chart_scripts, config, page
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.sweep.plan import STATISTICS, Cell, RowLayout, RunRow, Sweep, digest_of_rows, summary_columns, summary_rows
 
 
@@ -72,7 +72,7 @@ def _chart_of(name: str, x: str, *, is_number: bool) -> dict[str, Any]:
     across |= {"scale": {"zero": False}} if is_number else {"sort": None, "axis": {"labelAngle": 0}}
     legend = {"labelLimit": 0, "symbolOpacity": 1, "symbolStrokeWidth": 0}
     color = {"field": "series", "type": "nominal", "title": None, "sort": None, "legend": legend}
-    unit = METRIC_SPECS[name.partition("(")[0]].unit
+    unit = metric_kinds()[name.partition("(")[0]].unit.name
     up = {"field": _field(f"{name}_median"), "type": "quantitative", "title": f"{name} ({unit})"}
     lines = [*(("series", "nominal"), ("x", "nominal")), *((f"{name}_{key}", "quantitative") for key in STATISTICS)]
     lines += [("runs", "quantitative"), ("errors", "quantitative"), ("failed", "quantitative")]

@@ -9,7 +9,7 @@ import hashlib
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from math import prod
 from typing import Any
@@ -17,13 +17,14 @@ from typing import Any
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 from kgctl.simulate.batch.judge import Judge, RunValues, key_of
-from kgctl.simulate.batch.outcome import BETTER_IF_HIGHER, number, spread_of
+from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
 from kgctl.simulate.batch.plan import Task, run_task
-from kgctl.simulate.scenario.checks import Surroundings
-from kgctl.simulate.scenario.expressions import Metric, Value
+from kgctl.simulate.scenario.checks import CheckKind, FilterNames
+from kgctl.simulate.scenario.expressions import Metric, Value, metrics_of
 from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, TROUBLES
+from kgctl.simulate.scenario.vocabulary import TROUBLES
 from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
 
 Point = tuple[str, ...]
@@ -217,9 +218,19 @@ def require_axes_that_fit(sweep: Sweep) -> None:
 Cell = str | int | float | None
 
 BEFORE = ("variant", "seed", "digest")
-AFTER = ("events", "expectations_passed", "expectations_failed", "failed_checks", "stopped", "error_code", "error", "replay")
+AFTER = (
+    "events",
+    "expectations_passed",
+    "expectations_failed",
+    "failed_checks",
+    "trouble",
+    "stopped",
+    "error_code",
+    "error",
+    "replay",
+)
 WHOLE = ("seed", "events", "expectations_passed", "expectations_failed")
-METRIC_NAMES = tuple(metric.name for metric in METRIC_SPECS.values() if metric.is_summary)
+METRIC_NAMES = tuple(kind.name for kind in metric_kinds().values() if kind.is_summary)
 """The metrics that every row has, in the order of results; those that are asked for with filters follow."""
 
 
@@ -227,7 +238,8 @@ METRIC_NAMES = tuple(metric.name for metric in METRIC_SPECS.values() if metric.i
 class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 
-    ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``replay``: the command that runs it again, for one
+    ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``trouble``: the first thing that went wrong unasked,
+    with who, by which rule and when. ``replay``: the command that runs it again, for one
     that failed, stopped early or broke an expectation.
     """
 
@@ -240,6 +252,7 @@ class RunRow:
     expectations_passed: int | None = None
     expectations_failed: int | None = None
     failed_checks: str | None = None
+    trouble: str | None = None
     stopped: str | None = None
     error_code: str | None = None
     error: str | None = None
@@ -292,17 +305,27 @@ STATISTICS = ("median", "p95", "max")
 
 
 def checked_metrics(texts: Sequence[str], loaded: LoadedFile) -> tuple[Metric, ...]:
-    """The metrics to sum up: these, else those of the file's ``report:``, else the usual ones.
+    """The metrics to sum up: these, else those of the file's ``report:``, else the usual ones and those that it expects
+    something of.
 
     Raises:
         UsageError: there is no such metric.
     """
-    around = Surroundings.of([variant.scenario for variant in loaded.variants])
+    around = FilterNames.of([variant.scenario for variant in loaded.variants])
     try:
         named = tuple(dict.fromkeys(metric_of(text, around) for text in texts))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return named or loaded.report.y or tuple(map(Metric, DEFAULT_METRICS))
+    return named or loaded.report.y or tuple(dict.fromkeys((*map(Metric, DEFAULT_METRICS), *_expected(loaded))))
+
+
+def _expected(loaded: LoadedFile) -> Iterator[Metric]:
+    """The numbers that checks of finished runs look at, whatever the variant."""
+    for check in loaded.checks:
+        for metric in metrics_of(check.node) if check.kind is CheckKind.CHECK else ():
+            kind = metric_kinds()[metric.name]
+            if kind.unit.symbol is not None:
+                yield replace(metric, variant=None, at=0)
 
 
 def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:
@@ -335,7 +358,7 @@ def _line(rows: Sequence[RunRow], metrics: Sequence[str]) -> Mapping[str, Cell]:
 def worst_of(rows: Sequence[RunRow], metric: str) -> RunRow | None:
     """The run to look at: without a result, else with an expectation that failed, else where the metric is worst; None: all
     are alike."""
-    sign = -1 if metric in BETTER_IF_HIGHER else 1
+    sign = -1 if is_better_higher(metric) else 1
 
     def badness(row: RunRow) -> tuple[bool, int, float]:
         value = row.metrics.get(metric)
@@ -354,7 +377,14 @@ def _figures(name: str, rows: Sequence[RunRow]) -> dict[str, Cell]:
     if not values:
         return dict.fromkeys(STATISTICS)
     spread = spread_of(name, values)
-    return {"median": number(spread.median), "p95": number(spread.p95), "max": number(spread.maximum)}
+    return {"median": rounded(spread.median), "p95": rounded(spread.p95), "max": rounded(spread.maximum)}
+
+
+def rounded(value: float) -> int | float | None:
+    """To four digits, and no whole ones left out: ``0.01235``, ``707.7``, ``162873``; null for never."""
+    if not value or not math.isfinite(value):
+        return number(value)
+    return number(round(value, max(3 - math.floor(math.log10(abs(value))), 0)))
 
 
 INTERNAL_ERROR = "INTERNAL_ERROR"
@@ -430,6 +460,7 @@ def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Seq
         expectations_passed=passed,
         expectations_failed=len(failed),
         failed_checks="; ".join(failed) or None,
+        trouble=values.troubles[0].text if values.troubles else None,
         stopped=values.stopped or None,
         replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),
     )

@@ -11,10 +11,7 @@ from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import builtin_names, read_source
 
 MEANT = {
-    "range-skew": {"idle-members"},
-    "too-many-consumers": {"idle-members"},
     "static-misconfigured": {"session-below-boot"},
-    "static-duplicate-id": {"ids-not-unique"},
     "static-surge": {"static-rollout"},
     "assignor-migration": set[str](),
 }
@@ -25,10 +22,7 @@ DEAR = {
     "chaos",
     "classic-vs-848",
     "coordinator-failover",
-    "heartbeat-phase",
     "hpa-flapping",
-    "large-group",
-    "restart-all",
     "rolling-restart",
     "slow-consumer",
     "static-misconfigured",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Line
+from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, PlayedProcess
 from kgctl.simulate.against.play import Play, processes_of
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -29,6 +29,18 @@ def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it()
     assert [entry.pod for entry in made.history.detections] == [pod.number]
 
 
+def test_a_process_that_hears_that_it_was_out_while_it_lives_was_kicked() -> None:
+    made = play()
+    process: Any = SimpleNamespace(
+        _play=made, pod=made.pods[0], loop=made.loop, stop_wanted=False, _called=lambda *_: None, _stop=lambda *_: None
+    )
+    line = ClientLine(0, "app-0", "lost", ("orders-0",))
+    PlayedProcess.lost_some(process, line)
+    process.stop_wanted = True
+    PlayedProcess.lost_some(process, line)
+    assert [each.pod for each in made.history.kicked] == [made.pods[0].number]
+
+
 def test_each_pod_that_may_be_killed_has_a_process_before_the_play_begins() -> None:
     shared, own = (cast("ClientKind", SimpleNamespace(is_shared=each)) for each in (True, False))
     calm, rough = scenario(count=4), scenario(event("crash", "app/1", 10), count=4)
@@ -45,12 +57,12 @@ def test_pods_that_come_at_the_same_time_have_a_process_each_that_is_ready() -> 
 def test_what_is_written_read_and_committed_makes_lag_backlog_and_waits() -> None:
     made = play()
     made.loop.now_us = 1_000_000
-    made._hear(Line(0, HELPER, "written", (f"{made.prefix}t-0:30", f"{made.prefix}t-1:5")))
+    made._hear(ClientLine(0, HELPER, "written", (f"{made.prefix}t-0:30", f"{made.prefix}t-1:5")))
     made.loop.now_us = 2_000_000
-    made.has_read(0, Line(0, "app-0", "read", (f"{made.prefix}t-0:0-19:40-900",)))
+    made.has_read(0, ClientLine(0, "app-0", "read", (f"{made.prefix}t-0:0-19:40-900",)))
     made.is_committed(0, 10)
     made.loop.now_us = 3_000_000
-    made.has_read(1, Line(0, "app-1", "read", (f"{made.prefix}t-0:10-39:0-5",)))
+    made.has_read(1, ClientLine(0, "app-1", "read", (f"{made.prefix}t-0:10-39:0-5",)))
     made.loop.now_us = 4_000_000
 
     ledger = made.recording.ledger

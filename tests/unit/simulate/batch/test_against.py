@@ -9,20 +9,30 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.batch import against
-from kgctl.simulate.batch.against import Pod, Search, Settings, Stay, Story, distance, document, first, scenario_of
+from kgctl.simulate.batch.against import (
+    RecordedGroup,
+    RecordedPod,
+    Search,
+    Settings,
+    Stay,
+    distance,
+    document,
+    first,
+    scenario_of,
+)
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.scenario.model import Scenario
 
 SECOND = 1_000_000
-STORY = Story(
+STORY = RecordedGroup(
     group="payments",
     is_consumer=False,
     assignor="range",
     topics={"orders": 12},
     pods=[
-        Pod("pay-0", False, 12_000, 300_000, (Stay(None, None),)),
-        Pod("pay-1", False, 12_000, 300_000, (Stay(None, 90 * SECOND, is_crash=True),)),
-        Pod("pay-2", False, 12_000, 300_000, (Stay(30 * SECOND, 120 * SECOND),)),
+        RecordedPod("pay-0", False, 12_000, 300_000, (Stay(None, None),)),
+        RecordedPod("pay-1", False, 12_000, 300_000, (Stay(None, 90 * SECOND, is_crash=True),)),
+        RecordedPod("pay-2", False, 12_000, 300_000, (Stay(30 * SECOND, 120 * SECOND),)),
     ],
     commit_ms=2_000,
     written={"orders": 60.0},
@@ -103,7 +113,7 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
     """The measure is made of the settings themselves, so that what is to be found is known."""
     tried: list[Settings] = []
 
-    def document_of(_: Story, settings: Settings) -> dict[str, Any]:
+    def document_of(_: RecordedGroup, settings: Settings) -> dict[str, Any]:
         tried.append(settings)
         return {}
 

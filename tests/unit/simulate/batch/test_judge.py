@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.batch.judge import Judge, RunValues, Verdict, Watched, watchers_for
+from kgctl.simulate.batch.judge import Judge, Judgement, RunValues, Watched, watchers_for
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.expressions import Names
@@ -16,7 +16,7 @@ SEEDS = range(1, 21)
 NAMES = Names(("max_gap", "moves", "state"), ("session.timeout.ms",), ("a", "b"))
 
 
-def judged(entry: Any, a: dict[int, Any], b: dict[int, Any] | None = None) -> list[Verdict]:
+def judged(entry: Any, a: dict[int, Any], b: dict[int, Any] | None = None) -> list[Judgement]:
     """The verdicts on one entry of ``expect:``; ``a`` and ``b`` have max_gap by seed."""
     runs = {
         name: {
@@ -35,7 +35,7 @@ def read(entry: Any) -> Check:
     return check
 
 
-def shown(verdicts: list[Verdict]) -> list[tuple[Any, ...]]:
+def shown(verdicts: list[Judgement]) -> list[tuple[Any, ...]]:
     return [(each.variant, each.passed, each.observed, each.seed) for each in verdicts]
 
 

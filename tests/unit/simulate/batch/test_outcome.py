@@ -39,6 +39,26 @@ def test_seeds_that_disagree_leave_it_unclear() -> None:
     assert verdict_text("a", "b", found) == "b is neither better nor worse than a: the seeds disagree about unavailable"
 
 
+NEVER = float("inf")
+
+
+def test_what_never_ends_is_worse_than_any_time() -> None:
+    settles, does_not = runs(time_to_stable=[3.0, 4.0, 5.0]), runs(time_to_stable=[NEVER] * 3)
+    (worse,), (better,) = differences(settles, does_not), differences(does_not, settles)
+    assert (worse.verdict, worse.b, worse.low, worse.high) == (Comparison.WORSE, NEVER, NEVER, NEVER)
+    assert (better.verdict, better.difference) == (Comparison.BETTER, -NEVER)
+    assert verdict_text("a", "b", [worse]) == "b is worse than a: time_to_stable 4s -> never"
+    assert differences(does_not, does_not)[0].verdict is Comparison.EQUAL
+
+
+def test_one_seed_of_many_that_never_ends_leaves_it_unclear_and_most_do_not() -> None:
+    ends = runs(time_to_stable=[3.0] * 10)
+    assert differences(ends, runs(time_to_stable=[NEVER] + [3.0] * 9))[0].verdict is Comparison.UNCLEAR
+    assert differences(ends, runs(time_to_stable=[NEVER] * 8 + [3.0] * 2))[0].verdict is Comparison.WORSE
+    (mixed,) = differences(runs(time_to_stable=[NEVER, 3.0]), runs(time_to_stable=[3.0, NEVER]))
+    assert (mixed.verdict, mixed.difference) == (Comparison.UNCLEAR, 0.0)
+
+
 FILE = """\
 kgctl: 1
 name: x

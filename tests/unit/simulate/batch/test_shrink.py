@@ -123,7 +123,7 @@ def test_faults_of_a_nemesis_become_events_that_can_be_left_out() -> None:
 
 
 def test_an_expectation_fails_with_a_value_to_the_end_and_times_come_closer() -> None:
-    found = shrunk("events: [{at: 5m, pause_process: app/1, for: 70s}]\nduration: 10m\nexpect: [takeover_max < 30s]\n")
+    found = shrunk("events: [{at: 5m, pause_process: app/1, for: 70s}]\nduration: 10m\nexpect: [max_gap < 30s]\n")
     assert found.verdict.observed is not None
     assert found.data["events"] == [{"pause_process": "app/0", "for": "1m"}]
 

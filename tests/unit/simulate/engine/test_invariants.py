@@ -9,6 +9,7 @@ from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario, Topic
 from kgctl.simulate.scenario.quantities import Constant, Uniform
+from kgctl.simulate.scenario.vocabulary import Subscribed
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 SLOW_NETWORK = Cluster(network=Network(latency=Uniform(1_000, 60_000)))
@@ -52,13 +53,13 @@ def leader_with_old_metadata(*topics: str) -> Scenario:
         partitions=8,
         config={**COOPERATIVE, "session.timeout.ms": "10000"},
         rate=80,
-        subscribe=(("t", "z"), None),
+        subscribe=Subscribed(("t", "z")),
         start=Constant(5 * S),
         duration_s=200,
     )
     (app,) = scene.members
     first = changed(app, name="first", count=1, start=Constant(0), config={**app.config, "metadata.max.age.ms": "5000"})
-    other = changed(app, name="other", count=1, subscribe=(topics, None))
+    other = changed(app, name="other", count=1, subscribe=Subscribed(topics))
     return changed(scene, members=(first, app, other), topics=(*scene.topics, Topic(name="z", partitions=6)))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from kgctl.simulate.engine.pods import Link, LinkFault
+from kgctl.simulate.engine.pods import Link
+from kgctl.simulate.scenario.event_port import LinkFault
 from kgctl.simulate.scenario.model import Network
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 

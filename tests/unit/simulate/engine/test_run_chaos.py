@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.event_kinds import FAULTS
+from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.model import Nemesis
 from kgctl.simulate.scenario.quantities import Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario
 
+FAULTS = tuple(name for name, kind in EVENT_KINDS.items() if kind.fault is not None)
 SETTINGS = [RANGE, COOPERATIVE, CONSUMER, {"partition.assignment.strategy": "sticky"}]
 
 

@@ -1,4 +1,4 @@
-"""From one owner to the next, on histories that are written down by hand, and the parts of a run that filters name."""
+"""Partitions, callbacks and heartbeats, on histories that are written down by hand, and the parts of a run that filters name."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ import pytest
 from kgctl.simulate.metrics.result import MetricView, run
 from kgctl.simulate.recording.recording import Counted, EventMark, Recording
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.vocabulary import Cause
 from kgctl.yaml_files import FileError, read_yaml
-from tests.unit.simulate.metrics.test_metrics import S, at, consumed, gap, recorded, values
-
-
-def test_a_takeover_is_a_gap_between_two_consumers() -> None:
-    made = recorded()
-    consumed(made)
-    gap(made, 0, 10, 12, by=0, then=1)
-    gap(made, 1, 10, 17, by=0, then=2)
-    gap(made, 2, 20, 23, by=1, then=0)
-    gap(made, 3, 30, 60, by=2, then=2, cause=Cause.STALL)
-    assert values(made, "takeover_min", "takeover_p50", "takeover_max") == [2, 3, 7]
-    assert values(recorded(), "takeover_min", "takeover_max") == [None, None]
+from tests.unit.simulate.metrics.test_metrics import S, at, consumed, gap, recorded
 
 
 def test_each_partition_has_its_longest_gap() -> None:
@@ -71,25 +59,6 @@ def test_heartbeats_are_counted_from_the_sign_before_them() -> None:
     view = MetricView(made)
     assert [view.metric("heartbeat_time", part) for part in ((), ("min",), ("max",), ("a/1",))] == [3, 3, 5, 5]
     assert MetricView(recorded()).metric("heartbeat_time") is None
-
-
-def test_a_group_that_starts_cold_reads_one_partition_and_then_all() -> None:
-    made = recorded()
-    for pod in made.history.pods:
-        pod.running.set(20 * S, is_so=False)
-        pod.running.set(30 * S, is_so=True)
-    made.owners.own(0, [0, 1, 2, 3], 5 * S)
-    made.owners.release(0, [0, 1, 2, 3], Cause.BOOT, 20 * S)
-    made.owners.own(0, [0, 1], 33 * S)
-    gap(made, 0, 34, 36, by=0, then=1)
-    made.owners.own(2, [2, 3], 35 * S)
-    assert values(made, "first_owned", "all_owned") == [3, 6]
-
-
-def test_a_group_that_never_reads_all_says_so() -> None:
-    made = recorded()
-    made.owners.own(0, [0, 1, 2], 5 * S)
-    assert values(made, "first_owned", "all_owned") == [5, float("inf")]
 
 
 def rolled() -> Recording:

@@ -10,19 +10,15 @@ import pytest
 from kgctl.simulate.batch.outcome import result_of
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.outcome import (
-    COUNT,
-    PARTITION_SECONDS,
     Expectation,
-    Look,
     Measured,
     Observed,
     Outcome,
     VariantOutcome,
     duration,
-    look_of,
     show,
 )
-from kgctl.simulate.report.tables import Place, beside, observed_text
+from kgctl.simulate.report.tables import Place, beside, label_of, observed_text
 from kgctl.simulate.report.text import markdown_text, summary_text
 from tests.support.simulate.outcomes import outcome, picture, spread
 
@@ -67,6 +63,18 @@ def test_the_summary_has_both() -> None:
     assert "not asked: lag" in shown
 
 
+def test_what_is_0_in_both_is_not_counted() -> None:
+    nothing = spread(0)
+    found = played(max_gap=17.0)
+    with_more = {name: replace(each, metrics={**each.metrics, "errors": nothing}) for name, each in found.variants.items()}
+    assert found.measured is not None
+    measured = {
+        name: replace(each, metrics={**each.metrics, "errors": nothing}) for name, each in found.measured.variants.items()
+    }
+    more = replace(found, variants=with_more, measured=replace(found.measured, variants=measured))
+    assert "eager: 2 of 3 measured metrics lie within" in summary_text(more, 100)
+
+
 def test_a_played_expectation_that_fails_is_a_failure() -> None:
     assert [each.check for each in played(max_gap=17.0).failures] == ["max_gap < 15s"]
     assert played().failures == ()
@@ -104,7 +112,7 @@ def test_without_a_play_nothing_is_beside() -> None:
         ("max_gap(app/3)", 0, "0s"),
         ("time_to_stable", math.inf, "never"),
         ("lag_peak", math.inf, "infinite"),
-        ("jain", 0.99871, "0.9987"),
+        ("load_jain", 0.99871, "0.9987"),
         ("moves", math.nan, "-"),
         ("moves", None, "-"),
         ("state", "Stable", "Stable"),
@@ -116,8 +124,12 @@ def test_value_is_shown_with_its_metrics_unit(metric: str, value: Observed, show
 
 
 def test_unknown_metric_is_shown_under_its_own_name() -> None:
-    assert look_of("errors(INVALID_CONFIG)") == Look("errors(INVALID_CONFIG)", COUNT)
-    assert look_of("unavailable(cause boot)") == Look("unavailable(cause boot)", PARTITION_SECONDS)
+    assert [label_of(name) for name in ("max_gap", "errors(INVALID_CONFIG)", "unavailable(cause boot)", "nothing")] == [
+        "longest gap",
+        "errors(INVALID_CONFIG)",
+        "unavailable(cause boot)",
+        "nothing",
+    ]
 
 
 @pytest.mark.parametrize(

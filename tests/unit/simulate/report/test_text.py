@@ -101,7 +101,11 @@ partitions moved                3
 def test_many_seeds_say_how_sure_one_can_be() -> None:
     many = replace(outcome(), seeds=tuple(range(1, 21)))
 
-    assert "held in 20 of 20 seeds: with 95% confidence, fewer than 15% of all seeds break it\n" in summary_text(many)
+    assert "held in 20 of 20 seeds; --runs 60 would show, with 95% confidence, that fewer than 5% break it\n" in summary_text(
+        many
+    )
+    enough = replace(outcome(), seeds=tuple(range(1, 101)))
+    assert "held in 100 of 100 seeds: with 95% confidence, fewer than 3% of all break it\n" in summary_text(enough)
 
 
 def test_failing_run_shows_table_verdicts_and_replay() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.schema import scenario_schema
 from kgctl.yaml_files import FileError, read_yaml
@@ -146,7 +145,7 @@ def test_what_it_needs_of_the_rest_of_the_file(section: str, told: str) -> None:
 
 
 def test_the_schema_has_every_key_with_what_it_is() -> None:
-    schema = scenario_schema(EVENT_KINDS.values())
+    schema = scenario_schema()
     assert schema["properties"]["autoscale"]["anyOf"][0] == {"$ref": "#/$defs/Autoscale"}
     keys = schema["$defs"]["Autoscale"]["properties"]
     assert {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.scenario.checks import Surroundings
+from kgctl.simulate.scenario.checks import FilterNames
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import EMPTY_REPORT, LoadedFile, load, metric_of, parameter_named
 from kgctl.yaml_files import FileError, read_yaml
@@ -17,7 +17,7 @@ members: {app: {count: 3}, web: {count: 2}}
 sweep: {group.config.session.timeout.ms: [10s, 45s], members.app.count: [3, 4], members.web.count: [2, 3]}
 """
 SWEPT = ("group.config.session.timeout.ms", "members.app.count", "members.web.count")
-AROUND = Surroundings(("orders",), ("app", "web"))
+AROUND = FilterNames(("orders",), ("app", "web"))
 
 
 def loaded(report: str) -> LoadedFile:

@@ -165,8 +165,20 @@ MISTAKES = {
     "events: [{name: last, crash: app}]": "5:11: events[0].name: no event can be called 'last': `after: last` means another one",
     "events: [{name: 5m, crash: app}]": "5:11: events[0].name: no event can be called '5m': that is a time",
     "events: [{at: 0s, scale: app, to: -1}]": "5:31: events[0].to: must be a whole number from 0 on, not -1",
+    "variants: {a: {members: {app: {subscribe: {pattern: ord.*, by: me}}}}}": (
+        "5:32: members.app.subscribe: `by` says who matches the pattern, broker or client; not 'me'"
+    ),
+    "variants: {a: {members: {app: {subscribe: {pattern: ord.*, by: broker}}}}}": (
+        "5:32: members.app.subscribe: brokers match patterns in the consumer protocol alone (group.protocol: consumer); leave out"
+    ),
+    "variants: {a: {members: {app: {client: franz-go, subscribe: {pattern: o, by: client}, config: {group.protocol: consumer}}}}}": (  # noqa: E501
+        "5:50: members.app.subscribe: franz-go has the brokers match its pattern in the consumer protocol; leave out `by`"
+    ),
+    "variants: {a: {members: {app: {rate: 5/s, process_time: 5ms}}}}": (
+        "5:26: members.app: say `rate` or `process_time`, which is 1 / rate, not both"
+    ),
+    "variants: {a: {members: {app: {process_time: soon}}}}": "5:32: members.app.process_time: 'soon' is no duration",
     "variants: {a: {members: {app: {subscribe: '^('}}}}": "5:32: members.app.subscribe: '^(' is no regular expression: missing )",
-    "variants: {a: {topics: {orders: {state_bytes: 5 apples}}}}": "5:34: topics.orders.state_bytes: '5 apples' is no size; write",
     "variants: {a: {name: y}}": "5:16: variants.a.name: stands for the whole file, not in a variant",
     "variants: {1st: {}}": "5:12: variants.1st: a variant is named with letters, digits, - and _, a letter first",
     "expect: [max_gap < ]": "5:10: expect[0]: expected a number or a metric, not the end, at letter 10 of `max_gap <`",
@@ -258,11 +270,11 @@ def test_times_of_kafka_go_are_durations_or_milliseconds() -> None:
 def test_file_extends_a_builtin(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "kgctl: 1\nname: mine\nextends: builtin:too-many-consumers\n"
-        "members: {app: {count: 13}}\nvariants: {twelve: null}\nexpect: []\n"
+        "kgctl: 1\nname: mine\nextends: builtin:node-drain\n"
+        "members: {app: {count: 13}}\nvariants: {static: null, no-budget: null}\nexpect: []\n"
     )
     file = load(read_source(str(path)))
-    assert (file.name, file.variant_names, file.checks) == ("mine", ("sixteen",), ())
+    assert (file.name, file.variant_names, file.checks) == ("mine", ("one-at-a-time",), ())
     assert file.variants[0].scenario.members[0].count == 13
 
 
@@ -378,18 +390,24 @@ def test_broker_settings_that_are_not_the_coordinators_are_no_hindrance() -> Non
     assert run(variant.scenario, 1).stopped == ""
 
 
+@pytest.mark.parametrize(("given", "rate"), [("5ms", 200_000_000), ("3ms", 333_333_333), ("2s", 500_000), ("0s", None)])
+def test_the_time_of_a_record_is_one_over_the_rate(given: str, rate: int | None) -> None:
+    (variant,) = load(read_yaml(GOOD + f"variants: {{a: {{members: {{app: {{process_time: {given}}}}}}}}}\n", "f")).variants
+    assert variant.scenario.members[0].rate_uhz == rate
+
+
 @pytest.mark.parametrize(
     ("patch", "settings", "expected"),
     [
-        ("{topics: {orders: {state_bytes: 5}}}", [], (12, (5,), 90_000_000, (3, 1))),
-        ("{topics: {orders: 20}}", [], (20, (), 90_000_000, (3, 1))),
-        ("{traffic: {orders: 50/s}}", [], (12, (), 50_000_000, (3, 1))),
-        ("{}", ["topics.orders.partitions=7"], (7, (), 90_000_000, (3, 1))),
-        ("{}", ["topics.orders=7", "traffic.orders.rate=1/s"], (7, (), 1_000_000, (3, 1))),
+        ("{topics: {orders: {replicas: 2}}}", [], (12, 2, 90_000_000, (3, 1))),
+        ("{topics: {orders: 20}}", [], (20, 3, 90_000_000, (3, 1))),
+        ("{traffic: {orders: 50/s}}", [], (12, 3, 50_000_000, (3, 1))),
+        ("{}", ["topics.orders.partitions=7"], (7, 3, 90_000_000, (3, 1))),
+        ("{}", ["topics.orders=7", "traffic.orders.rate=1/s"], (7, 3, 1_000_000, (3, 1))),
     ],
 )
 def test_short_forms_lose_nothing_when_they_are_changed(patch: str, settings: list[str], expected: tuple[object, ...]) -> None:
     text = f"{GOOD}traffic: {{orders: {{rate: 90/s, keys: 'weights([3, 1])'}}}}\nvariants: {{a: {patch}}}\n"
     (variant,) = load(read_yaml(text, "f"), settings=settings).variants
     (topic,), (traffic,) = variant.scenario.topics, variant.scenario.traffic
-    assert (topic.partitions, topic.state_bytes, traffic.steps[0][1], traffic.weights) == expected
+    assert (topic.partitions, topic.replicas, traffic.steps[0][1], traffic.weights) == expected

@@ -11,8 +11,9 @@ import pytest
 
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
 from kgctl.simulate.scenario.load import LoadedFile, load
+from kgctl.simulate.scenario.observed import Observed
 from kgctl.simulate.scenario.quantities import parse_ramp
-from kgctl.simulate.scenario.sources import Observed, read_source
+from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import FileError
 
 HEAD = "kgctl: 1\nname: x\n"
@@ -85,7 +86,7 @@ def test_events_and_variants_replay_too(tmp_path: Path) -> None:
     text = BODY + "events: [{set_traffic: orders, rate: replay(a.csv)}]\nvariants: {b: {traffic: {other: replay(a.csv)}}}\n"
     found = read(tmp_path, text, a="time,rate,topic\n0,5,orders\n0,6,other\n")
     scenario = found.variants[0].scenario
-    assert (scenario.events[0]["rate"], scenario.traffic[0].steps) == (((0, 5 * HZ),), ((0, 6 * HZ),))
+    assert (scenario.events[0].rates, scenario.traffic[0].steps) == (((0, 5 * HZ),), ((0, 6 * HZ),))
 
 
 @pytest.mark.parametrize(
@@ -174,3 +175,31 @@ def test_a_group_that_cannot_be_taken_is_told_where_it_is_named(tmp_path: Path, 
     with pytest.raises(FileError) as raised:
         read(tmp_path, HEAD + text + "\n")
     assert message in str(raised.value)
+
+
+def answer(*series: tuple[str | None, list[list[object]]]) -> str:
+    result = [{"metric": {"topic": topic} if topic else {}, "values": values} for topic, values in series]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def test_an_answer_of_prometheus_is_the_sum_of_a_topics_series(tmp_path: Path) -> None:
+    saved = answer(
+        ("orders", [[1700000000.5, "100"], [1700000060.5, "250.25"]]),
+        ("orders", [[1700000000.5, "11"], [1700000060.5, "NaN"]]),
+        ("other", [[1700000000.5, "9"]]),
+    )
+    found = read(tmp_path, BODY + "traffic: {orders: 'replay(prometheus: a.csv)'}\n", a=saved)
+    assert steps(found) == [(0, 111), (60, 250.25)]
+
+
+@pytest.mark.parametrize(
+    ("saved", "told"),
+    [
+        ("not json", "is no answer of Prometheus's /api/v1/query_range with a matrix"),
+        ('{"status": "error"}', "is no answer of Prometheus's /api/v1/query_range with a matrix"),
+        (answer(("other", [[1, "1"]])), "has no samples of topic 'orders'"),
+    ],
+)
+def test_what_is_no_answer_of_prometheus_is_told(tmp_path: Path, saved: str, told: str) -> None:
+    with pytest.raises(FileError, match=told):
+        read(tmp_path, BODY + "traffic: {orders: 'replay(prometheus: a.csv)'}\n", a=saved)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.scenario.autoscale import Autoscale, ScalingRules
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
-from kgctl.simulate.scenario.events import COMMON
+from kgctl.simulate.scenario.events import COMMON, EVENT_KINDS
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, ScenarioFile
 from kgctl.simulate.scenario.quantities import (
     Constant,
@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_rate,
     parse_share,
 )
-from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, OTHER_WORDS, Choice, Selector, did_you_mean, parse_selector
+from kgctl.simulate.scenario.vocabulary import OTHER_WORDS, Choice, Selector, did_you_mean, parse_selector
 
 DURATIONS = {
     "500ms": 500_000,
@@ -131,7 +131,7 @@ def test_what_selects_nothing_is_refused(text: Any) -> None:
         parse_selector(text)
 
 
-ROLLOUT_KEYS = [field.name for field in EVENT_KINDS["rollout"].fields]
+ROLLOUT_KEYS = [*EVENT_KINDS["rollout"].by_key()]
 SET_KEYS = ["count", "subscribe", "instance_id", "config", "rate", "boot"]
 
 
@@ -141,24 +141,12 @@ SET_KEYS = ["count", "subscribe", "instance_id", "config", "rate", "boot"]
         ("minReadySeconds", ROLLOUT_KEYS, "min_ready"),
         ("terminationGracePeriodSeconds", ROLLOUT_KEYS, "grace"),
         ("max-surge", ROLLOUT_KEYS, "max_surge"),
-        ("readinessProbe", ROLLOUT_KEYS, "ready"),
-        ("podManagementPolicy", ROLLOUT_KEYS, "max_unavailable"),
         ("session.timeout.ms", ROLLOUT_KEYS, "set: {session.timeout.ms: ...}"),
-        ("RollingUpdate", ["rolling", "recreate"], "rolling"),
         ("StatefulSet", ["deployment", "statefulset"], "statefulset"),
-        ("kill", EVENT_KINDS, "crash"),
-        ("Deployment", EVENT_KINDS, "rollout"),
         ("replicas", SET_KEYS, "count"),
         ("session.timeout.ms", SET_KEYS, "config: {session.timeout.ms: ...}"),
         ("group.instance.id", SET_KEYS, "instance_id: $name"),
-        ("pdb", ["budget", "ready"], "budget"),
-        ("maxUnavailable", ["budget", "ready"], "budget"),
-        ("blue_green", EVENT_KINDS, "rollout: ..., strategy: blue-green"),
-        ("canary", EVENT_KINDS, "rollout: ..., strategy: canary"),
-        ("interval", ROLLOUT_KEYS, "pause"),
         ("config", ROLLOUT_KEYS, "set"),
-        ("version", ROLLOUT_KEYS, "set"),
-        ("maxReplicaCount", ["min", "max", "target"], "max"),
         ("lagThreshold", ["min", "max", "target"], "target"),
     ],
 )
@@ -169,7 +157,11 @@ def test_a_word_of_others_names_the_one_that_is_meant(word: str, known: Iterable
 def test_each_word_of_others_means_something_here() -> None:
     models = (ScenarioFile, MemberSet, Autoscale, ScalingRules)
     keys = {str(field.validation_alias or name) for model in models for name, field in model.model_fields.items()}
-    events = {name for kind in EVENT_KINDS.values() for name in (kind.name, *(field.name for field in kind.fields), *COMMON)}
-    values = {"rolling", "statefulset", "blue-green", "ignored"}
-    there = keys | events | values | set(METRIC_SPECS)
+    events = {key for kind in EVENT_KINDS.values() for key in (*kind.by_key(), *COMMON)}
+    there = keys | events | set(metric_kinds())
     assert {meant.partition(":")[0] for words in OTHER_WORDS.values() for meant in words} - there == set()
+
+
+def test_no_two_kinds_of_events_have_one_name_among_others() -> None:
+    words = [word for kind in EVENT_KINDS.values() for word in (kind.kind, *kind.also)]
+    assert len(set(words)) == len(words)

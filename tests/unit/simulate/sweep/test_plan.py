@@ -31,6 +31,7 @@ from kgctl.simulate.sweep.plan import (
     digest_of_rows,
     points_of,
     require_axes_that_fit,
+    rounded,
     run_block,
     settings_at,
     summary_columns,
@@ -282,7 +283,12 @@ def test_a_summary_has_a_line_for_each_point_and_variant() -> None:
         (3, "quick", 3, 0, 0),
     ]
     gaps = sorted(float(row.metrics["max_gap"] or 0) for row in rows if (row.number, row.variant) == (0, "slow"))
-    assert (lines[0]["max_gap_median"], lines[0]["max_gap_max"]) == (gaps[1], gaps[2])
+    assert (lines[0]["max_gap_median"], lines[0]["max_gap_max"]) == (round(gaps[1], 2), round(gaps[2], 2))
+
+
+def test_figures_have_four_digits_and_all_whole_ones() -> None:
+    told = {0.0123456: 0.01235, 9.98839: 9.988, 707.672576: 707.7, 162873.4: 162873, 0.0: 0, 1e-9: 1e-9, float("inf"): None}
+    assert {value: rounded(value) for value in told} == told
 
 
 def test_metrics_are_the_usual_ones_unless_named() -> None:
@@ -293,6 +299,14 @@ def test_metrics_are_the_usual_ones_unless_named() -> None:
         checked_metrics(["movs"], plain)
     with pytest.raises(UsageError, match="max_gap: there is no set of members 'ap'; did you mean 'app'"):
         checked_metrics(["max_gap(ap/1)"], plain)
+    expected = FILE.replace(
+        "expect: [", "expect: [moves < 9 and slow.lag(orders) < 5, 'state == Stable', {always: kicked == 0}, "
+    )
+    assert checked_metrics([], load(read_yaml(expected, "f"))) == (
+        *checked_metrics([], plain),
+        Metric("moves"),
+        Metric("lag", ("orders",)),
+    )
     with_report = load(read_yaml(FILE + "report: {y: [kicked]}", "f"))
     assert checked_metrics([], with_report) == (Metric("kicked"),)
     assert checked_metrics(["moves"], with_report) == (Metric("moves"),)
@@ -307,9 +321,9 @@ def test_a_metric_with_filters_has_a_column_of_its_own() -> None:
     (record, _) = layout.records(rows)
     (line, _) = summary_rows(sweep, rows, ("max_gap", "max_gap(not app/1)"))
     gap, others = record["max_gap"], record["max_gap(not app/1)"]
-    assert (line["max_gap_max"], line["max_gap(not app/1)_max"]) == (gap, others)
     assert isinstance(gap, float)
     assert isinstance(others, float)
+    assert (line["max_gap_max"], line["max_gap(not app/1)_max"]) == (rounded(gap), rounded(others))
     assert others < 5 < gap
     assert list(differences(sweep, rows)) == [None, None]
 

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.sources import Observed, scenario_text
+from kgctl.simulate.scenario.observed import Observed, scenario_text
 from kgctl.yaml_files import read_yaml
 
 

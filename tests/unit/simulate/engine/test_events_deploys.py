@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.event_kinds import MetricSource, Share
+from kgctl.simulate.scenario.event import Share
+from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, S, event, scenario

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.event_kinds import Share
+from kgctl.simulate.scenario.event import Share
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import COOPERATIVE, S, event, scenario
 

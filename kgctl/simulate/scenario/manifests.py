@@ -1,0 +1,491 @@
+"""Kubernetes manifests and clients' settings as the input of a scenario: what they say of its pods, as facts with their places.
+
+Read are Deployments, StatefulSets, HorizontalPodAutoscalers, KEDA's ScaledObjects and ConfigMaps, as ``kubectl get -o yaml`` or
+``-o json``, a List, or ``helm template`` prints them, and ``.properties`` files. A scenario is written from the facts
+(`scenario_of`), and one that names its manifests is held against them again (`drift`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgctl.errors import UsageError
+from kgctl.member.config import settings
+from kgctl.simulate.scenario.kinds.deploys import Rollout
+from kgctl.simulate.scenario.quantities import is_duration, parse_duration
+from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
+from kgctl.yaml_files import Path as Way
+
+_WORKLOADS = ("Deployment", "StatefulSet")
+_SCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
+_DOCUMENT = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_SLEEP = re.compile(r"\bsleep\s+(\d+)\b")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a manifest says of a scenario: ``way`` is the place in the scenario, ``event`` that of a rollout's field."""
+
+    way: Way
+    value: Any
+    where: str
+
+
+@dataclass(slots=True)
+class _Pods:
+    """A workload with what belongs to it. ``asks``: what the manifests leave open, by the key of its set."""
+
+    name: str
+    kind: str
+    spec: Mapping[str, Any]
+    file: str
+    config: dict[str, tuple[str, str]] = field(default_factory=dict)
+    scaler: Mapping[str, Any] | None = None
+    scaler_kind: str = ""
+    topic: str = ""
+
+    def where(self, what: str) -> str:
+        return f"{self.kind} {self.name}, {what} ({self.file})"
+
+
+def read_manifests(files: Sequence[tuple[str, str]]) -> list[_Pods]:
+    """The workloads of files (name, text), in their order, each with its settings and its autoscaler.
+
+    Raises:
+        UsageError: no workload is in them. FileError: a file is no YAML.
+    """
+    objects = [(name, each) for name, text in files if not _is_properties(name) for each in _objects(name, text)]
+    found = [
+        _Pods(_name(each), each["kind"], _dict(each.get("spec")), name) for name, each in objects if each["kind"] in _WORKLOADS
+    ]
+    if not found:
+        kinds = ", ".join(sorted({str(each["kind"]) for _, each in objects})) or "none"
+        raise UsageError(f"no Deployment or StatefulSet is in {', '.join(name for name, _ in files)}; kinds there: {kinds}")
+    maps = {_name(each): (name, _dict(each.get("data"))) for name, each in objects if each["kind"] == "ConfigMap"}
+    given = [(name, _properties(text)) for name, text in files if _is_properties(name)]
+    for pods in found:
+        for name, values in given:
+            _take(pods, values, name)
+        for where, values in _environment(pods, maps):
+            _take(pods, values, where)
+        for name, each in objects:
+            if each["kind"] in _SCALERS and _dict(_dict(each.get("spec")).get("scaleTargetRef")).get("name") == pods.name:
+                pods.scaler, pods.scaler_kind = _dict(each.get("spec")), f"{each['kind']} {_name(each)} ({name})"
+    return found
+
+
+def _is_properties(name: str) -> bool:
+    return name.endswith((".properties", ".env"))
+
+
+def _objects(name: str, text: str) -> Iterator[dict[str, Any]]:
+    starts = [0, *(match.end() for match in _DOCUMENT.finditer(text))]
+    ends = [*(match.start() for match in _DOCUMENT.finditer(text)), len(text)]
+    for start, end in zip(starts, ends, strict=True):
+        tree = read_yaml(text[start:end], name, first_line=text.count("\n", 0, start) + 1)
+        yield from _unpacked(tree.data)
+
+
+def _unpacked(data: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(data, dict) and str(data.get("kind", "")).endswith("List"):
+        for each in data.get("items") or []:
+            yield from _unpacked(each)
+    elif isinstance(data, dict) and "kind" in data:
+        yield data
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    return str(_dict(each.get("metadata")).get("name", "app"))
+
+
+def _dict(data: Any) -> Mapping[str, Any]:
+    return data if isinstance(data, dict) else {}
+
+
+def _list(data: Any) -> list[Any]:
+    return data if isinstance(data, list) else []
+
+
+# --- settings of the consumers
+
+
+def _properties(text: str) -> dict[str, str]:
+    """The entries of a .properties file or of an environment file."""
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    pairs = [re.split(r"\s*[=:]\s*", line.strip(), maxsplit=1) for line in lines if line.strip() and line.strip()[0] not in "#!"]
+    return {pair[0]: pair[1].strip("'\"") if len(pair) > 1 else "" for pair in pairs}
+
+
+def _environment(pods: _Pods, maps: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """(where, entries) of all containers: of whole ConfigMaps, of their files, and of single variables."""
+    template = _dict(_dict(pods.spec.get("template")).get("spec"))
+    for volume in _list(template.get("volumes")):
+        file, data = maps.get(str(_dict(_dict(volume).get("configMap")).get("name")), ("", {}))
+        for key, text in data.items():
+            if _is_properties(key):
+                yield f"{key} of a ConfigMap ({file})", _properties(str(text))
+    for container in _list(template.get("containers")):
+        for source in _list(_dict(container).get("envFrom")):
+            name = str(_dict(_dict(source).get("configMapRef")).get("name"))
+            file, data = maps.get(name, ("", {}))
+            yield f"ConfigMap {name} ({file})", {key: str(value) for key, value in data.items()}
+        yield (
+            pods.where("env"),
+            {
+                str(each.get("name")): text
+                for each in map(_dict, _list(_dict(container).get("env")))
+                if (text := _value(each, maps))
+            },
+        )
+
+
+def _value(each: Mapping[str, Any], maps: Mapping[str, tuple[str, Mapping[str, Any]]]) -> str:
+    if "value" in each:
+        return str(each["value"])
+    source = _dict(each.get("valueFrom"))
+    key = _dict(source.get("configMapKeyRef"))
+    if key:
+        return str(maps.get(str(key.get("name")), ("", {}))[1].get(str(key.get("key")), ""))
+    return "$name" if _dict(source.get("fieldRef")).get("fieldPath") == "metadata.name" else ""
+
+
+def _take(pods: _Pods, values: Mapping[str, str], where: str) -> None:
+    """Keep what is a consumer's setting: ``max.poll.records``, ``KAFKA_CONSUMER_MAX_POLL_RECORDS``, ``spring...group-id``."""
+    for given, text in values.items():
+        name = re.sub(r"[_.\s-]+", ".", given.lower())
+        if re.search(r"(^|\.)topics?(\.name)?$", name) and re.fullmatch(r"[\w.,-]+", text):
+            pods.topic = pods.topic or text
+        known = next((each for each in (*settings(), "group.id") if name == each or name.endswith(f".{each}")), None)
+        if known is not None and text:
+            pods.config[known] = text, where
+
+
+# --- facts
+
+
+def facts(all_pods: Sequence[_Pods]) -> list[Fact]:
+    """What is said of the scenario, each with the place that says it."""
+    return [fact for pods in all_pods for fact in (*_of_set(pods), *_of_rollout(pods), *_of_config(pods), *_of_scaler(pods))]
+
+
+def _set_of(pods: _Pods) -> str:
+    return _UNSAFE.sub("-", pods.name)
+
+
+def _of_set(pods: _Pods) -> Iterator[Fact]:
+    way: Way = ("members", _set_of(pods))
+    if pods.scaler is None:
+        yield Fact((*way, "count"), pods.spec.get("replicas", 1), pods.where("replicas"))
+    if (sleep := _pre_stop_s(pods)) is not None:
+        yield Fact((*way, "pre_stop"), f"{sleep}s", pods.where("preStop"))
+    if pods.config.get("group.instance.id", ("", ""))[0] == "$name":
+        yield Fact((*way, "instance_id"), "$name", pods.config["group.instance.id"][1])
+
+
+def _template(pods: _Pods) -> Mapping[str, Any]:
+    return _dict(_dict(pods.spec.get("template")).get("spec"))
+
+
+def _container(pods: _Pods) -> Mapping[str, Any]:
+    return _dict(next(iter(_list(_template(pods).get("containers"))), None))
+
+
+def _pre_stop(pods: _Pods) -> Mapping[str, Any]:
+    return _dict(_dict(_container(pods).get("lifecycle")).get("preStop"))
+
+
+def _pre_stop_s(pods: _Pods) -> int | None:
+    """How long preStop sleeps; None: there is none, or it does something else."""
+    handler = _pre_stop(pods)
+    if "sleep" in handler:
+        return int(_dict(handler["sleep"]).get("seconds", 0))
+    match = _SLEEP.search(" ".join(map(str, _list(_dict(handler.get("exec")).get("command")))))
+    return None if match is None else int(match.group(1))
+
+
+def _of_rollout(pods: _Pods) -> Iterator[Fact]:
+    way: Way = ("events", _set_of(pods))
+    yield Fact(
+        (*way, "grace"),
+        f"{_template(pods).get('terminationGracePeriodSeconds', 30)}s",
+        pods.where("terminationGracePeriodSeconds"),
+    )
+    if pods.spec.get("minReadySeconds"):
+        yield Fact((*way, "min_ready"), f"{pods.spec['minReadySeconds']}s", pods.where("minReadySeconds"))
+    if pods.kind == "StatefulSet":
+        rolling = _dict(_dict(pods.spec.get("updateStrategy")).get("rollingUpdate"))
+        yield Fact((*way, "workload"), "statefulset", pods.where("kind"))
+        if rolling.get("partition"):
+            yield Fact((*way, "partition"), rolling["partition"], pods.where("partition"))
+        return
+    strategy = _dict(pods.spec.get("strategy"))
+    if strategy.get("type") == "Recreate":
+        yield Fact((*way, "strategy"), "recreate", pods.where("strategy"))
+        return
+    rolling = _dict(strategy.get("rollingUpdate"))
+    for key, theirs in (("max_surge", "maxSurge"), ("max_unavailable", "maxUnavailable")):
+        yield Fact((*way, key), rolling.get(theirs, "25%"), pods.where(theirs))
+
+
+def _of_config(pods: _Pods) -> Iterator[Fact]:
+    for name, (text, where) in pods.config.items():
+        if name == "group.id":
+            yield Fact(("group", "id"), text, where)
+        elif name != "group.instance.id":
+            yield Fact(("group", "config", name), text, where)
+
+
+def _of_scaler(pods: _Pods) -> Iterator[Fact]:
+    if pods.scaler is None:
+        return
+    spec, where, way = pods.scaler, pods.scaler_kind, ("autoscale",)
+    yield Fact((*way, "members"), _set_of(pods), where)
+    is_keda = "minReplicaCount" in spec or "maxReplicaCount" in spec or "triggers" in spec
+    least, most = ("minReplicaCount", "maxReplicaCount") if is_keda else ("minReplicas", "maxReplicas")
+    yield Fact((*way, "min"), spec.get(least, 0 if is_keda else 1), f"{where}, {least}")
+    yield Fact((*way, "max"), spec.get(most, 100), f"{where}, {most}")
+    trigger = next(
+        (_dict(each.get("metadata")) for each in map(_dict, _list(spec.get("triggers"))) if each.get("type") == "kafka"), {}
+    )
+    if "consumerGroup" in trigger:
+        yield Fact(("group", "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
+    for key, theirs in (("target", "lagThreshold"), ("activation", "activationLagThreshold")):
+        if theirs in trigger:
+            yield Fact((*way, key), int(trigger[theirs]), f"{where}, {theirs}")
+    for key, theirs in (("poll", "pollingInterval"), ("cooldown", "cooldownPeriod")):
+        if theirs in spec:
+            yield Fact((*way, key), f"{spec[theirs]}s", f"{where}, {theirs}")
+    advanced = _dict(_dict(_dict(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("behavior"))
+    for key, theirs in (("scale_up", "scaleUp"), ("scale_down", "scaleDown")):
+        rules = _dict((advanced or _dict(spec.get("behavior"))).get(theirs))
+        if rules:
+            yield Fact((*way, key), _rules(rules), f"{where}, {theirs}")
+    yield from _of_metric(spec, where)
+
+
+def _of_metric(spec: Mapping[str, Any], where: str) -> Iterator[Fact]:
+    """The metric of an HorizontalPodAutoscaler: the lag of an adapter, or the processors."""
+    for each in map(_dict, _list(spec.get("metrics"))):
+        target = _dict(_dict(each.get("external") or each.get("pods")).get("target"))
+        if "averageValue" in target:
+            yield Fact(("autoscale", "target"), int(str(target["averageValue"])), f"{where}, averageValue")
+        used = _dict(_dict(each.get("resource")).get("target"))
+        if "averageUtilization" in used:
+            yield Fact(("autoscale", "metric"), "cpu", f"{where}, resource")
+            yield Fact(("autoscale", "target"), f"{used['averageUtilization']}%", f"{where}, averageUtilization")
+
+
+def _rules(rules: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "stabilizationWindowSeconds" in rules:
+        found["stabilize"] = f"{rules['stabilizationWindowSeconds']}s"
+    policies = [
+        f"{each.get('value')}{'%' * (each.get('type') == 'Percent')} per {each.get('periodSeconds')}s"
+        for each in map(_dict, _list(rules.get("policies")))
+    ]
+    if policies:
+        found["max"] = policies
+    if rules.get("selectPolicy"):
+        found["select"] = str(rules["selectPolicy"]).lower()
+    return found
+
+
+# --- a scenario of them
+
+
+def scenario_of(all_pods: Sequence[_Pods], files: Sequence[str]) -> str:
+    """A scenario file, ready to run, of one rollout of each workload; what no manifest tells is asked for in comments."""
+    found = facts(all_pods)
+    group = next((str(fact.value) for fact in found if fact.way == ("group", "id")), all_pods[0].name)
+    topics = _topics(all_pods)
+    lines = [
+        "kgctl: 1",
+        f"name: {_UNSAFE.sub('-', all_pods[0].name)}-rollout",
+        f"question: What does a deploy of {', '.join(pods.name for pods in all_pods)} cost the group {group}?",
+        f"from_manifest: [{', '.join(map(_text, files))}]   # check fails where they say something else by now",
+        "",
+        "topics:",
+        *(
+            f"  {_text(topic)}: {{partitions: 12}}        # how many has it? kgctl describe topic, or kafka-topics --describe"
+            for topic in topics
+        ),
+        "group:",
+        f"  id: {_text(group)}",
+        *_config_lines(found),
+        "members:",
+    ]
+    for pods in all_pods:
+        lines += _set_lines(pods, found)
+    lines += _scaler_lines(found)
+    lines += [
+        "traffic:",
+        *(f"  {_text(topic)}: 100/s                  # what is written to it: or replay(prometheus: FILE)" for topic in topics),
+        "events:",
+        *(_event_line(pods, found, number) for number, pods in enumerate(all_pods)),
+        "runs: 5",
+        "expect:",
+        "  - max_gap < 60s",
+        "  - {check: duplicates == 0, severity: warn}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _topics(all_pods: Sequence[_Pods]) -> list[str]:
+    named = [name for pods in all_pods for name in pods.topic.split(",") if name]
+    for pods in all_pods:
+        for each in map(_dict, _list(_dict(pods.scaler).get("triggers"))):
+            named += [str(topic) for topic in (_dict(each.get("metadata")).get("topic"),) if topic]
+    return list(dict.fromkeys(named)) or ["orders"]
+
+
+def _config_lines(found: Sequence[Fact]) -> list[str]:
+    own = [fact for fact in found if fact.way[:2] == ("group", "config")]
+    if not own:
+        return ["  config: {}                 # no manifest has consumer settings: put yours in"]
+    return ["  config:", *(f"    {fact.way[2]}: {_text(fact.value)}   # {fact.where}" for fact in own)]
+
+
+def _set_lines(pods: _Pods, found: Sequence[Fact]) -> list[str]:
+    own = [fact for fact in found if fact.way[:2] == ("members", _set_of(pods))]
+    count = [] if pods.scaler is None else [f"    count: {_least(pods)}              # where the autoscaler begins"]
+    handler = _pre_stop(pods)
+    asked = (
+        [f"    pre_stop: 5s               # preStop is {'/'.join(handler)}: put in how long it takes"]
+        if handler and _pre_stop_s(pods) is None
+        else []
+    )
+    return [
+        f"  {_set_of(pods)}:",
+        *count,
+        *(f"    {fact.way[2]}: {_text(fact.value)}   # {fact.where}" for fact in own),
+        *asked,
+        "    client: java               # or librdkafka, kafka-go, franz-go, kafka-python, aiokafka",
+        f"    boot: {_boot_s(pods)}s                  # until subscribe(){_probe_told(pods)}: put yours in",
+        "    process_time: 1ms          # of a record: put yours in; 5ms is 200 records a second",
+    ]
+
+
+def _least(pods: _Pods) -> int:
+    spec = _dict(pods.scaler)
+    return max(int(spec.get("minReplicaCount", spec.get("minReplicas", pods.spec.get("replicas", 1))) or 1), 1)
+
+
+def _probe(pods: _Pods) -> tuple[str, Mapping[str, Any]]:
+    names = ("startupProbe", "readinessProbe")
+    return next(((name, _dict(_container(pods)[name])) for name in names if name in _container(pods)), ("", {}))
+
+
+def _boot_s(pods: _Pods) -> int:
+    return int(_probe(pods)[1].get("initialDelaySeconds", 0)) or 10
+
+
+def _probe_told(pods: _Pods) -> str:
+    name, probe = _probe(pods)
+    return f"; {name}.initialDelaySeconds" if probe.get("initialDelaySeconds") else ""
+
+
+def _scaler_lines(found: Sequence[Fact]) -> list[str]:
+    own = [fact for fact in found if fact.way[0] == "autoscale"]
+    known = {fact.way[1] for fact in own}
+    asked = (
+        [] if "target" in known or not own else ["  target: 1000               # records a pod: no manifest tells; put yours in"]
+    )
+    return ["autoscale:", *(f"  {fact.way[1]}: {_text(fact.value)}   # {fact.where}" for fact in own), *asked] if own else []
+
+
+def _event_line(pods: _Pods, found: Sequence[Fact], number: int) -> str:
+    own = {fact.way[2]: fact.value for fact in found if fact.way[:2] == ("events", _set_of(pods))}
+    period = int(_probe(pods)[1].get("periodSeconds", 10)) if _probe(pods)[0] else 0
+    if period:
+        own["ready"] = f"0s..{period}s"
+    fields = ", ".join(f"{key}: {_text(value)}" for key, value in own.items())
+    when = "at: 10s" if not number else "after: previous, at: 30s"
+    return f"  - {{{when}, name: deploy-{_set_of(pods)}, rollout: {_set_of(pods)}, {fields}}}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_text(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    text = str(value)
+    return text if re.fullmatch(r"[\w$%./-][\w$%./ -]*", text) and not text.endswith(" ") else "'" + text.replace("'", "''") + "'"
+
+
+# --- drift
+
+
+def drift(tree: Tree, folder: Path) -> Tree:
+    """The scenario without its ``from_manifest``, which it agrees with.
+
+    Raises:
+        FileError: a manifest says something else by now, is not there, or is none; at the place in the scenario.
+    """
+    names = tree.data.pop("from_manifest")
+    place: Way = ("from_manifest",)
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise tree.error(place, "must be a list of files: [deployment.yaml]")
+    try:
+        found = facts(read_manifests([(name, text_of(folder / name)) for name in names]))
+    except UsageError as error:
+        raise tree.error(place, error.message) from None
+    problems = [Problem(tree.location(way), way, text) for way, text in _differences(tree.data, found)]
+    if problems:
+        raise FileError(problems)
+    return tree
+
+
+def text_of(path: Path) -> str:
+    """A manifest's text. Raises `UsageError`."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def _differences(data: Mapping[str, Any], found: Sequence[Fact]) -> Iterator[tuple[Way, str]]:
+    for fact in found:
+        for way, has in _said(data, fact):
+            if has is None or not _is_same(has, fact.value):
+                said = "says nothing of it" if has is None else f"says {_text(has)}"
+                yield way, f"{fact.where} is {_text(fact.value)}, and the scenario {said}"
+
+
+def _said(data: Mapping[str, Any], fact: Fact) -> Iterator[tuple[Way, Any]]:
+    """The places at which a scenario says it, each with what it says: all rollouts of the set, or the one place."""
+    if fact.way[0] != "events":
+        yield fact.way, _at(data, fact.way)
+        return
+    for number, event in enumerate(_list(data.get("events"))):
+        if _dict(event).get(Rollout.kind) == fact.way[1]:
+            yield ("events", number, fact.way[2]), event.get(fact.way[2], _DEFAULTS.get(str(fact.way[2])))
+
+
+_DEFAULTS = {"grace": "30s", "max_surge": "25%", "max_unavailable": "25%", "workload": "deployment"}
+
+
+def _at(data: Any, way: Way) -> Any:
+    for step in map(str, way):
+        data = _dict(data).get(step)
+    return data
+
+
+def _is_same(has: Any, value: Any) -> bool:
+    return bool(_plain(has) == _plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """A value in one form: 45s and 45000, in milliseconds, are the same time."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    text = str(value)
+    return parse_duration(text) // 1000 if not text.isdecimal() and is_duration(text) else int(text) if text.isdecimal() else text

@@ -1,0 +1,204 @@
+"""What Kubernetes manifests and clients' settings say of a scenario, and that a scenario notices when they say something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgctl.errors import UsageError
+from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.manifests import facts, read_manifests, scenario_of
+from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.sources import read_source
+from kgctl.yaml_files import FileError
+
+DEPLOYMENT = """\
+---
+# Source: payments/templates/configmap.yaml
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+  KAFKA_CONSUMER_MAX_POLL_RECORDS: "200"
+  LOG_LEVEL: info
+  client.properties: |
+    # of the application
+    session.timeout.ms = 30000
+    bootstrap.servers=kafka:9092
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: payments}
+spec:
+  replicas: 6
+  minReadySeconds: 5
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  template:
+    spec:
+      terminationGracePeriodSeconds: 45
+      volumes: [{name: config, configMap: {name: settings}}]
+      containers:
+        - name: app
+          envFrom: [{configMapRef: {name: settings}}]
+          env:
+            - {name: SPRING_KAFKA_CONSUMER_GROUP_ID, value: payers}
+            - {name: KAFKA_GROUP_INSTANCE_ID, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+            - {name: ORDERS_TOPIC, value: orders}
+          lifecycle: {preStop: {exec: {command: [sh, -c, "sleep 10"]}}}
+          readinessProbe: {initialDelaySeconds: 12, periodSeconds: 5}
+"""
+SCALED = """\
+kind: ScaledObject
+metadata: {name: scaler}
+spec:
+  scaleTargetRef: {name: payments}
+  minReplicaCount: 2
+  maxReplicaCount: 12
+  cooldownPeriod: 120
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Percent, value: 50, periodSeconds: 60}]}}
+  triggers: [{type: kafka, metadata: {topic: orders, consumerGroup: payers, lagThreshold: "500"}}]
+"""
+
+
+def said(*texts: str) -> dict[tuple[str | int, ...], object]:
+    return {fact.way: fact.value for fact in facts(read_manifests([(f"{n}.yaml", text) for n, text in enumerate(texts)]))}
+
+
+def test_a_deployment_with_its_config_map() -> None:
+    assert said(DEPLOYMENT) == {
+        ("members", "payments", "count"): 6,
+        ("members", "payments", "pre_stop"): "10s",
+        ("members", "payments", "instance_id"): "$name",
+        ("events", "payments", "grace"): "45s",
+        ("events", "payments", "min_ready"): "5s",
+        ("events", "payments", "max_surge"): 1,
+        ("events", "payments", "max_unavailable"): 0,
+        ("group", "config", "session.timeout.ms"): "30000",
+        ("group", "config", "max.poll.records"): "200",
+        ("group", "id"): "payers",
+    }
+
+
+def test_what_a_manifest_leaves_out_is_kubernetes_default() -> None:
+    plain = "kind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: x}]}}}\n"
+    assert said(plain) == {
+        ("members", "a", "count"): 1,
+        ("events", "a", "grace"): "30s",
+        ("events", "a", "max_surge"): "25%",
+        ("events", "a", "max_unavailable"): "25%",
+    }
+
+
+def test_an_autoscaler_takes_the_place_of_replicas() -> None:
+    found = said(DEPLOYMENT, SCALED)
+    assert ("members", "payments", "count") not in found
+    assert {way[1]: value for way, value in found.items() if way[0] == "autoscale"} == {
+        "members": "payments",
+        "min": 2,
+        "max": 12,
+        "target": 500,
+        "cooldown": "120s",
+        "scale_down": {"stabilize": "60s", "max": ["50% per 60s"]},
+    }
+
+
+def test_an_hpa_by_processors_and_a_stateful_set_in_a_list_of_kubectl() -> None:
+    text = (
+        '{"kind": "List", "items": ['
+        '{"kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {"replicas": 3,'
+        ' "updateStrategy": {"rollingUpdate": {"partition": 1}},'
+        ' "template": {"spec": {"containers": [{"lifecycle": {"preStop": {"sleep": {"seconds": 4}}}}]}}}},'
+        '{"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": {"maxReplicas": 9,'
+        ' "scaleTargetRef": {"name": "db"},'
+        ' "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 70}}}]}}]}'
+    )
+    assert said(text) == {
+        ("members", "db", "pre_stop"): "4s",
+        ("events", "db", "grace"): "30s",
+        ("events", "db", "workload"): "statefulset",
+        ("events", "db", "partition"): 1,
+        ("autoscale", "members"): "db",
+        ("autoscale", "min"): 1,
+        ("autoscale", "max"): 9,
+        ("autoscale", "metric"): "cpu",
+        ("autoscale", "target"): "70%",
+    }
+
+
+def test_properties_beside_a_manifest_are_the_consumers() -> None:
+    found = facts(read_manifests([("d.yaml", DEPLOYMENT), ("app.properties", "max.poll.interval.ms=60000\n! a comment\n")]))
+    assert [(fact.value, fact.where) for fact in found if fact.way[-1] == "max.poll.interval.ms"] == [("60000", "app.properties")]
+
+
+def test_a_manifest_without_pods_is_told() -> None:
+    with pytest.raises(UsageError, match=r"no Deployment or StatefulSet is in a.yaml; kinds there: Service"):
+        read_manifests([("a.yaml", "kind: Service\nmetadata: {name: x}\n")])
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    for name, text in (("deploy.yaml", DEPLOYMENT), ("scaled.yaml", SCALED)):
+        (tmp_path / name).write_text(text)
+    names = ["deploy.yaml", "scaled.yaml"]
+    path = tmp_path / "scenario.yaml"
+    path.write_text(scenario_of(read_manifests([(name, (tmp_path / name).read_text()) for name in names]), names))
+    return path
+
+
+def test_what_is_written_is_a_scenario_that_asks_for_the_rest(written: Path) -> None:
+    text = written.read_text()
+    assert [
+        word
+        for word in ("# how many has it?", "until subscribe(); readinessProbe.initialDelaySeconds: put yours in")
+        if word in text
+    ]
+    (variant,) = load(read_source(str(written))).variants
+    (members,), scale = variant.scenario.members, variant.scenario.autoscale
+    assert (members.count, members.pre_stop_us, members.boot) == (2, 10_000_000, Constant(12_000_000))
+    assert members.rate_uhz == 1_000_000_000
+    assert scale is not None
+    assert (scale.minimum, scale.maximum, scale.target) == (2, 12, 500)
+    assert variant.scenario.group_id == "payers"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("deploy.yaml", "sleep 10", "sleep 20", "members.payments.pre_stop: Deployment payments, preStop (deploy.yaml) is 20s"),
+        ("deploy.yaml", "maxSurge: 1", "maxSurge: 2", "events[0].max_surge: Deployment payments, maxSurge (deploy.yaml) is 2"),
+        (
+            "deploy.yaml",
+            '"200"',
+            '"50"',
+            "group.config.max.poll.records: ConfigMap settings (deploy.yaml) is 50, and the scenario says",
+        ),
+        ("scaled.yaml", "maxReplicaCount: 12", "maxReplicaCount: 20", "autoscale.max: ScaledObject scaler (scaled.yaml)"),
+        ("scaled.yaml", "cooldownPeriod: 120\n", "pollingInterval: 5\n", "autoscale.poll: ScaledObject scaler (scaled.yaml)"),
+    ],
+)
+def test_a_drift_is_told_with_what_differs(written: Path, file: str, old: str, new: str, told: str) -> None:
+    manifest = written.parent / file
+    assert old in manifest.read_text()
+    manifest.write_text(manifest.read_text().replace(old, new))
+    with pytest.raises(FileError) as caught:
+        read_source(str(written))
+    (problem,) = caught.value.problems
+    assert told in str(problem)
+
+
+def test_the_same_time_in_another_unit_is_no_drift(written: Path) -> None:
+    text = written.read_text()
+    assert "session.timeout.ms: 30000" in text
+    written.write_text(text.replace("session.timeout.ms: 30000", "session.timeout.ms: 30s"))
+    assert read_source(str(written)).data["name"] == "payments-rollout"
+
+
+@pytest.mark.parametrize(("value", "told"), [("[no.yaml]", "there is no file"), ("deploy.yaml", "must be a list of files")])
+def test_a_manifest_that_cannot_be_read_is_told_where_it_is_named(written: Path, value: str, told: str) -> None:
+    written.write_text(written.read_text().replace("[deploy.yaml, scaled.yaml]", value))
+    with pytest.raises(FileError, match=told) as caught:
+        read_source(str(written))
+    assert caught.value.problems[0].path == ("from_manifest",)
