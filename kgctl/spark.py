@@ -7,15 +7,17 @@
 
     spark = SparkSession.builder.getOrCreate()
     kgctl.spark.build(spark, "/srv/history")
-    lag = kgctl.spark.read(spark, "/srv/history", "lag")
-    lag.where("`group` = 'payments'").groupBy("topic").max("lag").show()
+    lag = kgctl.spark.read(spark, "/srv/history", "lag", where={"group": "payments"})
+    lag.groupBy("topic").max("lag").show()
 
-Executors need kgctl of the driver's version with its extra ``spark``, and see the warehouse under the same name.
+What they take and give has the columns of the tables (``kgctl history sql --tables``), by name and type, so that results can be
+united with them. Executors need kgctl of the driver's version with its extra ``spark``, and see the warehouse under the same
+name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,30 +25,68 @@ from kgctl.extras import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from kgctl.pipeline.builds.run import BuildResult
 
-__all__ = ["build", "decode", "lag", "offset_commits", "read", "register"]
+__all__ = ["build", "decode", "lag", "offset_commits", "read", "register", "register_tables"]
+
+DEFAULT_CLUSTER = "default"
+"""The name that ``kgctl history collect`` gives a cluster, too."""
 
 
-def read(spark: SparkSession, warehouse: str | Path, table: str, *, version: int | None = None) -> DataFrame:
+def read(
+    spark: SparkSession,
+    warehouse: str | Path,
+    table: str,
+    *,
+    version: int | None = None,
+    where: Mapping[str, object] | None = None,
+) -> DataFrame:
     """A table of a warehouse, as of now or of a version of the table, by Spark's own scan of the files that count.
 
-    Rows that are added later are not in it: ask again. A time stands in a ``timestamp`` column, in UTC.
+    ``where`` has columns, each with a value, a list of values, or a tuple (from, to), ends included, None for no bound: the rows
+    of which that holds. Files that have none, by what the table's log says of them, are not looked at. Times are `datetime`, in
+    UTC where they have no zone, or texts in ISO 8601.
 
-    Raises `UsageError` (no such table), `NotFoundError` (no warehouse), `StorageError` (it cannot be read).
+    Rows that are added later are not in it: ask again. A time stands in a ``timestamp`` column, in UTC; ``date``, its day, is the
+    folder of the files, by which Spark leaves files out.
+
+    Raises `UsageError` (no such table or column), `NotFoundError` (no warehouse), `StorageError` (it cannot be read).
     """
     require("kgctl.spark", "pyarrow", "deltalake", "pyspark")
+    from kgctl.pipeline.store.chosen import Chosen
+    from kgctl.pipeline.store.tables import TABLES
     from kgctl.pipeline.store.warehouse import Warehouse, require_tables
 
     require_tables([table])
     opened = Warehouse.open(warehouse).table(table, version)
-    schema = _spark_schema(opened.stored.schema)
-    paths = [f"{opened.uri}/{file.path}" for file in opened.files()]
+    chosen = Chosen.of(table, where or {})
+    schema = _spark_schema(TABLES[table].dated())
+    place = f"file://{opened.uri}" if opened.location.is_local else opened.uri
+    paths = [f"{place}/{file.path}" for file in opened.files() if chosen.may_hold(file)]
     if not paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*(f"file://{path}" if opened.location.is_local else path for path in paths))
+    found = spark.read.schema(schema).option("basePath", f"{place}/data").parquet(*paths)
+    return found.where(chosen.sql) if chosen.sql else found
+
+
+def register_tables(spark: SparkSession, warehouse: str | Path) -> None:
+    """Make every table of a warehouse, and the views of ``kgctl history sql``, known to ``spark.sql`` under their names: as of
+    the last build, and what was collected as of now.
+
+    Raises as `read`.
+    """
+    require("kgctl.spark", "pyarrow", "deltalake", "pyspark")
+    from kgctl.pipeline.sql import VIEWS
+    from kgctl.pipeline.store.tables import TABLES
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+    built = Warehouse.open(warehouse).versions()
+    for name in TABLES:
+        read(spark, warehouse, name, version=built.get(name)).createOrReplaceTempView(name)
+    for name, (_, text) in VIEWS.items():
+        spark.sql(text.replace('"', "`")).createOrReplaceTempView(name)
 
 
 def build(
@@ -73,100 +113,128 @@ def register(spark: SparkSession) -> None:
     register_source(spark)
 
 
-def decode(records: DataFrame) -> DataFrame:
-    """The offset commits in records (columns of ``kgctl-consumer-offsets``, or the table ``records``), a row each; transactions
-    are still open.
+def decode(records: DataFrame, *, cluster: str = DEFAULT_CLUSTER) -> DataFrame:
+    """The offset commits in records (of ``kgctl-consumer-offsets``, or the table ``records``), a row each, with the columns of
+    ``offset_commits`` that a commit has by itself, and ``producer_id``; transactions are still open.
 
-    Times are milliseconds, as in the records. A removal has a null ``committed_offset``. Raises `UsageError` for missing columns.
+    ``cluster``: whose they are, where the records do not say. A removal has a null ``committed_offset``. Raises `UsageError` for
+    missing columns.
     """
+    import pyarrow as pa
+
     from kgctl.pipeline.decode.decode import decode as decode_table
-    from kgctl.pipeline.decode.schemas import COMMITS
-    from kgctl.pipeline.store.tables import RAW, conform
+    from kgctl.pipeline.store.tables import RAW, TABLES, conform, to_stored
+
+    names = [name for name in TABLES["offset_commits"].schema.names if name not in ("effect_offset", "transactional")]
 
     def decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         for batch in batches:
-            commits = decode_table(conform(pa.Table.from_batches([batch]), RAW)).commits
-            yield from _plain(commits).to_batches()
+            rows = pa.Table.from_batches([batch])
+            for own in pc.unique(rows.column("cluster")).to_pylist():
+                here = rows.filter(pc.equal(rows.column("cluster"), own))
+                commits = decode_table(conform(here.drop_columns(["cluster"]), RAW)).commits
+                stored = to_stored("offset_commits", commits, own).select(names)
+                yield from stored.append_column("producer_id", commits.column("producer_id")).to_batches()
 
-    return _named(records, "records", RAW).mapInArrow(decoded, _spark_schema(COMMITS))
+    schema = pa.schema([*(TABLES["offset_commits"].schema.field(name) for name in names), ("producer_id", pa.int64())])
+    return _named(records, "records", RAW, cluster).mapInArrow(decoded, _spark_schema(schema))
 
 
-def offset_commits(records: DataFrame) -> DataFrame:
-    """What took effect of the commits in records (as `decode` has them), by the rule of Kafka's loader: ended transactions count
-    from their end. They are of one cluster."""
+def offset_commits(records: DataFrame, *, cluster: str = DEFAULT_CLUSTER) -> DataFrame:
+    """What took effect of the commits in records (as `decode` takes them), by the rule of Kafka's loader: ended transactions
+    count from their end. Rows of the table ``offset_commits``."""
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.decode import resolve
-    from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
-    from kgctl.pipeline.store.tables import RAW, conform
+    from kgctl.pipeline.store.tables import RAW, TABLES, conform, to_dated
 
-    def resolved(rows: pa.Table) -> pa.Table:
-        decoded = decode_table(conform(rows, RAW))
-        return _plain(resolve(decoded.commits, decoded.markers).offset_commits)
+    def resolved(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+        decoded = decode_table(conform(rows.drop_columns(["cluster"]), RAW))
+        return to_dated("offset_commits", resolve(decoded.commits, decoded.markers).offset_commits, key[0].as_py())
 
-    return _named(records, "records", RAW).groupBy("partition").applyInArrow(resolved, _spark_schema(OFFSET_COMMITS))
+    grouped = _named(records, "records", RAW, cluster).groupBy("cluster", "partition")
+    return grouped.applyInArrow(resolved, _spark_schema(TABLES["offset_commits"].dated()))
 
 
-def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
-    """How far behind groups were, at their commits and at samples in between.
+def lag(commits: DataFrame, samples: DataFrame, *, cluster: str = DEFAULT_CLUSTER) -> DataFrame:
+    """How far behind groups were, at their commits and at samples in between. Rows of the table ``lag``.
 
-    ``commits``: as `offset_commits` gives them; ``samples``: topic, partition, timestamp_ms, log_start_offset, log_end_offset;
-    or, of one cluster, the tables of these names. The samples are collected: they go to every task. Raises `UsageError`.
+    ``commits`` and ``samples`` have the columns of the tables ``offset_commits`` and ``samples``. All is a plan: samples are
+    joined to the groups that read their topics. Raises `UsageError` for missing columns.
     """
+    from pyspark.sql.functions import expr
+
+    from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
+    from kgctl.pipeline.store.tables import LOG_OFFSETS, TABLES
+
+    of_groups = _named(commits, "offset_commits", OFFSET_COMMITS, cluster)
+    known = _named(samples, "samples", LOG_OFFSETS, cluster)
+    key = ("cluster", "group")
+    read = of_groups.select(*key, "topic").distinct().join(known, ["cluster", "topic"])
+    minutes = known.selectExpr("cluster", "CAST(floor(timestamp_ms / 60000) AS bigint) AS minute").distinct()
+    rounds = minutes.groupBy("cluster").agg(expr("collect_list(minute) AS rounds"))
+    told = of_groups.select(*key).distinct().join(rounds, "cluster")
+    sampled = read.select(*_anew(*key, *LOG_OFFSETS.names)).unionByName(told, allowMissingColumns=True)
+    grouped = of_groups.groupBy(*key).cogroup(sampled.groupBy(*key))
+    return grouped.applyInArrow(_behind, _spark_schema(TABLES["lag"].dated()))
+
+
+def _anew(*names: str) -> list[Column]:
+    """Columns that Spark does not take for those of the frame that they come from, which the frame is grouped beside."""
+    from pyspark.sql.functions import expr
+
+    return [expr(f"`{name}`").alias(name) for name in names]
+
+
+def _behind(key: tuple[Any, ...], commits: pa.Table, sampled: pa.Table) -> pa.Table:
+    """Rows of ``lag`` of a group, from its commits and the samples of its topics; a row of ``sampled`` has ``rounds`` instead."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     from kgctl.pipeline.decode.schemas import COVERAGE, GROUP_RECORDS, OFFSET_COMMITS
-    from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
+    from kgctl.pipeline.store.tables import LOG_OFFSETS, conform, to_dated
     from kgctl.pipeline.tables.collected import log_end_rows
-    from kgctl.pipeline.tables.lag import LAG_COLUMNS
     from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
 
-    known = log_end_rows(ClusterInputs(conform(_named(samples, "samples", LOG_OFFSETS).toArrow(), LOG_OFFSETS)))
-
-    def behind(rows: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        keys = ("group", "topic", "partition", "effect_offset")
-        ordered = rows.select(OFFSET_COMMITS.names).cast(_plain_schema(OFFSET_COMMITS)).sort_by([(k, "ascending") for k in keys])
-        encoded = pa.table([ordered.column(field.name).cast(field.type) for field in OFFSET_COMMITS], schema=OFFSET_COMMITS)
-        inputs = PartitionInputs(encoded, GROUP_RECORDS.empty_table(), known, COVERAGE.empty_table())
-        return _plain(inputs.table("lag"))
-
-    named = _named(commits, "offset_commits", OFFSET_COMMITS)
-    return named.groupBy("group").applyInArrow(behind, _spark_schema(LAG_COLUMNS))
+    is_told = pc.is_valid(sampled.column("rounds"))
+    told = sampled.filter(is_told).column("rounds").to_pylist()
+    rounds = np.array(sorted(told[0]) if told else [], np.int64)
+    known = log_end_rows(ClusterInputs(conform(sampled.filter(pc.invert(is_told)), LOG_OFFSETS), rounds))
+    order = ("group", "topic", "partition", "effect_offset")
+    ordered = commits.select(OFFSET_COMMITS.names).sort_by([(name, "ascending") for name in order])
+    encoded = pa.table([ordered.column(each.name).cast(each.type) for each in OFFSET_COMMITS], schema=OFFSET_COMMITS)
+    inputs = PartitionInputs(encoded, GROUP_RECORDS.empty_table(), known, COVERAGE.empty_table(), rounds=rounds)
+    return to_dated("lag", inputs.table("lag"), key[0].as_py())
 
 
-def _named(frame: DataFrame, table: str, schema: pa.Schema) -> DataFrame:
-    """The columns of ``schema``, which those of ``table`` are brought to. Raises `UsageError` where some are missing."""
+def _named(frame: DataFrame, table: str, schema: pa.Schema, cluster: str) -> DataFrame:
+    """``cluster``, and the columns of ``schema``, which those of ``table`` are brought to. Raises `UsageError` where some are
+    missing."""
+    from pyspark.sql.functions import expr, lit
+
     from kgctl.errors import UsageError
     from kgctl.pipeline.store.tables import TABLES
 
     kinds, renamed = dict(frame.dtypes), TABLES[table].renamed
-    missing = [each.name for each in schema if not each.nullable and not {each.name, renamed.get(each.name)} & set(kinds)]
+    wanted = [(each, renamed.get(each.name, each.name)) for each in schema]
+    missing = [stored for each, stored in wanted if not each.nullable and stored not in kinds]
     if missing:
-        raise UsageError(f"kgctl.spark: {table} without {', '.join(missing)}: wanted are {', '.join(schema.names)}")
-    found = []
-    for each in _spark_schema(schema):
-        stored = each.name if each.name in kinds else renamed.get(each.name, each.name)
+        raise UsageError(f"kgctl.spark: {table} without {', '.join(missing)}: wanted are {', '.join(name for _, name in wanted)}")
+    found = [expr("cluster") if "cluster" in kinds else lit(cluster).alias("cluster")]
+    for (_, stored), each in zip(wanted, _spark_schema(schema), strict=True):
         plain = f"`{stored}`" if stored in kinds else f"CAST(NULL AS {each.dataType.simpleString()})"
-        found.append(f"{plain if kinds.get(stored) != 'timestamp' else f'unix_millis({plain})'} AS `{each.name}`")
-    return frame.selectExpr(*found)
-
-
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Without dictionaries; every column may be null, as Spark has it."""
-    import pyarrow as pa
-
-    kinds = [(each.name, pa.string() if pa.types.is_dictionary(each.type) else each.type) for each in schema]
-    return pa.schema(kinds)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    return table.cast(_plain_schema(table.schema))
+        found.append(expr(plain if kinds.get(stored) != "timestamp" else f"unix_millis({plain})").alias(each.name))
+    return frame.select(*found)
 
 
 def _spark_schema(schema: pa.Schema) -> Any:
-    """The Arrow schema as Spark's."""
+    """The Arrow schema as Spark's: without dictionaries; every column may be null, as Spark has it."""
+    import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    kinds = [(each.name, pa.string() if pa.types.is_dictionary(each.type) else each.type) for each in schema]
     convert: Callable[[Any], Any] = from_arrow_schema
-    return convert(_plain_schema(schema))
+    return convert(pa.schema(kinds))

@@ -12,6 +12,7 @@ import os
 import pickle
 import re
 import traceback
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
@@ -264,6 +265,8 @@ def open_engine(options: EngineOptions, records: int = 0, *, is_light: bool = Tr
 
     master = options.master or (f"local[{options.jobs}]" if options.jobs else None)
     how = SparkOptions(master=master, remote=options.remote, is_light=is_light, shows_log=options.shows_log)
+    # Commands make no use of pandas. Whoever has a session of their own sees what pyspark says.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with spark_session(how) as session:
         yield SparkEngine(session)
 

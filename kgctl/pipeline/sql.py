@@ -40,7 +40,19 @@ VIEWS: Mapping[str, tuple[str, str]] = {
             FROM status_changes) AS spans
         WHERE status <> 'OK'""",
     ),
+    "health": (
+        "group_health as stretches: each row for as long as nothing else was seen; to is null: nothing was since",
+        """SELECT cluster, "group", status, members, total_lag, max_lag, max_lag_ms, stalled_partitions, past_end, below_start,
+        window_start AS "from", lead(window_start) OVER (PARTITION BY cluster, "group" ORDER BY window_start) AS "to"
+        FROM group_health""",
+    ),
 }
+"""In words that DuckDB and Spark both take, with ``"`` around names, which Spark writes with backticks."""
+MACROS = (
+    "CREATE MACRO unix_millis(moment) AS epoch_ms(moment)",
+    "CREATE MACRO timestamp_millis(ms) AS make_timestamptz(ms * 1000)",
+)
+"""Functions of Spark's that DuckDB has under other names: one text asks both."""
 
 
 def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table:
@@ -62,6 +74,8 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
             connection.register(name, TABLES[name].schema.empty_table() if found is None else found)
         for name, (_, view) in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {view}")
+        for macro in MACROS:
+            connection.execute(macro)
         try:
             relation: Any = connection.sql(text)  # None where the text is no query
             table: pa.Table | None = None if relation is None else relation.to_arrow_table()
@@ -90,10 +104,12 @@ def _span(span: Any) -> str:
     return f"P{found}" + (f"T{seconds}S" if span.nanoseconds or not found else "")
 
 
+_AT_THE_END = ("stalled_partitions", "past_end", "below_start")
 _OF_VIEWS = {
     "members": ("member_changes", ("group", "member_id", "group_instance_id", "client_id", "client_host")),
     "assignments": ("assignment_changes", ("group", "topic", "partition", "member_id", "generation_id")),
     "stalls": ("status_changes", ("group", "topic", "partition", "status")),
+    "health": ("group_health", (*("group", "status", "members", "total_lag", "max_lag", "max_lag_ms"), *_AT_THE_END)),
 }
 """The table that a view's columns are from, and those that mean there what they mean here."""
 _STRETCH = {

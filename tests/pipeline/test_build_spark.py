@@ -10,16 +10,17 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 import kgctl
 import kgctl.spark
 from kgctl.errors import UsageError
 from kgctl.pipeline.builds import cut
-from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
 from tests.support.gates import SPARK
@@ -29,7 +30,6 @@ from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.segments import example_segments
 from tests.support.pipeline.warehouses import (
     LOG,
-    SAMPLES,
     add,
     built,
     built_whole,
@@ -214,28 +214,56 @@ def test_tables_are_data_frames(tmp_path: Path, spark: SparkSession) -> None:
 
 
 def test_functions_of_data_frames_say_what_the_build_says(tmp_path: Path, spark: SparkSession) -> None:
-    warehouse = built_whole(tmp_path / "w")
-    raw = spark.createDataFrame(LOG[0]).unionAll(spark.createDataFrame(LOG[1]))
+    built_whole(tmp_path / "w")
+    tables = {name: kgctl.spark.read(spark, tmp_path / "w", name) for name in ("records", "offset_commits", "samples", "lag")}
+    records = tables["records"].where("log_partition IN (0, 1)")
 
-    commits = kgctl.spark.offset_commits(raw)
-    behind = kgctl.spark.lag(commits, spark.createDataFrame(SAMPLES.cast(LOG_OFFSETS)))
+    commits = kgctl.spark.offset_commits(records)
+    behind = kgctl.spark.lag(commits, tables["samples"])
 
-    expected = [row for row in rows_of(warehouse, "offset_commits") if row["log_partition"] in (0, 1)]
-    names = ("group", "topic", "partition", "committed_offset", "time_ms", "effect_offset")
-    found = sorted((tuple(row[name] for name in names) for row in commits.collect()), key=repr)
-    assert found == sorted((tuple(row[name] for name in names) for row in expected), key=repr)
-    assert kgctl.spark.decode(raw).count() >= commits.count()
-    groups = {row["group"] for row in expected}
-    wanted = [(row["group"], row["time_ms"], row["lag"]) for row in rows_of(warehouse, "lag") if row["group"] in groups]
-    assert sorted(((row["group"], row["time_ms"], row["lag"]) for row in behind.collect()), key=repr) == sorted(wanted, key=repr)
-
-    tables = {name: kgctl.spark.read(spark, tmp_path / "w", name) for name in ("records", "offset_commits", "samples")}
-    of_tables = kgctl.spark.lag(tables["offset_commits"].where("log_partition IN (0, 1)"), tables["samples"])
-    assert sorted(map(repr, of_tables.collect())) == sorted(map(repr, behind.collect())), "a warehouse's own tables will do"
-    of_records = kgctl.spark.offset_commits(tables["records"].where("log_partition IN (0, 1)"))
-    assert sorted(map(repr, of_records.collect())) == sorted(map(repr, commits.collect()))
-    with pytest.raises(UsageError, match="samples without topic, partition, timestamp_ms: wanted are topic, "):
+    expected = tables["offset_commits"].where("log_partition IN (0, 1)")
+    assert (commits.dtypes, behind.dtypes) == (expected.dtypes, tables["lag"].dtypes)
+    assert commits.count() > 20
+    assert commits.exceptAll(expected).union(expected.exceptAll(commits)).collect() == []
+    groups = [row["group"] for row in commits.select("group").distinct().collect()]
+    of_groups = kgctl.spark.read(spark, tmp_path / "w", "lag", where={"group": groups})
+    assert behind.exceptAll(of_groups).union(of_groups.exceptAll(behind)).collect() == []
+    decoded = kgctl.spark.decode(records)
+    names = [name for name in expected.columns if name not in ("effect_offset", "transactional", "date")]
+    assert decoded.columns == [*names, "producer_id"]
+    assert decoded.count() >= commits.count()
+    with pytest.raises(UsageError, match="samples without topic, partition, time: wanted are topic, "):
         kgctl.spark.lag(commits, spark.range(1).toDF("id"))
+
+
+def test_records_without_a_cluster_are_of_the_one_that_is_named(tmp_path: Path, spark: SparkSession) -> None:
+    example_segments(tmp_path / "logs")
+    kgctl.spark.register(spark)
+    raw = spark.read.format("kgctl-consumer-offsets").option("segments", str(tmp_path / "logs")).load()
+
+    found = [frame.select("cluster").distinct().collect() for frame in (kgctl.spark.offset_commits(raw, cluster="east"),)]
+
+    assert found == [[("east",)]]
+    assert {row["cluster"] for row in kgctl.spark.decode(raw).collect()} == {"default"}
+
+
+def test_a_tables_rows_are_chosen_by_its_log(tmp_path: Path, spark: SparkSession) -> None:
+    """Files that have none of them are not read: they are not even there any more."""
+    warehouse = built_whole(tmp_path / "w")
+    add(warehouse, "c2", LOG[0].slice(0, 1).set_column(2, LOG[0].schema.field(2), pa.array([86_400_000 * 3])))
+    gone = [path for path in data_files(warehouse, "records") if "date=1970-01-04" in str(path)]
+    whole = kgctl.spark.read(spark, tmp_path / "w", "records")
+    assert (len(gone), whole.columns[-1], dict(whole.dtypes)["date"]) == (1, "date", "date")
+    assert whole.where("date = DATE'1970-01-04'").count() == 1
+    gone[0].unlink()
+    expected = [
+        row for file in warehouse.table("records").files("c1") for row in warehouse.table("records").rows([file]).to_pylist()
+    ]
+
+    where: list[dict[str, object]] = [{"cluster": "c1"}, {"date": "1970-01-01"}, {"time": (None, "1970-01-02T00:00Z")}]
+    where.append({"cluster": ["c1", "c0"], "log_partition": (0, 9), "date": (date(1970, 1, 1), None), "producer_id": None})
+    counts = [kgctl.spark.read(spark, tmp_path / "w", "records", where=each).count() for each in where]
+    assert counts == [len(expected)] * 3 + [sum(row["producer_id"] is None for row in expected)]
 
 
 @pytest.fixture
@@ -270,7 +298,7 @@ raw = spark.read.format("kgctl-consumer-offsets").option("segments", sys.argv[2]
 built = kgctl.spark.build(spark, sys.argv[3], is_rebuild=True)
 commits = kgctl.spark.offset_commits(raw)
 lag = kgctl.spark.lag(commits, kgctl.spark.read(spark, sys.argv[3], "samples").selectExpr(
-    "topic", "partition", "unix_millis(time) timestamp_ms", "log_start_offset", "log_end_offset"))
+    "topic", "partition", "time", "log_start_offset", "log_end_offset"), cluster="default")
 print(raw.count(), built.built, [str(error) for error in built.failed])
 print(kgctl.spark.decode(raw).count() >= commits.count() == kgctl.spark.read(spark, sys.argv[3], "offset_commits").count())
 print(lag.count() == kgctl.spark.read(spark, sys.argv[3], "lag").count())

@@ -56,6 +56,19 @@ def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:
     wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [], "no job goes on, and Spark has noticed")
 
 
+def test_a_command_says_nothing_of_a_pandas_that_spark_does_not_know_yet(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.pandas.utils import require_minimum_pandas_version
+
+    monkeypatch.setattr("pandas.__version__", "3.1.1")
+    with pytest.warns(FutureWarning, match="PySpark does not yet fully support pandas"):
+        require_minimum_pandas_version()
+    with open_engine(EngineOptions(name=EngineName.SPARK)) as engine:
+        require_minimum_pandas_version()
+        assert [done.value for done in engine.map(square, [3])] == [9]
+
+
 def test_the_spark_there_is_is_used_and_goes_on(spark: SparkSession) -> None:
     with open_engine(EngineOptions(name=EngineName.SPARK, master="local[1]")) as engine:
         assert engine.slots == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.engines import LocalEngine, SparkEngine
 from kgctl.pipeline.sources.at_rest import Source, record_log, segments
-from kgctl.pipeline.store.tables import RAW
+from kgctl.pipeline.store.tables import TABLES, to_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.machine import is_there
 from tests.support.pipeline.segments import example_segments
@@ -19,10 +20,12 @@ from tests.support.serve import ServeFactory
 from tests.support.wire.raw_client import RawClient
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 if TYPE_CHECKING or is_there("pyspark"):
     from kgctl.pipeline.sources.spark_source import NAME, SCHEMA, of_kafka_source, register
+
+COLUMNS = [name for name in TABLES["records"].schema.names if name not in ("cluster", "source")]
 
 pytestmark = pytest.mark.interop
 
@@ -38,14 +41,20 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def rows_of(source: Source) -> list[tuple[Any, ...]]:
-    """What the pieces themselves give."""
+    """What the pieces themselves give, as the table ``records`` has it."""
     tables = [table for piece in source.pieces for parsed in piece.read() for table in parsed.tables]
-    return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
+    stored = [to_stored("records", table, "").select(COLUMNS) for table in tables]
+    return sorted(tuple(row.values()) for table in stored for row in table.to_pylist())
 
 
 def load(session: SparkSession, **options: str) -> list[tuple[Any, ...]]:
-    rows = session.read.format(NAME).options(**options).load().collect()
-    return sorted(tuple(bytes(value) if isinstance(value, bytearray) else value for value in row) for row in rows)
+    return plain(session.read.format(NAME).options(**options).load())
+
+
+def plain(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows, with times in UTC."""
+    found = frame.toArrow().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
 
 
 def commits(bootstrap: str, groups: int, offset: int) -> None:
@@ -60,7 +69,7 @@ def test_segments(session: SparkSession, tmp_path: Path) -> None:
     example_segments(tmp_path / "logs")
     frame = session.read.format(NAME).option("segments", str(tmp_path / "logs")).load()
     assert [f"{name} {kind}" for name, kind in frame.dtypes] == SCHEMA.split(", ")
-    assert [name for name, _ in frame.dtypes] == RAW.names
+    assert frame.columns == COLUMNS
     assert frame.selectExpr("spark_partition_id()").distinct().count() == 3
     assert load(session, segments=str(tmp_path / "logs")) == rows_of(segments(tmp_path / "logs"))
 
@@ -118,8 +127,7 @@ def test_a_cluster_in_batches_and_as_a_stream(session: SparkSession, kgctl_serve
             writing.processAllAvailable()
         finally:
             writing.stop()
-        found = session.read.parquet(str(tmp_path / "out")).collect()
-        return sorted(tuple(bytes(value) if isinstance(value, bytearray) else value for value in row) for row in found)
+        return plain(session.read.parquet(str(tmp_path / "out")))
 
     assert stream() == expected
     commits(server.bootstrap, 3, 6)
@@ -156,5 +164,5 @@ def test_rows_of_the_jvms_own_source(session: SparkSession) -> None:
     assert frame.schema.simpleString().count(":") == len(kafka.split(","))
     found = of_kafka_source(frame)
     assert [f"{name} {kind}" for name, kind in found.dtypes] == SCHEMA.split(", ")
-    (row,) = found.collect()
-    assert tuple(row) == (3, 9, 1_772_438_400_123, bytearray(b"\x01"), bytearray(b"\x02"), None, None, None)
+    at = datetime(2026, 3, 2, 8, tzinfo=UTC) + timedelta(milliseconds=123)
+    assert plain(found) == [(3, 9, at, b"\x01", b"\x02", None, None, None)]

@@ -29,7 +29,7 @@ from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_c
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, SamplesMissingError
 from kgctl.pipeline.tables.rounds import clocks
 
-STEP_POINTS = 600_000
+STEP_POINTS = 250_000
 """Series times windows of a step."""
 EVER_MS = 1 << 62
 

@@ -161,7 +161,8 @@ def _wanted(commits: Series, known: Samples, until: Int64s) -> Bools:
     series moves."""
     is_last = np.append(commits.key[1:] != commits.key[:-1], True)[: len(commits.key)]
     moves = commits.clock_ms >= until[commits.key]
-    rows = np.flatnonzero((moves | is_last) & commits.is_commit)
+    stands = is_last | np.append(moves[1:], False)[: len(moves)]
+    rows = np.flatnonzero((moves | stands) & commits.is_commit)
     log = known.log_of_key[commits.key[rows]]
     rows, log = rows[log >= 0], log[log >= 0]
     wanted = np.zeros(len(known.log), np.bool_)

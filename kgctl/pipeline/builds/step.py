@@ -28,7 +28,7 @@ from kgctl.pipeline.builds.sampled import kept_samples, unsure_topics
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, order_by, ranked
 from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.decode.schemas import COVERAGE, OFFSET_COMMITS, Decoded, merge_runs, runs_of
-from kgctl.pipeline.tables.consumer import names_in
+from kgctl.pipeline.tables.epochs import names_in
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
@@ -94,7 +94,8 @@ def step(given: StepInput) -> StepMade:
     homes = _homes(before.table("homes"), decoded)
     where = dict(zip(homes.column("group").to_pylist(), homes.column("log_partition").to_pylist(), strict=True))
     names = _together(NAMES, before, names_in(fresh))
-    played = played_back(decoded.group_records, before.table(STATES))
+    states = before.table(STATES)
+    played = played_back(decoded.group_records, states, _named_anew(before.table(NAMES), names))
     topics = pc.unique(entries.column("topic")).cast(pa.string())
     known, raw_samples = before.sampled.with_more(given.fresh, given.rounds, topics)
     inputs = PartitionInputs(
@@ -104,7 +105,7 @@ def step(given: StepInput) -> StepMade:
         coverage=placed_runs(merge_runs([_last_runs(before), coverage])),
         horizon=Horizon(_horizons(before.table("partitions")), where),
         rounds=given.rounds,
-        carried={**before.tables, **_played_again(before, played), NAMES: names},
+        carried={**before.tables, **_played_again(before, played), NAMES: names, STATES: states.filter(is_of(states, played))},
     )
     if missing := unsure_topics(inputs):
         raise SamplesMissingError(missing)
@@ -239,6 +240,14 @@ def _together(name: str, before: Carried, fresh: pa.Table) -> pa.Table:
     """The rows of both, each once."""
     both = pa.concat_tables([before.table(name), fresh.cast(SCHEMAS[name])]).unify_dictionaries()
     return both.group_by(both.column_names, use_threads=False).aggregate([]).cast(SCHEMAS[name])
+
+
+def _named_anew(known: pa.Table, now: pa.Table) -> set[str]:
+    """The groups of which a topic's name was told that was not known before."""
+    if now.num_rows == known.num_rows:
+        return set()
+    rows = zip(*(column.to_pylist() for column in now.columns), strict=True)
+    return {row[0] for row in set(rows) - set(zip(*(column.to_pylist() for column in known.columns), strict=True))}
 
 
 def _played_again(before: Carried, played: set[str]) -> dict[str, pa.Table]:

@@ -19,7 +19,7 @@ from kgctl.pipeline.collect.collection import Collection, TopicsSeen, require_co
 from kgctl.pipeline.engines import Engine, Failure
 from kgctl.pipeline.sources.at_rest import Piece, Source
 from kgctl.pipeline.sources.batches import Damage, Report, damaged_table
-from kgctl.pipeline.store.tables import RAW, conform
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Known, Staged, Warehouse, commit_records, stage_records
 
 if TYPE_CHECKING:
@@ -148,23 +148,23 @@ class _Staging:
         tables: list[pa.Table] = []
         for rows in _parts(batches):
             if rows.column("report")[0].as_py() is None:
-                tables.append(conform(rows.drop_columns(["source", "report"]), RAW))
+                tables.append(conform(from_stored("records", rows.drop_columns(["source", "report"])), RAW))
             else:
                 self._take(reads, tables, rows.to_pylist()[0])
                 tables = []
         yield pa.record_batch({"read": pa.array([pickle.dumps(read) for read in reads.values()], pa.binary())})
 
     def _take(self, reads: dict[str, Read], tables: Sequence[pa.Table], row: Mapping[str, Any]) -> None:
-        found = reads.setdefault(row["source"], Read(row["source"], row["partition"]))
+        found = reads.setdefault(row["source"], Read(row["source"], row["log_partition"]))
         report = Report.parse(row["report"])
         if report.error is not None:
-            reads[row["source"]] = Read(row["source"], row["partition"], failure=Failure(*report.error))
+            reads[row["source"]] = Read(row["source"], row["log_partition"], failure=Failure(*report.error))
         elif found.failure is None:
             try:
                 found.take(self.known, tables, report)
             except KgctlError as error:
                 failure = Failure(error.code, error.message)
-                reads[row["source"]] = Read(row["source"], row["partition"], failure=failure)
+                reads[row["source"]] = Read(row["source"], row["log_partition"], failure=failure)
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.groups import ConsumerGroupPartitionMetadataKey
+from kgctl.model.groups import RecordType
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int64s, int64s, nulls, only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.records import NEWEST_VERSION, NO_TYPE, Keys, Values, decode_keys, decode_values, walk
 from kgctl.pipeline.decode.schemas import (
@@ -35,8 +35,9 @@ from kgctl.pipeline.decode.schemas import (
     runs_of,
 )
 from kgctl.pipeline.store.tables import RAW
-from kgctl.serde.coordinator_records import TYPE_OF_KEY, RecordDecodeError, decode_value, value_structure
-from kgctl.serde.record_schema import uuid_text
+from kgctl.serde.coordinator_records import RecordDecodeError
+from kgctl.serde.epoch_groups import structure_of
+from kgctl.serde.record_schema import Reader, Structure, uuid_text
 
 _NO_EXPIRY = -1
 
@@ -95,7 +96,7 @@ def _distinct(high: Int64s, low: Int64s) -> tuple[npt.NDArray[np.int32], pa.Arra
     return np.where((high == 0) & (low == 0), np.int32(-1), numbers), texts
 
 
-_NEVER_INTERPRETED = TYPE_OF_KEY[ConsumerGroupPartitionMetadataKey]
+_NEVER_INTERPRETED = (RecordType.CONSUMER_GROUP_PARTITION_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY)
 _VERSION_BYTES = 2
 
 
@@ -132,26 +133,26 @@ def _judge(keys: Keys, values: pa.Array, rows: Int64s, codes: Int64s) -> tuple[B
     is_newer, is_damaged = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     cells, types = Cells(values), keys.types[codes]
     starts, ends = cells.starts[rows], cells.ends[rows]
-    looked_at = (types != _NEVER_INTERPRETED) & values.take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
+    looked_at = ~np.isin(types, _NEVER_INTERPRETED) & values.take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
     is_damaged[looked_at & (ends - starts < _VERSION_BYTES)] = True
     at = np.flatnonzero(looked_at & ~is_damaged)
     versions = cells.int16s(starts[at])
     for record_type, version in sorted(set(zip(types[at].tolist(), versions.tolist(), strict=True))):
         here = at[(types[at] == record_type) & (versions == version)]
-        structure = value_structure(record_type, version)
+        structure = structure_of(record_type, version)
         if structure is None:
             is_newer[here] = True
             continue
         damaged, alone = walk(cells, starts[here] + _VERSION_BYTES, ends[here], structure)
         for index in np.flatnonzero(alone):
-            damaged[index] = not _is_whole(keys, int(codes[here[index]]), values[int(rows[here[index]])].as_py())
+            damaged[index] = not _is_whole(structure, values[int(rows[here[index]])].as_py())
         is_damaged[here] = damaged
     return is_newer, is_damaged
 
 
-def _is_whole(keys: Keys, code: int, value: bytes) -> bool:
+def _is_whole(structure: Structure, value: bytes) -> bool:
     try:
-        decode_value(keys.others[code], value)
+        structure.read(Reader(value, _VERSION_BYTES))
     except RecordDecodeError:
         return False
     return True

@@ -18,8 +18,21 @@ import pyarrow as pa
 from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, OpaqueKey, RecordKey
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.schemas import Reason
-from kgctl.serde.coordinator_records import OPAQUE_TYPES_WITH_GROUP, RecordDecodeError, decode_key, decode_value
-from kgctl.serde.record_schema import Array, Blob, Codec, Fixed, Length, Nullable, Structure, Text, UuidBytes
+from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_value
+from kgctl.serde.epoch_groups import interpreted_key
+from kgctl.serde.record_schema import (
+    INT8_MAX,
+    Array,
+    Blob,
+    Codec,
+    Fixed,
+    Length,
+    Nullable,
+    NullableInPlace,
+    Structure,
+    Text,
+    UuidBytes,
+)
 
 ALONE = 8
 """Up to this many rows are not worth a step."""
@@ -163,6 +176,12 @@ def _nullable(found: Walk, rows: Int64s, codec: Nullable) -> Int64s:
     return rows[~found.damaged[rows] & ~found.undecided[rows]]
 
 
+def _nullable_in_place(found: Walk, rows: Int64s, codec: NullableInPlace) -> Int64s:
+    rows = found.step(rows, 1)
+    _skip(found, rows[found.cells.int8s(found.at[rows] - 1) <= INT8_MAX], codec.structure)
+    return rows[~found.damaged[rows] & ~found.undecided[rows]]
+
+
 _SKIP: dict[type, Callable[[Walk, Int64s, Any], Int64s]] = {
     Fixed: _fixed,
     UuidBytes: _fixed,
@@ -171,6 +190,7 @@ _SKIP: dict[type, Callable[[Walk, Int64s, Any], Int64s]] = {
     Array: _array,
     Structure: _structure,
     Nullable: _nullable,
+    NullableInPlace: _nullable_in_place,
 }
 
 
@@ -261,14 +281,11 @@ def _spread(count: int, rows: Int64s, values: npt.NDArray[np.int32]) -> Int32s:
 def _other_key(keys: Keys, index: int, raw: bytes) -> None:
     try:
         key = decode_key(raw)
+        keys.others[index] = interpreted_key(key) if isinstance(key, OpaqueKey) else key
     except RecordDecodeError:
         keys.reasons[index] = Reason.DAMAGED_KEY
-        return
-    if isinstance(key, OpaqueKey):
-        known = key.record_type in OPAQUE_TYPES_WITH_GROUP
-        keys.reasons[index] = Reason.OPAQUE if known else Reason.UNKNOWN_TYPE
-    else:
-        keys.others[index] = key
+    except LookupError:
+        keys.reasons[index] = Reason.UNKNOWN_TYPE
 
 
 NEWEST_VERSION = 4

@@ -107,10 +107,8 @@ COVERAGE = pa.schema(
 
 
 class Reason(StrEnum):
-    """Why a record was not decoded. Every one but ``opaque`` is worth a look."""
+    """Why a record was not decoded."""
 
-    OPAQUE = "opaque"
-    """A share or streams group's record: known, and not interpreted."""
     UNKNOWN_TYPE = "unknown_type"
     """A record type of a newer broker."""
     UNKNOWN_VERSION = "unknown_version"

@@ -6,8 +6,8 @@
     spark.read.format("kgctl-consumer-offsets").option("segments", "/data/kafka-logs").load()
     spark.readStream.format("kgctl-consumer-offsets").option("kafka.bootstrap.servers", "broker:9092").load()
 
-Rows have the columns of `kgctl.pipeline.store.tables.RAW`, markers of transactions included. One of these options says where
-they come from:
+Rows have the columns of the table ``records``, less ``cluster`` and ``source``, markers of transactions included. One of these
+options says where they come from:
 
 ``segments``, ``recordLog``, ``parquet``
     a path, as the options of ``kgctl history collect``; batch only
@@ -38,7 +38,7 @@ from kgctl.errors import KgctlError, RefusedError, StorageError, TimedOutError, 
 from kgctl.pipeline.sources.at_rest import Piece, Source, parquet, record_log, segments
 from kgctl.pipeline.sources.batches import Damage, Report
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
-from kgctl.pipeline.store.tables import RAW
+from kgctl.pipeline.store.tables import TABLES, to_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 
 NAME = "kgctl-consumer-offsets"
 SCHEMA = (
-    "partition int, offset bigint, timestamp_ms bigint, key binary, value binary, "
+    "log_partition int, log_offset bigint, time timestamp, key binary, value binary, "
     "producer_id bigint, producer_epoch smallint, commits boolean"
 )
+_COLUMNS = tuple(column.split(" ")[0] for column in SCHEMA.split(", "))
 REPORTS = "source string, report string"
 _FILES = {"segments": segments, "recordLog": record_log, "parquet": parquet}
 _LIVE = "kafka.bootstrap.servers"
@@ -70,9 +71,9 @@ def of_kafka_source(frame: DataFrame) -> DataFrame:
     counts from its record on.
     """
     return frame.selectExpr(
-        "partition",
-        "offset",
-        "unix_millis(timestamp) AS timestamp_ms",
+        "partition AS log_partition",
+        "offset AS log_offset",
+        "timestamp AS time",
         "key",
         "value",
         *("CAST(NULL AS {1}) AS {0}".format(*column.split(" ")) for column in SCHEMA.split(", ")[5:]),
@@ -88,7 +89,7 @@ class ConsumerOffsetsSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """The columns of `RAW`, and those of reports where they are asked for."""
+        """The columns of records, and those of reports where they are asked for."""
         return f"{SCHEMA}, {REPORTS}" if _is_on(self.options, "reports", "false") else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -286,15 +287,14 @@ def _read_range(target: Target, partition: InputPartition, *, fails: bool) -> It
 
 
 def _batches(table: Any, source: str | None = None) -> list[Any]:
-    """As Spark takes them, to which every column may be null; with columns of reports where a source is given."""
+    """Records (`RAW`) as Spark takes them, to which every column may be null; with columns of reports where a source is given."""
     import pyarrow as pa
 
-    schema = pa.schema([field.with_nullable(True) for field in table.schema])  # noqa: FBT003 - pyarrow's signature
-    columns = table.columns
+    stored = to_stored("records", table, "").select(_COLUMNS)
+    columns = stored.columns
     if source is not None:
-        schema = _reported(table.schema)
         columns = [*columns, pa.repeat(source, table.num_rows), pa.nulls(table.num_rows, pa.string())]
-    return list(pa.table(columns, schema=schema).to_batches(_ROWS))
+    return list(pa.table(columns, schema=_schema(is_reported=source is not None)).to_batches(_ROWS))
 
 
 def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
@@ -318,15 +318,15 @@ def _with_reports(piece: Piece) -> Iterator[Any]:
 def _report(piece: Piece, report: Report) -> Any:
     import pyarrow as pa
 
-    row = {"partition": getattr(piece, "partition", None), "source": piece.source, "report": report.text()}
-    return pa.RecordBatch.from_pylist([row], schema=_reported(RAW))
+    row = {"log_partition": getattr(piece, "partition", None), "source": piece.source, "report": report.text()}
+    return pa.RecordBatch.from_pylist([row], schema=_schema(is_reported=True))
 
 
-def _reported(schema: Any) -> Any:
+def _schema(*, is_reported: bool) -> Any:
     import pyarrow as pa
 
-    texts = [pa.field("source", pa.string()), pa.field("report", pa.string())]
-    return pa.schema([*(field.with_nullable(True) for field in schema), *texts])  # noqa: FBT003 - pyarrow's signature
+    records = [TABLES["records"].schema.field(name).with_nullable(True) for name in _COLUMNS]  # noqa: FBT003 - pyarrow's signature
+    return pa.schema([*records, *(pa.field(name, pa.string()) for name in ("source", "report") if is_reported)])
 
 
 def _is_on(options: Mapping[str, str], name: str, default: str) -> bool:

@@ -156,7 +156,7 @@ class Table:
         from deltalake import CommitProperties, Schema
         from deltalake.transaction import RemoveAction, Transaction, create_table_with_add_actions
 
-        schema = Schema.from_arrow(self.stored.schema.append(pa.field("date", pa.date32())))
+        schema = Schema.from_arrow(self.stored.dated(has_comments=True))
         properties = CommitProperties(
             app_transactions=[Transaction(name, number) for name, number in sorted(numbers.items())],
         )

@@ -36,11 +36,19 @@ def read_state(location: Location, path: str) -> bytes:
 
 def homes_of(state: Table, cluster: str) -> dict[str, int]:
     """The partition of the log that each group lives on; nothing where no build has told it."""
+    table = _of_cluster(state, cluster).get("homes")
+    return {} if table is None else dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def rounds_of(state: Table, cluster: str) -> Sequence[int]:
+    """The windows, ascending, in which anything of the cluster was sampled (`kgctl.pipeline.tables.rounds`)."""
+    table = _of_cluster(state, cluster).get("rounds")
+    return [] if table is None else table.column(0).to_pylist()
+
+
+def _of_cluster(state: Table, cluster: str) -> Mapping[str, pa.Table]:
     own = named(state.files(cluster), CLUSTER)
-    if len(own) != 1:
-        return {}
-    table = unpacked(read_state(state.location, own[0].path))[1]["homes"]
-    return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return unpacked(read_state(state.location, own[0].path))[1] if len(own) == 1 else {}
 
 
 def packed(head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> bytes:

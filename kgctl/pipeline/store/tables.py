@@ -44,6 +44,15 @@ class StoredTable:
     ranges: Sequence[str]
     renamed: Mapping[str, str]
 
+    def dated(self, *, has_comments: bool = False) -> pa.Schema:
+        """Its schema with ``date`` as the last column, as readers of the table see it. ``has_comments``: with the meanings as
+        Delta Lake keeps them."""
+        fields = [*self.schema, pa.field("date", pa.date32())]
+        if not has_comments:
+            return pa.schema(fields)
+        meanings = {**self.meanings, "date": f"the day of {self.time}, in UTC"}
+        return pa.schema([each.with_metadata({"comment": meanings[each.name]}) for each in fields])
+
 
 def _table(name: str, about: str, time: str, columns: str, renamed: Mapping[str, str] | None = None) -> StoredTable:
     """``columns``: a line each: name, type (with ``!`` where it is never null), meaning."""
@@ -133,12 +142,12 @@ _ALL = (
     ),
     _table(
         "generations",
-        "one row for each generation (classic) or group epoch (consumer protocol) of a group, and for its end",
+        "one row for each generation (classic) or group epoch (all other types) of a group, and for its end",
         "time",
         """group string! the consumer group
         time timestamp! of the record that began it
-        type string! classic or consumer
-        protocol_type string! consumer, or that of Kafka Connect and others
+        type string! classic, consumer, share or streams
+        protocol_type string! consumer, share, streams, or that of Kafka Connect and others
         generation_id int! generation or epoch
         started timestamp when the rebalance began, as far as the log tells
         stable timestamp when all members had it; null: overtaken before
@@ -318,6 +327,12 @@ def to_stored(name: str, rows: pa.Table, cluster: str, *, keeps_dictionaries: bo
     columns = [_column(each, source, rows, cluster, keeps_dictionaries=keeps_dictionaries) for each in table.schema]
     kinds = [each.with_type(column.type) for each, column in zip(table.schema, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(kinds))
+
+
+def to_dated(name: str, rows: pa.Table, cluster: str) -> pa.Table:
+    """Rows of a function as readers of table ``name`` see them, with ``date``."""
+    found = to_stored(name, rows, cluster)
+    return found.append_column("date", found.column(TABLES[name].time).cast(pa.date32()))
 
 
 def _column(

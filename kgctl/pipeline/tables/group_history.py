@@ -56,11 +56,11 @@ def change_of_members(joined: Members, left: Members) -> Cause | None:
     return Cause.STATIC_MEMBER_RETURNED if joined or left else None
 
 
-GroupType = Literal["classic", "consumer"]
+GroupType = Literal["classic", "consumer", "share", "streams"]
 StartedBy = Literal["epoch_bump", "group_created", "join_phase_ended"]
 """What ``started_ms`` is the time of. Only ``join_phase_ended`` is later than the start: classic groups log no earlier sign."""
 Partition = tuple[str, int]
-"""Topic (its id in Kafka's base64 form where the log has no name for it) and number."""
+"""Topic (its id in Kafka's base64 form where the log has no name for it; of a streams group the subtopology) and number."""
 
 
 @dataclass(slots=True)

@@ -11,13 +11,16 @@ for each kind of value that JSON lacks. Nothing is executed when it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from struct import Struct, unpack_from
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgctl.model import groups
 from kgctl.model.groups import (
@@ -28,6 +31,7 @@ from kgctl.model.groups import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -39,7 +43,7 @@ from kgctl.model.groups import (
     RecordType,
 )
 from kgctl.pipeline.tables.classic import ClassicGroup
-from kgctl.pipeline.tables.consumer import Changes, ConsumerGroup, TopicNames, names_in, telling
+from kgctl.pipeline.tables.epochs import Changes, EpochGroup, TopicNames, names_in, telling
 from kgctl.pipeline.tables.group_history import (
     Arrival,
     AssignmentSpan,
@@ -47,17 +51,17 @@ from kgctl.pipeline.tables.group_history import (
     Coverage,
     Generation,
     GroupHistory,
+    GroupType,
     MemberInfo,
     MemberSpan,
     Place,
     Spans,
 )
-from kgctl.serde.coordinator_records import decode_key, decode_record
+from kgctl.serde.coordinator_records import decode_key
+from kgctl.serde.epoch_groups import SCHEMAS, CurrentTasksValue, TopicNamesValue, TopologyKey, interpreted
 from kgctl.serde.record_schema import uuid_from_bytes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kgctl.pipeline.tables.registry import PartitionInputs
 
 
@@ -221,7 +225,7 @@ def _replay(inputs: PartitionInputs) -> Spans:
     for group_id, record_type, time_ms, log_offset, key, value in zip(*columns, strict=True):
         group = groups[group_id]
         is_gapless = coverage.holds(group.last_offset, log_offset)
-        group.apply(_decoded(record_type, key, value), Place(time_ms, log_offset, is_gapless))
+        group.apply(_decoded(record_type, key, value), Place(time_ms, log_offset, is_gapless), type_of(record_type))
     for group in groups.values():
         group.note_open()
     found.states = partial(_states, found, groups)
@@ -231,26 +235,27 @@ def _replay(inputs: PartitionInputs) -> Spans:
 
 STATES, NAMES = "groups", "names"
 """What `PartitionInputs.carried` calls the states of groups, a table of group, state and is_waiting; and what commits have
-told of topics' names, by group. Only groups with new records, and those that wait for a name, are played back."""
+told of topics' names, by group. The states are of the groups that are played back."""
 
 
-def played_back(records: pa.Table, states: pa.Table | None) -> set[str]:
-    """The groups that are played back."""
+def played_back(records: pa.Table, states: pa.Table, named: Collection[str]) -> set[str]:
+    """The groups that are played back: those with new records, and those that wait for a name and were told one."""
     found = set(records.column("group").unique().to_pylist())
-    return found | ({row["group"] for row in states.to_pylist() if row["is_waiting"]} if states is not None else set())
+    waiting = states.filter(states.column("is_waiting")).column("group").to_pylist()
+    return found | {group for group in waiting if group in named}
 
 
 def _restored(inputs: PartitionInputs, found: Spans) -> dict[str, _Group]:
     """The groups that are played back, as earlier builds left them, knowing all names that there are."""
     carried, told = inputs.carried.get(STATES), inputs.carried.get(NAMES)
-    names = {group_id: TopicNames() for group_id in played_back(inputs.group_records, carried)}
+    played = [inputs.group_records, *([] if carried is None else [carried])]
+    names = {group_id: TopicNames() for table in played for group_id in table.column("group").unique().to_pylist()}
     groups = {group_id: _Group(group_id, found, topics) for group_id, topics in names.items()}
     for row in () if carried is None else carried.to_pylist():
-        if row["group"] in groups:
-            groups[row["group"]].restore(state_of(row["state"]))
-    for row in (names_in(inputs.offset_commits) if told is None else told).to_pylist():
-        if row["group"] in names:
-            names[row["group"]].learn_commit(row["topic_id"], row["topic"])
+        groups[row["group"]].restore(state_of(row["state"]))
+    told = names_in(inputs.offset_commits) if told is None else told
+    for row in told.filter(pc.is_in(told.column("group").cast(pa.string()), pa.array(list(names), pa.string()))).to_pylist():
+        names[row["group"]].learn_commit(row["topic_id"], row["topic"])
     for group_id, record in telling(inputs.group_records):
         names[group_id].learn(record)
     for group in groups.values():
@@ -273,7 +278,13 @@ _keys = lru_cache(maxsize=8_192)(decode_key)
 
 def _decoded(record_type: int, key: bytes, value: bytes | None) -> CoordinatorRecord:
     quick = None if value is None else quick_value(record_type, value)
-    return decode_record(key, value) if quick is None else CoordinatorRecord(_keys(key), quick)
+    return interpreted(record_type, key, value) if quick is None else CoordinatorRecord(_keys(key), quick)
+
+
+def type_of(record_type: int) -> GroupType:
+    """Return the type of the groups that have records of this type, for all that count epochs."""
+    schema = SCHEMAS.get(record_type)
+    return "consumer" if schema is None else schema.type
 
 
 _SHARED = ("_history", "_topics")
@@ -285,29 +296,31 @@ class _Group:
     def __init__(self, group_id: str, found: Spans, topics: TopicNames) -> None:
         self._history = GroupHistory(group_id, found, topics.is_sure)
         self.topics = topics
-        self._now: ClassicGroup | ConsumerGroup | None = None
+        self._now: ClassicGroup | EpochGroup | None = None
         self._deleted: Generation | None = None
         self._deleted_at = Place(0, 0)
         self._arrival: Arrival | None = None
         """That it has become a consumer group, until its first epoch is known."""
         self.last_offset = -1
 
-    def apply(self, record: CoordinatorRecord, place: Place) -> None:
-        """Apply the next record of this group."""
+    def apply(self, record: CoordinatorRecord, place: Place, group_type: GroupType) -> None:
+        """Apply the next record of this group, which is of this type by it."""
         key, value = record.key, record.value
         self.last_offset = self._history.log_offset = place.log_offset
         if isinstance(key, GroupMetadataKey):
             self._classic(value if isinstance(value, GroupMetadataValue) else None, place)
+        elif value is None and not self._is_of(group_type):
+            pass  # a tombstone of what the group was before, or never had
         elif isinstance(key, ConsumerGroupMetadataKey):
-            self._epoch(value if isinstance(value, ConsumerGroupMetadataValue) else None, place)
-        elif value is not None or isinstance(self._now, ConsumerGroup):
-            self._of_consumer(record, place)
+            self._epoch(value if isinstance(value, ConsumerGroupMetadataValue) else None, place, group_type)
+        else:
+            self._of_epochs(record, self._counting(group_type, place), place)
 
     def note_open(self) -> None:
         """There are no more records for now: note what may still change."""
         unsettled = [self._deleted] if self._deleted is not None else []
         fresh: set[str] = set()
-        if isinstance(self._now, ConsumerGroup):
+        if isinstance(self._now, EpochGroup):
             fresh = self._now.fresh
             unsettled += [self._now.unsettled] if self._now.unsettled is not None else []
         self._history.found.unsettled += unsettled
@@ -336,11 +349,11 @@ class _Group:
         self.last_offset = state["last_offset"]
         if state["kind"] == ClassicGroup.type:
             self._now = ClassicGroup(self._history)
-        elif state["kind"] == ConsumerGroup.type:
-            self._now = ConsumerGroup(self._history, self.topics)
+        elif state["kind"]:
+            self._now = EpochGroup(self._history, self.topics, state["kind"])
         if self._now is not None:
             vars(self._now).update(state["now"])
-        if isinstance(self._now, ConsumerGroup) and self._now.unsettled is not None:
+        if isinstance(self._now, EpochGroup) and self._now.unsettled is not None:
             self._history.add(self._now.unsettled)
 
     def rename(self) -> None:
@@ -357,23 +370,22 @@ class _Group:
             if isinstance(self._now, ClassicGroup):
                 self._end(self._now.deleted(place), place)
             return
-        arrival = self._switch(ClassicGroup, place)
+        arrival = self._switch("classic", place)
         if not isinstance(self._now, ClassicGroup):
             self._now = ClassicGroup(self._history)
         self._now.apply(value, place, arrival if value.members else None)
 
-    def _epoch(self, value: ConsumerGroupMetadataValue | None, place: Place) -> None:
+    def _epoch(self, value: ConsumerGroupMetadataValue | None, place: Place, group_type: GroupType) -> None:
+        group = self._counting(group_type, place)
         if value is None:
-            if isinstance(self._now, ConsumerGroup):
-                self._end(self._now.deleted(place), place)
+            self._end(group.deleted(place), place)
             return
-        group = self._consumer(place)
         arrival, self._arrival = self._arrival, None
         group.bumped(value, place, arrival)
 
-    def _of_consumer(self, record: CoordinatorRecord, place: Place) -> None:
-        key, value = record.key, record.value
-        group = self._consumer(place)
+    def _of_epochs(self, record: CoordinatorRecord, group: EpochGroup, place: Place) -> None:
+        key: Any = record.key
+        value: Any = record.value
         match key, value:
             case ConsumerGroupMemberMetadataKey(), ConsumerGroupMemberMetadataValue():
                 group.member(key.member_id, value, place)
@@ -381,26 +393,33 @@ class _Group:
                 group.member_gone(key.member_id, place)
             case ConsumerGroupTargetAssignmentMetadataKey(), ConsumerGroupTargetAssignmentMetadataValue():
                 group.target(value.assignment_epoch)
-            case ConsumerGroupCurrentMemberAssignmentKey(), ConsumerGroupCurrentMemberAssignmentValue():
+            case ConsumerGroupCurrentMemberAssignmentKey(), ConsumerGroupCurrentMemberAssignmentValue() | CurrentTasksValue():
                 group.current(key.member_id, value, place)
             case ConsumerGroupCurrentMemberAssignmentKey(), None:
                 group.current_gone(key.member_id, place)
             case ConsumerGroupRegularExpressionKey(), ConsumerGroupRegularExpressionValue() | None:
                 group.regex(key.regular_expression, value)
+            case ConsumerGroupPartitionMetadataKey(), TopicNamesValue():
+                group.shared()
+            case TopologyKey(), _:
+                group.topology(value)
             case _:
                 pass  # members' targets say nothing that their current assignments do not
 
-    def _consumer(self, place: Place) -> ConsumerGroup:
-        if not isinstance(self._now, ConsumerGroup):
-            self._arrival = self._switch(ConsumerGroup, place)
-            self._now = ConsumerGroup(self._history, self.topics)
+    def _is_of(self, group_type: GroupType) -> bool:
+        return self._now is not None and self._now.type == group_type
+
+    def _counting(self, group_type: GroupType, place: Place) -> EpochGroup:
+        if not isinstance(self._now, EpochGroup) or self._now.type != group_type:
+            self._arrival = self._switch(group_type, place)
+            self._now = EpochGroup(self._history, self.topics, group_type)
         return self._now
 
     def _end(self, row: Generation | None, place: Place) -> None:
         self._now = None
         self._deleted, self._deleted_at = row, place
 
-    def _switch(self, kind: type[ClassicGroup | ConsumerGroup], place: Place) -> Arrival | None:
+    def _switch(self, now: GroupType, place: Place) -> Arrival | None:
         """A record of this protocol comes: was the group of the other one until now, with members?
 
         Kafka removes the one group and writes the other in one step, so the first record of the new one follows at once.
@@ -408,14 +427,14 @@ class _Group:
         deleted, deleted_at = self._deleted, self._deleted_at
         is_one_step = place.log_offset == deleted_at.log_offset + 1 and place.time_ms == deleted_at.time_ms
         members: frozenset[str] = frozenset()
-        if deleted is not None and is_one_step and deleted.type != kind.type:
+        if deleted is not None and is_one_step and deleted.type != now:
             self._deleted = None
             members = frozenset(deleted.members_left or ())
         else:
             self._settle_deletion()
-            if self._now is not None and not isinstance(self._now, kind):
+            if self._now is not None and self._now.type != now:
                 members = frozenset(self._history.members)
-        return Arrival(Cause.UPGRADED if kind is ConsumerGroup else Cause.DOWNGRADED, members) if members else None
+        return Arrival(Cause.DOWNGRADED if now == "classic" else Cause.UPGRADED, members) if members else None
 
     def _settle_deletion(self) -> None:
         if self._deleted is not None:

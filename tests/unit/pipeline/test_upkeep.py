@@ -6,6 +6,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -108,6 +110,12 @@ def test_sql_sees_tables_and_stretches(tmp_path: Path) -> None:
     assert query(warehouse, "SELECT * FROM stalls", versions).num_rows == sum(
         row["status"] != "OK" for row in rows_of(warehouse, "status_changes")
     )
+    health = query(warehouse, 'SELECT h.from, h.to, h."group" FROM health h ORDER BY h."group", h.from', versions).to_pylist()
+    assert len(health) == len(rows_of(warehouse, "group_health"))
+    assert all(one["to"] == other["from"] for one, other in pairwise(health) if one["group"] == other["group"])
+    assert sum(row["to"] is None for row in health) == len({row["group"] for row in health})
+    moment = query(warehouse, "SELECT unix_millis(timestamp_millis(1234)) AS ms, timestamp_millis(1234) AS at", versions)
+    assert moment.to_pylist() == [{"ms": 1234, "at": datetime(1970, 1, 1, 0, 0, 1, 234_000, tzinfo=UTC)}]
 
 
 @pytest.mark.parametrize("text", ["SELEC 1", "SELECT * FROM nosuch", "COPY lag TO '/tmp/pipeline-out.csv'"])

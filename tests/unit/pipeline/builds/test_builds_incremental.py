@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,9 @@ from kgctl.pipeline.builds import cut, fold, run
 from kgctl.pipeline.builds.carry import SCHEMAS, bytes_of, of_bytes
 from kgctl.pipeline.store.files import is_provisional
 from kgctl.pipeline.store.states import SLICE, named, read_state
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.tables.replay import played_back
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
@@ -256,3 +259,41 @@ def test_a_step_leaves_the_same_rows_behind_whatever_is_in_its_memory(tmp_path: 
         again = of_bytes(bytes_of(state))
         assert again.sampled_ms == state.sampled_ms
         assert all(again.table(name).equals(state.table(name)) for name in SCHEMAS)
+
+
+def test_a_build_looks_no_sample_up_of_a_commit_that_stood_when_the_last_one_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old samples tell when the log's end left that commit behind; a later commit of the series is there already."""
+    looked_up: list[object] = []
+    plain = fold._Samples.of_topics
+
+    def noted(self: fold._Samples, topics: Sequence[str], to_ms: int) -> pa.Table:
+        looked_up.append(topics)
+        return plain(self, topics, to_ms)
+
+    monkeypatch.setattr(fold._Samples, "of_topics", noted)
+    times = [60_000, *range(1_200_000, 1_320_000, 10_000)]
+    log = raw([(time_ms, commit(600 if time_ms == 60_000 else time_ms // 100)) for time_ms in times])
+    sampled = [
+        {"topic": "t", "partition": 0, "timestamp_ms": at, "log_end_offset": at // 100} for at in range(0, 1_400_000, 10_000)
+    ]
+    samples = pa.Table.from_pylist(sampled, schema=LOG_OFFSETS)
+    is_first = pc.less(samples.column("timestamp_ms"), 1_250_000)
+    warehouse = collected(tmp_path / "w", [log.slice(0, 5)], samples.filter(is_first))
+    built(warehouse)
+    add(warehouse, "c1", log.slice(5))
+    warehouse.add_samples("c1", samples.filter(pc.invert(is_first)))
+    built(warehouse)
+
+    assert looked_up == []
+    expected = collected(tmp_path / "whole", [log], samples)
+    built(expected)
+    assert tables_of(warehouse) == tables_of(expected)
+
+
+def test_a_group_that_waits_for_a_topics_name_is_played_back_when_it_is_told_one() -> None:
+    states = pa.table({"group": ["told", "waits", "idle"], "state": ["", "", ""], "is_waiting": [True, True, False]})
+    records = pa.table({"group": ["new"]})
+
+    assert played_back(records, states, {"told", "idle"}) == {"new", "told"}

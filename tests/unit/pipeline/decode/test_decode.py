@@ -18,6 +18,7 @@ from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded
 from kgctl.serde.coordinator_records import encode_key
 from tests.support.kafka_records import G_T_1, STATIC_GROUP, WRITTEN_BY_KAFKA, A
+from tests.support.pipeline.epoch_groups import RECORDS as EPOCH_GROUPS
 from tests.support.pipeline.per_row import decode_per_row
 from tests.support.pipeline.raw_records import Pair, commit_pairs, damaged, encode_value_as, raw_rows, raw_table
 
@@ -31,6 +32,8 @@ SCHEMAS = {
 EXAMPLES: dict[bytes, list[bytes]] = {}
 for *_, key_hex, value_hex in WRITTEN_BY_KAFKA.values():
     EXAMPLES.setdefault(bytes.fromhex(key_hex), []).append(bytes.fromhex(value_hex or ""))
+for key_hex, value_hex, *_ in EPOCH_GROUPS:
+    EXAMPLES.setdefault(bytes.fromhex(key_hex), []).append(bytes.fromhex(value_hex))
 COMMITS_OF_G = [OffsetCommitValue(42, 3, metadata, 1000, 2000, A) for metadata in ("m", "é" * 70)]
 for version in range(5):
     EXAMPLES[encode_key(G_T_1)] += [encode_value_as(version, commit) for commit in COMMITS_OF_G]

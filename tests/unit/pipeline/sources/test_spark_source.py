@@ -45,7 +45,7 @@ class Log:
 def read(monkeypatch: pytest.MonkeyPatch, log: Log, end: int) -> list[int]:
     monkeypatch.setattr(spark_source, "open_reader", lambda *_: (log, None))
     batches = LiveBatchReader(Target({}, "auto", 15_000), fails=True).read(RangeInput(0, 0, end))
-    return [row["offset"] for batch in batches for row in batch.to_pylist()]
+    return [row["log_offset"] for batch in batches for row in batch.to_pylist()]
 
 
 def test_a_broker_that_is_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kgctl.pipeline import upkeep
+from kgctl.pipeline.store.tables import TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, rows_of
@@ -60,6 +61,13 @@ def test_duckdb(folder: Path, expected: tuple[int, int]) -> None:
     files = DeltaTable(f"{folder}/offset_commits").file_uris()
     by_files = connection.execute(f"SELECT count(*), sum(log_partition) FROM read_parquet({files!r})").fetchall()
     assert (found, by_files) == ([expected], [expected])
+
+
+def test_columns_say_what_they_mean_to_whoever_opens_the_table(folder: Path) -> None:
+    for name, table in TABLES.items():
+        if Warehouse.open(folder).table(name).version >= 0:
+            told = {each.name: each.metadata["comment"] for each in DeltaTable(f"{folder}/{name}").schema().fields}
+            assert told == {**table.meanings, "date": f"the day of {table.time}, in UTC"}
 
 
 def test_a_filter_on_any_column_finds_its_rows(folder: Path) -> None:

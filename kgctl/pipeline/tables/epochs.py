@@ -1,4 +1,5 @@
-"""Playing back a group of the consumer protocol (KIP-848).
+"""Playing back a group that counts epochs: of the consumer protocol (KIP-848), of share groups (KIP-932) or of streams groups
+(KIP-1071), whose records `kgctl.serde.epoch_groups` reads in the terms of the consumer protocol's.
 
 A change of the group writes a new group epoch (type 3): the rebalance begins. The target assignment for it follows, at once or
 later (6; the members' targets, 7, are not needed here), and each member reaches the epoch with a current assignment (8) in state
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kgctl.model.groups import (
-    AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
@@ -32,12 +32,13 @@ from kgctl.pipeline.tables.group_history import (
     Cause,
     Generation,
     GroupHistory,
+    GroupType,
     MemberInfo,
     Partition,
     Place,
     change_of_members,
 )
-from kgctl.serde.coordinator_records import decode_record
+from kgctl.serde.epoch_groups import CurrentTasksValue, Tasks, TopicNamesValue, interpreted
 from kgctl.serde.partition_metadata import decode_partition_metadata
 from kgctl.serde.record_schema import RecordDecodeError, uuid_text
 
@@ -105,7 +106,11 @@ class TopicNames:
 
     def learn(self, record: CoordinatorRecord) -> None:
         """Take names from the next record of the group."""
-        match record.key, record.value:
+        key: Any = record.key
+        value: Any = record.value
+        match key, value:
+            case ConsumerGroupPartitionMetadataKey(), TopicNamesValue(topics):
+                self._in_lists.update((uuid_text(topic_id.bytes), name) for topic_id, name in topics)
             case ConsumerGroupPartitionMetadataKey(), bytes(value):
                 self._learn_list(value)
             case ConsumerGroupMemberMetadataKey(_, member_id), ConsumerGroupMemberMetadataValue() as value:
@@ -137,6 +142,9 @@ class TopicNames:
 
 _Subscription = tuple[tuple[str, ...], str]
 _TELLING = (
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
+    RecordType.SHARE_GROUP_MEMBER_METADATA,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
     RecordType.CONSUMER_GROUP_PARTITION_METADATA,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
@@ -152,8 +160,9 @@ def telling(group_records: pa.Table) -> Iterator[tuple[str, CoordinatorRecord]]:
     types = pa.array([int(record_type) for record_type in _TELLING], pa.int16())
     is_telling = pc.and_(pc.is_in(group_records.column("record_type"), types), pc.is_valid(group_records.column("value")))
     rows = group_records.filter(is_telling)
-    for group, key, value in zip(*(rows.column(name).to_pylist() for name in ("group", "key", "value")), strict=True):
-        yield group, decode_record(key, value)
+    columns = (rows.column(name).to_pylist() for name in ("group", "record_type", "key", "value"))
+    for group, record_type, key, value in zip(*columns, strict=True):
+        yield group, interpreted(record_type, key, value)
 
 
 def names_in(offset_commits: pa.Table) -> pa.Table:
@@ -172,12 +181,11 @@ _FIRST_EPOCH = 1
 _STABLE = 0
 
 
-class ConsumerGroup:
+class EpochGroup:
     """The group as its last record left it. ``type``: see `Generation`."""
 
-    type = "consumer"
-
-    def __init__(self, history: GroupHistory, topics: TopicNames) -> None:
+    def __init__(self, history: GroupHistory, topics: TopicNames, group_type: GroupType) -> None:
+        self.type = group_type
         self._history = history
         self._topics = topics
         self._epoch: int | None = None
@@ -187,6 +195,7 @@ class ConsumerGroup:
         self._reached: dict[str, tuple[int, int]] = {}
         self._behind: set[str] = set()
         self._regexes: set[str] = set()
+        self._topology: bytes | None = None
         self._changes = Changes()
         self._fresh: set[str] = set()
         self._hash = 0
@@ -230,6 +239,16 @@ class ConsumerGroup:
             self._changes.left[member_id] = value.instance_id
         self._history.member_gone(member_id, place.time_ms, self.generation)
 
+    def shared(self) -> None:
+        """Type 15: the share group's state is kept for other partitions than before, which is when they can be assigned."""
+        self._changes.partitions = True
+
+    def topology(self, value: bytes | None) -> None:
+        """Type 23: what an application of Kafka Streams does, which is what it subscribes to."""
+        if None not in (value, self._topology) and value != self._topology:
+            self._changes.subscription = True
+        self._topology = value
+
     def regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
         """Type 16: the topics that a regular expression stands for."""
         if value is None:
@@ -269,7 +288,7 @@ class ConsumerGroup:
         self._target_epoch = epoch
         self._behind = {member_id for member_id in self._metadata if self._reached.get(member_id) != (_STABLE, epoch)}
 
-    def current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue, place: Place) -> None:
+    def current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | CurrentTasksValue, place: Place) -> None:
         """Type 8: what a member owns, and how far it is."""
         self._note_first_epoch(value.member_epoch, place)
         self._note_return(member_id, place)
@@ -281,9 +300,7 @@ class ConsumerGroup:
             self._behind.discard(member_id)
         else:
             self._behind.add(member_id)
-        partitions = self._partitions(value.partitions_pending_revocation, value.member_epoch)
-        partitions.update(self._partitions(value.assigned_partitions, value.member_epoch))
-        self._history.owns(member_id, partitions, place.time_ms)
+        self._history.owns(member_id, self._owned(value), place.time_ms)
         self._settle([member_id])
         row = self._row
         if row is not None and row.stable_ms is None and not self._behind and self._target_epoch == self._epoch:
@@ -335,8 +352,8 @@ class ConsumerGroup:
         is_end = cause is Cause.GROUP_DELETED
         row = Generation(
             group=self._history.group,
-            type="consumer",
-            protocol_type="consumer",
+            type=self.type,
+            protocol_type=self.type,
             generation_id=self.generation,
             started_ms=place.time_ms,
             stable_ms=None,
@@ -365,18 +382,22 @@ class ConsumerGroup:
         if self._changes.subscription:
             return Cause.SUBSCRIPTION_CHANGED
         if changed is None:
-            return Cause.UNKNOWN if is_same_hash else Cause.PARTITIONS_CHANGED
+            return Cause.UNKNOWN if is_same_hash and not self._changes.partitions else Cause.PARTITIONS_CHANGED
         return changed
 
-    def _partitions(self, topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> dict[Partition, int]:
+    def _owned(self, value: ConsumerGroupCurrentMemberAssignmentValue | CurrentTasksValue) -> dict[Partition, int]:
+        """Return what a member has, with the epoch at which it got each; of a streams group its active tasks."""
         found: dict[Partition, int] = {}
-        for topic in topics:
-            name = self._topics.of(topic.topic_id)
-            epochs = topic.assignment_epochs
-            if len(epochs) != len(topic.partitions):
-                epochs = (max(member_epoch, 0),) * len(topic.partitions)
-            found.update(((name, partition), epoch) for partition, epoch in zip(topic.partitions, epochs, strict=True))
+        for name, partitions, epochs in self._shares(value):
+            known = epochs if len(epochs) == len(partitions) else (max(value.member_epoch, 0),) * len(partitions)
+            found.update(((name, partition), epoch) for partition, epoch in zip(partitions, known, strict=True))
         return found
+
+    def _shares(self, value: ConsumerGroupCurrentMemberAssignmentValue | CurrentTasksValue) -> Iterable[Tasks]:
+        if isinstance(value, CurrentTasksValue):
+            return value.tasks
+        topics = (*value.partitions_pending_revocation, *value.assigned_partitions)
+        return (Tasks(self._topics.of(each.topic_id), each.partitions, each.assignment_epochs) for each in topics)
 
 
 @dataclass(slots=True)
@@ -386,6 +407,7 @@ class Changes:
     joined: dict[str, str | None] = field(default_factory=dict)
     left: dict[str, str | None] = field(default_factory=dict)
     subscription: bool = False
+    partitions: bool = False
 
 
 def _info(value: ConsumerGroupMemberMetadataValue) -> MemberInfo:

@@ -1,0 +1,124 @@
+"""An objective over a span of time: for how many minutes each group kept to it, and of how many that is not known.
+
+A row of ``group_health`` holds until the group's next one, so minutes without a row count. Lag is known where log ends were
+sampled: a minute counts as not known where the next sample of the cluster comes later than any sample counts
+(`kgctl.pipeline.tables.rounds`), whatever was seen before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS
+from kgctl.pipeline.tables.rounds import LONGEST
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.history import History
+
+_COLUMNS = ("group", "window_start_ms", "total_lag", "max_lag_ms", "past_end", "below_start")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A minute is good where no partition is further behind than ``within_ms`` and the group not further than ``records``, as far
+    as these are asked for, and no commit is outside of its log. ``target``: the share of minutes that have to be good."""
+
+    within_ms: int | None
+    records: int | None
+    target: Fraction
+
+    def holds(self, row: dict[str, Any]) -> bool | None:
+        """Whether a row of ``group_health`` keeps to it; None: that is not known."""
+        if row["past_end"] or row["below_start"]:
+            return False
+        asked = ((self.within_ms, row["max_lag_ms"]), (self.records, row["total_lag"]))
+        found = [None if value is None else value <= limit for limit, value in asked if limit is not None]
+        return False if False in found else None if None in found else True
+
+
+@dataclass(slots=True)
+class Kept:
+    """How a group kept to an objective, in minutes from ``from_ms`` to ``to_ms``."""
+
+    group: str
+    from_ms: int
+    to_ms: int
+    good: int = 0
+    bad: int = 0
+    unknown: int = 0
+
+    @property
+    def minutes(self) -> int:
+        """Return how many there are."""
+        return self.good + self.bad + self.unknown
+
+    @property
+    def share(self) -> Fraction:
+        """Return the share of the good ones: what is not known is none of them."""
+        return Fraction(self.good, max(self.minutes, 1))
+
+    def left(self, target: Fraction) -> Fraction:
+        """Return how many more minutes may be other than good; below 0: how many too many were."""
+        return self.minutes * (1 - target) - self.bad - self.unknown
+
+
+def kept(history: History, groups: Sequence[str] | None, span: tuple[int, int], objective: Objective) -> list[Kept]:
+    """Of each group that was there, sorted. It counts from its first row on, if that is later than the span's begin."""
+    from kgctl.pipeline.store.states import rounds_of
+
+    first, last = span[0] // DEFAULT_WINDOW_MS, span[1] // DEFAULT_WINDOW_MS
+    unmeasured = _Unmeasured(rounds_of(history.warehouse.table("state", history.as_of), history.cluster))
+    rows = history.rows("group_health", _COLUMNS, groups).to_pylist()
+    rows.sort(key=lambda row: (row["group"], row["window_start_ms"]))
+    of_groups = groupby(rows, lambda row: row["group"])
+    found = [_kept(group, list(own), (first, last), objective, unmeasured) for group, own in of_groups]
+    wanted = None if groups is None else set(groups)
+    return [each for each in found if each.minutes and (wanted is None or each.group in wanted)]
+
+
+def _kept(
+    group: str, rows: Sequence[dict[str, Any]], span: tuple[int, int], objective: Objective, unmeasured: _Unmeasured
+) -> Kept:
+    begin = max(span[0], rows[0]["window_start_ms"] // DEFAULT_WINDOW_MS)
+    found = Kept(group, begin * DEFAULT_WINDOW_MS, span[1] * DEFAULT_WINDOW_MS)
+    for row, low, end in _stretches(rows, (begin, span[1])):
+        holds = objective.holds(row)
+        unknown = end - low if holds is None else unmeasured.between(low, end)
+        found.unknown += unknown
+        found.good += end - low - unknown if holds else 0
+        found.bad += end - low - unknown if holds is False else 0
+    return found
+
+
+def _stretches(rows: Sequence[dict[str, Any]], span: tuple[int, int]) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Each row with the windows from and before which it holds, within the span."""
+    windows = [*(row["window_start_ms"] // DEFAULT_WINDOW_MS for row in rows), span[1]]
+    for row, (window, following) in zip(rows, pairwise(windows), strict=True):
+        low, end = max(window, span[0]), min(following, span[1])
+        if low < end:
+            yield row, low, end
+
+
+class _Unmeasured:
+    """The windows without a sample that comes soon enough."""
+
+    def __init__(self, rounds: Sequence[int]) -> None:
+        before = [-(1 << 40), *rounds]
+        self._gaps = [(low + 1, high - LONGEST) for low, high in pairwise(before) if high - low > LONGEST]
+        self._gaps.append((before[-1] + 1, 1 << 40))
+
+    def between(self, low: int, end: int) -> int:
+        """How many of these windows there are from one on and before another."""
+        from bisect import bisect_right
+
+        first = max(bisect_right(self._gaps, (low, -1)) - 1, 0)
+        total = 0
+        for begin, stop in self._gaps[first:]:
+            if begin >= end:
+                break
+            total += max(min(stop, end) - max(begin, low), 0)
+        return total
