@@ -38,7 +38,12 @@ class Keys:
 def keys_of(mechanism: str, password: str, salt: bytes | None = None, iterations: int = FEWEST_ITERATIONS) -> Keys:
     """Return the keys of a password, with a new salt where none is given."""
     salt = secrets.token_bytes(24) if salt is None else salt
-    client_key, server_key = _keys(mechanism, password, salt, iterations)
+    return keys_of_salted(mechanism, _salted(mechanism, password, salt, iterations), salt, iterations)
+
+
+def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Keys:
+    """Return the keys of a password that a client has salted so often already."""
+    client_key, server_key = _keys(mechanism, salted)
     return Keys(salt, hashlib.new(HASHES[mechanism], client_key).digest(), server_key, iterations)
 
 
@@ -53,7 +58,7 @@ def client(mechanism: str, name: str, password: str) -> Generator[bytes, bytes, 
     iterations = int(told["i"]) if told["i"].isdecimal() else 0
     if iterations < FEWEST_ITERATIONS:
         raise ScramError(f"it asks for {told['i']} iterations, fewer than {FEWEST_ITERATIONS}")
-    client_key, server_key = _keys(mechanism, password, _bytes(told["s"]), iterations)
+    client_key, server_key = _keys(mechanism, _salted(mechanism, password, _bytes(told["s"]), iterations))
     final = f"c=biws,r={told['r']}"
     said = f"{first},{challenge},{final}".encode()
     signature = _signature(mechanism, hashlib.new(HASHES[mechanism], client_key).digest(), said)
@@ -92,9 +97,12 @@ def server(mechanism: str, keys_of_user: Callable[[str], Keys]) -> Generator[tup
 ANOTHER_ID = "Client requested an authorization id that is different from username"
 
 
-def _keys(mechanism: str, password: str, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
+def _salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+
+
+def _keys(mechanism: str, salted: bytes) -> tuple[bytes, bytes]:
     """The client's key and the server's."""
-    salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
     return _signature(mechanism, salted, b"Client Key"), _signature(mechanism, salted, b"Server Key")
 
 

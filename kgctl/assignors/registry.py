@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, TypeGuard
 
-from kgctl.assignors.spec import Assignor
 from kgctl.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from kgctl.assignors.spec import Assignor
 
 ENTRY_POINTS = "kgctl.assignors"
 
@@ -32,6 +35,11 @@ _BUILT_IN: Mapping[str, str] = {**CLIENT_ASSIGNORS, **SERVER_ASSIGNORS}
 def assignor_names() -> tuple[str, ...]:
     """The names that `get_assignor` knows: kgctl's own, in their order, then those of installed packages, sorted."""
     return (*_BUILT_IN, *sorted(set(_installed()) - set(_BUILT_IN)))
+
+
+def has_assignor(name: str) -> bool:
+    """Whether `assignor_names` has it. Installed packages are looked at only where it is none of kgctl's own."""
+    return name in _BUILT_IN or name in _installed()
 
 
 def get_assignor(name: str) -> Assignor:
@@ -87,6 +95,10 @@ def _make(name: str, load: Callable[[], object]) -> Assignor:
         made = found() if callable(found) else found
     except Exception as error:
         raise UsageError(f"cannot load the assignor {name!r}: {type(error).__name__}: {error}") from error
-    if not isinstance(made, Assignor):
+    if not _is_assignor(made):
         raise UsageError(f"{name!r} is no assignor: it needs an attribute 'name' and a method 'assign(group)'")
     return made
+
+
+def _is_assignor(made: object) -> TypeGuard[Assignor]:
+    return hasattr(made, "name") and callable(getattr(made, "assign", None))

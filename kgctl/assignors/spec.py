@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import md5
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace, java_text_key, sorted_like_java
@@ -143,7 +143,6 @@ def promises_of(assignor: Assignor) -> Promises:
     return found if isinstance(found, Promises) else Promises()
 
 
-@runtime_checkable
 class Assignor(Protocol):
     """An assignor: one of kgctl's, or a user's own.
 

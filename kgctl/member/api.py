@@ -52,6 +52,9 @@ PositionsOf: TypeAlias = Callable[[Iterable[TopicPartition], int], dict[TopicPar
 class MemberIdentity:
     """Who the member is and what it reads. ``topics`` and ``pattern`` (a whole-name match): one of the two.
 
+    ``matches_pattern``: with the consumer protocol, too, the client matches the pattern itself, against the topics that it knows,
+    and tells the coordinator their names (Java: subscribe(Pattern)); without it, the coordinator does (SubscriptionPattern).
+
     ``name`` is the scenario's; it never goes over the wire.
     """
 
@@ -61,6 +64,7 @@ class MemberIdentity:
     client_host: str = "/127.0.0.1"
     topics: tuple[str, ...] = ()
     pattern: str | None = None
+    matches_pattern: bool = False
     group_instance_id: str | None = None
     rack_id: str | None = None
 

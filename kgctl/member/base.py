@@ -41,9 +41,27 @@ class MemberParts(ABC):
     """The parts of a member, what its protocol adds, and what can be seen of it."""
 
     __slots__ = (
-        "_after_callback", "_close_is_wanted", "_deadlines", "_end", "_finds_records", "_inbox", "_is_departed",
-        "_looks_at_us", "_poll_number", "_poll_until_us", "_polls_itself", "committer", "config", "connection", "identity",
-        "is_closing", "is_started", "owned", "positions", "runtime", "topics",
+        "_after_callback",
+        "_close_is_wanted",
+        "_deadlines",
+        "_end",
+        "_finds_records",
+        "_inbox",
+        "_is_departed",
+        "_joins_itself",
+        "_looks_at_us",
+        "_poll_number",
+        "_poll_until_us",
+        "committer",
+        "config",
+        "connection",
+        "identity",
+        "is_closing",
+        "is_started",
+        "owned",
+        "positions",
+        "runtime",
+        "topics",
     )  # fmt: skip
 
     has_background = False
@@ -72,7 +90,7 @@ class MemberParts(ABC):
         self.is_closing = False
         self._end: MemberState | None = None
         self._inbox: list[tuple[int, Answer]] = []
-        self._polls_itself = config.behaviour.polls_itself
+        self._joins_itself = config.behaviour.joins_itself
         self._poll_until_us = -1
         self._looks_at_us = -1  # when the client's own thread looks for answers next, be there any by then or not
         self._finds_records = False
@@ -163,6 +181,15 @@ class MemberParts(ABC):
         """Whether the member did something for want of polls that the next one mends."""
         return False
 
+    def callback_waits(self) -> bool:
+        """Whether a callback of the application's is due that its next poll() runs."""
+        return False
+
+    @property
+    def may_call_back(self) -> bool:
+        """Whether a callback may run now: the application is in poll() or close(), or does not run it."""
+        return self.config.behaviour.calls_back_itself or self.is_closing or self._poll_until_us >= self.runtime.now_us
+
     def request_rebalance(self) -> None:  # noqa: B027  # the consumer protocol has nothing to ask for
         """Ask for joining again at the next poll()."""
 
@@ -207,8 +234,10 @@ class MemberParts(ABC):
             return True
         if self.has_background and self.awaits_poll():
             return True
-        if self._poll_until_us >= self.runtime.now_us or self._polls_itself:
+        if self._poll_until_us >= self.runtime.now_us:
             return False
+        if self._joins_itself:
+            return self.callback_waits()
         return self.positions.has_no_start or self.next_step() is not None
 
     @property
@@ -256,7 +285,7 @@ class MemberParts(ABC):
         """Whether the application's thread is inside poll() or close(), and not in a callback."""
         if self._after_callback is not None or not self.is_started:
             return False
-        return self._poll_until_us >= self.runtime.now_us or self.is_closing or self._polls_itself
+        return self._poll_until_us >= self.runtime.now_us or self.is_closing or self._joins_itself
 
 
 CLOSE = "close"
@@ -278,7 +307,7 @@ class BaseMember(MemberParts):
         message = refusal(self.config)
         if message is not None:
             self.fail("INVALID_CONFIG", message)
-        elif self._polls_itself:
+        elif self._joins_itself:
             self._start()
         return self._leave()
 
@@ -288,7 +317,7 @@ class BaseMember(MemberParts):
         if self._end is not None or self.is_closing or self._after_callback is not None:
             return self.runtime.take_actions()
         self._begin_poll(now_us if until_us is None else max(now_us, until_us))
-        self._finds_records = until_us is None and not self._polls_itself
+        self._finds_records = until_us is None and not self._joins_itself
         if not self.is_started:
             self._start()
         self.on_poll()
@@ -297,7 +326,7 @@ class BaseMember(MemberParts):
     def _begin_poll(self, until_us: int) -> None:
         if POLL_LIMIT in self._deadlines.armed:
             self._deadlines.cancel(POLL_LIMIT)
-        self._polls_itself = self.config.behaviour.polls_itself
+        self._joins_itself = self.config.behaviour.joins_itself
         self._poll_until_us = until_us
         self._finds_records = False
         self._poll_number += 1
@@ -358,7 +387,7 @@ class BaseMember(MemberParts):
         """Take an answer in a poll() that blocks; None, and nothing is done: the answer is not for the application's thread."""
         if self._after_callback is not None or self._end is not None or self.is_closing or not self.is_started:
             return None
-        if self.has_background or self._polls_itself or self._inbox or not self.connection.expects(correlation_id):
+        if self.has_background or self._joins_itself or self._inbox or not self.connection.expects(correlation_id):
             return None
         if self._poll_until_us >= now_us:
             return None
@@ -449,7 +478,7 @@ class BaseMember(MemberParts):
         if has_background:
             self._run_background()
         runtime = self.runtime
-        in_poll = self._polls_itself or self.is_closing or self._poll_until_us >= runtime.now_us
+        in_poll = self._joins_itself or self.is_closing or self._poll_until_us >= runtime.now_us
         while self.is_started and self._after_callback is None and self._end is None and in_poll:
             if self._inbox and (not self._finds_records or self.joins()):
                 self._read_inbox()
@@ -525,7 +554,7 @@ class BaseMember(MemberParts):
             self.committer.retry()
         elif name == POLL_LIMIT:
             self.on_poll_limit()
-            self._polls_itself = (
+            self._joins_itself = (
                 False  # librdkafka's rd_kafka_cgrp_join, too: nobody joins again before the application has polled
             )
         elif name == CLOSE:

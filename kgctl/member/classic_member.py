@@ -20,15 +20,9 @@ from kgctl.model.values import quick_enum
 from kgctl.serde.consumer_protocol import decode_assignment
 
 REJOIN = "rejoin"
-OLD_JOIN_VERSION = 1
-"""kafka-go's JoinGroup."""
+OLD_JOIN_VERSION = 1  # kafka-go's JoinGroup
 JOIN_AGAIN_AT_ONCE = frozenset(
-    {
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-        ErrorCode.MEMBER_ID_REQUIRED,
-    }
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED}
 )
 DISCONNECTED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """Stands for a round that ended with the connection."""
@@ -88,19 +82,24 @@ class Rebalance:
     def _has_changed_metadata(self) -> bool:
         """Whether the leader knows the group's topics to be others than those it assigned from."""
         topics = self._topics
-        if self._assigned_from is None or topics.image is self._compared_image:
-            return False
-        if not self._member.config.behaviour.watches_partitions:
+        watches = self._member.config.behaviour.watches_partitions
+        if not watches or self._assigned_from is None or topics.image is self._compared_image:
             return False
         # Compared with the metadata from which the leader assigned, as in ConsumerCoordinator#rejoinNeededOrPending.
         self._compared_image = topics.image
         return topics.snapshot(self._group_topics) != self._assigned_from
 
-    def step(self) -> Step | None:
-        """Return the round's next step for the application's thread, None while it waits.
+    @property
+    def calls_back(self) -> bool:
+        """Whether the round goes on by a callback: what is given up before JoinGroup, or was assigned."""
+        if self._outcome is not None:
+            return not isinstance(self._outcome, ErrorCode)
+        membership = self._member.membership
+        begins = membership.needs_prepare and not self._is_joining and self._commit is _Commit.NOT_SENT
+        return begins and bool(self._member.owned) and (not self.is_cooperative or membership.is_outside)
 
-        Kafka: AbstractCoordinator#joinGroupIfNeeded.
-        """
+    def step(self) -> Step | None:
+        """Return the round's next step, None while it waits. Kafka: AbstractCoordinator#joinGroupIfNeeded."""
         member = self._member
         if self._outcome is not None:
             return self._end_round
@@ -148,13 +147,12 @@ class Rebalance:
 
     def _prepare(self) -> None:
         member = self._member
-        generation = member.membership.generation
         member.membership.needs_prepare = False
         self._commit = _Commit.NOT_SENT
         # Only a leader watches the topics of the others, and each round elects one anew (ConsumerCoordinator#onJoinPrepare).
         self._assigned_from = None
         # Cast out, the member may own what others have by now: onPartitionsLost instead of onPartitionsRevoked (KIP-429).
-        if generation.generation_id == NO_GENERATION_ID or not generation.member_id:
+        if member.membership.is_outside:
             self._give_up(CallbackKind.LOST, set(member.owned), StopReason.LOST)
         elif self.is_cooperative:
             # Only what it does not subscribe to any more: the rest is kept over the rebalance, and told as owned.
@@ -183,7 +181,6 @@ class Rebalance:
         sent = membership.generation
         # What it owns goes along in every subscription (KIP-429), with the generation, so that a leader believes the newer of
         # two claims to a partition (KIP-792), and the rack (KIP-881).
-        rebalance_timeout_ms = self._rebalance_timeout_ms
         member.connection.send(
             JoinGroup,
             lambda result: self._on_join(sent, result),
@@ -199,7 +196,7 @@ class Rebalance:
                 self._remembered,
             ),
             session_timeout_ms=config.session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
+            rebalance_timeout_ms=self._rebalance_timeout_ms,
             reason=membership.rejoin_reason or None,
             **({"api_version": OLD_JOIN_VERSION} if config.behaviour.joins_without_id else {}),
         )
@@ -534,10 +531,14 @@ class ClassicMember(BaseMember):
         if self.is_closing:
             return None
         if self.rebalance.is_needed():
-            return self.rebalance.step()
+            return None if self.callback_waits() else self.rebalance.step()
         if self.committer.is_automatic and self.committer.is_due() and self.connection.is_known:
             return self._auto_commit
         return self.positions.step() if self.positions.awaiting else None
+
+    def callback_waits(self) -> bool:
+        """Whether the round goes on by a callback, and no poll() is there to run it."""
+        return self._joins_itself and not self.may_call_back and self.rebalance.calls_back
 
     def on_deadline(self, name: str) -> None:
         """Heartbeat and session; the time to rejoin only makes a step possible."""
@@ -582,7 +583,7 @@ class ClassicMember(BaseMember):
             return
         # While a round is under way the partitions may have been given on: they are lost then, not revoked
         # (ConsumerCoordinator#onLeavePrepare).
-        is_outside = self.generation_id == NO_GENERATION_ID or not self.member_id or self.membership.is_rebalancing
+        is_outside = self.membership.is_outside or self.membership.is_rebalancing
         self.call_back(CallbackKind.LOST if is_outside else CallbackKind.REVOKED, self.owned, self._depart)
 
     def _depart(self) -> None:

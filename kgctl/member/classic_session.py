@@ -58,6 +58,11 @@ class Membership:
         """Return whether a join is under way."""
         return self.phase in (JoinPhase.PREPARING, JoinPhase.COMPLETING)
 
+    @property
+    def is_outside(self) -> bool:
+        """Return whether it is in no generation, so that others may own what it did."""
+        return self.generation.generation_id == NO_GENERATION_ID or not self.generation.member_id
+
     def request_rejoin(self, reason: str) -> None:
         """Ask for joining again at the next poll()."""
         self.rejoin_needed = True

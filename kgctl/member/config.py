@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from kgctl.assignors.registry import assignor_names
+from kgctl.assignors.registry import has_assignor
 from kgctl.errors import UsageError, did_you_mean
 
 _NAMES = """
@@ -69,27 +69,27 @@ class HeartbeatDrift:
 class Behaviour:
     """What differs between clients beside their settings.
 
-    ``polls_itself``: answers and callbacks are handled by a thread of the client's own as soon as they come; without it, only
-    inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``watches_partitions``: the leader
-    rebalances when a topic grows. ``limits_poll_interval``: ``max.poll.interval.ms`` counts. ``assignor_prefix`` goes before the
-    protocol's name where the client's assignor of that name is not Kafka's. ``reads_every_us``: how often the client's own thread
-    reads answers between polls; 0: as they come. ``joins_without_id``: an old JoinGroup, which is never answered with
-    MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends the generation, and a join that fails the
-    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``rebootstraps``: the
-    client forgets the topics where no broker can be reached, so that a classic leader joins again. ``adds_timeouts``: the request
-    timeout is what a call takes beyond the time for which its answer may be parked: of a JoinGroup the rebalance timeout, of a
-    SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than leaving the group (a fetch that is
-    under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup, evenly
-    spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just begun).
-    ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other commits there
-    are. ``matches_patterns``: with the consumer protocol, too, the client matches a pattern itself, against the topics that it
-    knows, and tells the coordinator their names (Java: subscribe(Pattern)); without it, the coordinator does. ``limit_lag_us``:
-    how late the client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next
-    heartbeat. ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll().
-    ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
+    ``joins_itself``: a thread of the client's own takes answers as they come, joins and syncs; without it, the application's
+    does, inside poll(). ``calls_back_itself``: rebalance callbacks run in that thread; without it, the application's poll() runs
+    them, and the round waits for it. ``mixes_protocols``: eager and cooperative assignors may stand in one list.
+    ``watches_partitions``: the leader rebalances when a topic grows. ``limits_poll_interval``: ``max.poll.interval.ms`` counts.
+    ``assignor_prefix`` goes before the protocol's name where the client's assignor of that name is not Kafka's.
+    ``reads_every_us``: how often the client's own thread reads answers between polls; 0: as they come. ``joins_without_id``: an
+    old JoinGroup, which is never answered with MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends
+    the generation, and a join that fails the membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``.
+    ``rebootstraps``: the client forgets the topics where no broker can be reached, so that a classic leader joins again.
+    ``adds_timeouts``: the request timeout is what a call takes beyond the time for which its answer may be parked: of a
+    JoinGroup the rebalance timeout, of a SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than
+    leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup,
+    evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just
+    begun). ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other
+    commits there are. ``limit_lag_us``: how late the client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on;
+    ``limits_at_beats``: with its next heartbeat. ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and
+    leaves at the next poll(). ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
     """
 
-    polls_itself: bool = False
+    joins_itself: bool = False
+    calls_back_itself: bool = False
     mixes_protocols: bool = True
     speaks_cooperative: bool = True
     speaks_consumer_protocol: bool = True
@@ -103,7 +103,6 @@ class Behaviour:
     rebootstraps: bool = False
     adds_timeouts: bool = False
     commits_by_clock: bool = False
-    matches_patterns: bool = False
     limit_lag_us: int = 0
     limits_at_beats: bool = False
     silent_past_limit: bool = False
@@ -112,6 +111,11 @@ class Behaviour:
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
     consumer_drift: HeartbeatDrift = HeartbeatDrift()
+
+    @property
+    def queues_callbacks(self) -> bool:
+        """Whether a thread of the client's own leaves callbacks to the application's poll()."""
+        return self.joins_itself and not self.calls_back_itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +278,6 @@ _JAVA = MemberConfig(
     behaviour=Behaviour(
         close_lag_us=500_000,
         rebootstraps=True,
-        matches_patterns=True,
         # HeartbeatThread#run waits for retry.backoff.ms between two looks at the network.
         reads_every_us=100_000,
         # Classic: 3.020 s, sd 0.032 s, range 2.91-3.12 s; eight members have spread over 0.3-0.5 s after 400 s.
@@ -291,7 +294,9 @@ PROFILES: Mapping[str, MemberConfig] = {
         profile="librdkafka",
         behaviour=Behaviour(
             mixes_protocols=False,
-            polls_itself=True,
+            # rd_kafka_thread_main serves the group (rd_kafka_cgrp_serve); rd_kafka_rebalance_op and ..._op_incr queue callbacks
+            # on rkcg_q, which rd_kafka_consumer_poll serves.
+            joins_itself=True,
             commits_by_clock=True,
             silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
@@ -307,7 +312,9 @@ PROFILES: Mapping[str, MemberConfig] = {
         _JAVA,
         profile="kafka-go",
         behaviour=Behaviour(
-            polls_itself=True,
+            # ConsumerGroup.run joins in a goroutine of its own; Reader.run takes a generation's partitions in another.
+            joins_itself=True,
+            calls_back_itself=True,
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             watches_partitions=False,
@@ -330,7 +337,10 @@ PROFILES: Mapping[str, MemberConfig] = {
         _JAVA,
         profile="franz-go",
         behaviour=Behaviour(
-            polls_itself=True,
+            # Goroutines of groupConsumer.manage, and of manage848 in the consumer protocol, join and call OnPartitionsRevoked and
+            # the like, at any time: BlockRebalanceOnPoll, by which a poll that goes on holds them up, is off by default.
+            joins_itself=True,
+            calls_back_itself=True,
             limits_poll_interval=False,
             start_us=(5_000, 11_000),
             classic_drift=_PUNCTUAL,
@@ -344,8 +354,11 @@ PROFILES: Mapping[str, MemberConfig] = {
         _JAVA,
         profile="kafka-python",
         behaviour=Behaviour(
+            # ConsumerCoordinator.poll begins a round, and goes on with one (BaseCoordinator.join_group_async). What it begins
+            # runs on the client's I/O thread, the listener and SyncGroup too: after a poll() that ended before JoinGroup was
+            # answered, SyncGroup does not wait for the next one, which is not simulated. _heartbeat_loop beats there.
             speaks_consumer_protocol=False,
-            limits_at_beats=True,  # BaseCoordinator#_heartbeat_loop sleeps until its next heartbeat
+            limits_at_beats=True,  # BaseCoordinator._heartbeat_loop sleeps until its next heartbeat
             start_us=(10_000, 13_000),
             classic_drift=_PUNCTUAL,
         ),
@@ -356,12 +369,14 @@ PROFILES: Mapping[str, MemberConfig] = {
         _JAVA,
         profile="aiokafka",
         behaviour=Behaviour(
-            polls_itself=True,
+            # GroupCoordinator._coordination_routine, a task of its own, joins and awaits the listener (_on_join_prepare).
+            joins_itself=True,
+            calls_back_itself=True,
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             rebalance_timeout_is_session_timeout=True,
             start_us=(9_000, 17_000),
-            back_lag_us=100_000,  # GroupCoordinator.ensure_active_group of the client looks every retry_backoff_ms
+            back_lag_us=100_000,  # GroupCoordinator.ensure_active_group looks every retry_backoff_ms, while nobody fetches
             classic_drift=_PUNCTUAL,
         ),
         partition_assignment_strategy=("roundrobin",),
@@ -420,9 +435,8 @@ def _strategy_refusal(config: MemberConfig) -> str | None:
     strategy, behaviour = config.partition_assignment_strategy, config.behaviour
     if not strategy:
         return "partition.assignment.strategy names no assignor"
-    known = assignor_names()
     for name in strategy:
-        if behaviour.assignor_prefix + name not in known and name not in known and ":" not in name:
+        if ":" not in name and not has_assignor(behaviour.assignor_prefix + name) and not has_assignor(name):
             return f"partition.assignment.strategy: unknown assignor {name!r}"
     cooperative = [name for name in strategy if name in COOPERATIVE_ASSIGNORS]
     if cooperative and not behaviour.speaks_cooperative:

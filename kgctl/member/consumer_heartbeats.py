@@ -136,7 +136,7 @@ class Heartbeats:
         self._runtime = runtime
         self._connection = connection
         self._topics = topics
-        self._matches = runtime.identity.pattern is not None and runtime.config.behaviour.matches_patterns
+        self._matches = runtime.identity.pattern is not None and runtime.identity.matches_pattern
         self._membership = membership
         self._on_fenced = on_fenced
         self._on_fatal = on_fatal

@@ -406,7 +406,9 @@ class ConsumerMember(BaseMember):
         self.queue(lambda: self.fail(error.name, message))
 
     def _may_run(self, queued_in: int) -> bool:
-        return self._poll_number > queued_in or self._polls_itself or self._poll_until_us > self.runtime.now_us
+        if self._joins_itself:
+            return self.may_call_back
+        return self._poll_number > queued_in or self._poll_until_us > self.runtime.now_us
 
     def _run_queued(self) -> None:
         self._queue.pop(0)[1]()

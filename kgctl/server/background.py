@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +36,11 @@ class BackgroundServer:
         *,
         protocol: str = "PLAINTEXT",
         metrics: tuple[str, int] | None = None,
+        acls: Sequence[str] | None = None,
+        **given: Any,
     ) -> None:
+        """``given``: what `Server` takes beside its options."""
+        self._given = given
         self._options = ServeOptions(
             port=port,
             data=data,
@@ -45,6 +49,7 @@ class BackgroundServer:
             brokers=brokers,
             protocol=protocol,
             metrics=metrics,
+            acls=acls,
         )
         self._thread = threading.Thread(target=self._run, name="kgctl-serve", daemon=True)
         self._started = threading.Event()
@@ -89,7 +94,7 @@ class BackgroundServer:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.server = Server(self._options)
+        self.server = Server(self._options, **self._given)
         await self.server.start()
         self._started.set()
         try:

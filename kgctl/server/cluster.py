@@ -8,7 +8,7 @@ be tried for routing and for partial failures.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
@@ -26,26 +26,44 @@ OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")
 
 @dataclass(slots=True)
 class Broker:
-    """One listener. ``is_up`` False: it was stopped and nobody can reach it."""
+    """One listener. ``is_up`` False: it was stopped and nobody can reach it.
+
+    ``advertised``: where clients find it, if that is not where it listens; its port 0 stands for the one that it listens on.
+    """
 
     node_id: int
     host: str
     port: int
     is_up: bool = True
+    advertised: tuple[str, int] | None = None
 
     @property
     def address(self) -> str:
-        """``HOST:PORT`` as clients take it: IPv6 in brackets."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        """``HOST:PORT`` where it listens, as clients take it: IPv6 in brackets."""
+        return host_and_port(self.host, self.port)
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Host and port that clients are told."""
+        if self.advertised is None:
+            return self.host, self.port
+        return self.advertised[0], self.advertised[1] or self.port
+
+
+def host_and_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Cluster:
     """The brokers, and which of them leads what."""
 
-    def __init__(self, brokers: list[Broker], offsets_partitions: int, cluster_id: str) -> None:
+    def __init__(self, brokers: list[Broker], offsets_partitions: int, cluster_id: str, protocol: str = "PLAINTEXT") -> None:
         self.brokers = brokers
         self.cluster_id = cluster_id
+        self.protocol = protocol
         self.offsets_partitions = offsets_partitions
+        self._placed: dict[TopicPartition, tuple[int, ...]] = {}
+        """The replicas of partitions that were moved, the preferred leader first; not kept."""
 
     @property
     def controller(self) -> Broker:
@@ -56,10 +74,35 @@ class Cluster:
         return [broker for broker in self.brokers if broker.is_up]
 
     def leader(self, topic: str, partition: int) -> Broker:
+        """The broker that leads this partition; of one that was moved, its first replica that is up."""
         if len(self.brokers) == 1:
             return self.brokers[0]
+        if self._placed and (placed := self._placed.get(TopicPartition(topic, partition))):
+            brokers = [broker for node_id in placed for broker in self.brokers if broker.node_id == node_id]
+            return next((broker for broker in brokers if broker.is_up), brokers[0])
         start = 0 if topic == OFFSETS_TOPIC else sum(topic.encode())
         return self.brokers[(start + partition) % len(self.brokers)]
+
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        """The nodes that have this partition, the preferred leader first."""
+        return self._placed.get(TopicPartition(topic, partition)) or (self.leader(topic, partition).node_id,)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether any partition was moved."""
+        return bool(self._placed)
+
+    def is_up(self, node_id: int) -> bool:
+        return any(broker.is_up for broker in self.brokers if broker.node_id == node_id)
+
+    def place(self, partition: TopicPartition, node_ids: Sequence[int]) -> None:
+        """Move a partition to these nodes, the preferred leader first."""
+        if tuple(node_ids) != self.replicas(*partition):
+            self._placed[partition] = tuple(node_ids)
+
+    def forget(self, topic: str) -> None:
+        """What is made under this name again goes where it would have gone."""
+        self._placed = {partition: placed for partition, placed in self._placed.items() if partition.topic != topic}
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
         return TopicPartition(OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.server.access import AUTHORIZER
 from kgctl.server.settings import broker_settings, check_brokers
 from kgctl.storage.files import Documents, OnDamage
 
@@ -22,6 +23,8 @@ class ServeOptions:
     name. ``import_log`` has segment files of a ``__consumer_offsets`` to begin with. ``brokers`` is how many brokers the cluster
     seems to have, each on a port of its own (``port``, ``port + 1``, ...). ``on_damage`` is for a
     data folder that is damaged, ``protocol`` one of `kgctl.server.security.PROTOCOLS`, ``metrics`` where a page of metrics is.
+    ``acls``: access rules as `kgctl.server.acls.parse_acl` has them; given, also none of them, there is an authorizer.
+    ``advertised``: host and port that clients are told (the port 0: the one that it listens on), where they differ.
     """
 
     host: str = "127.0.0.1"
@@ -35,15 +38,18 @@ class ServeOptions:
     metrics: tuple[str, int] | None = None
     on_damage: OnDamage = OnDamage.REFUSE
     verbose: bool = False
+    advertised: tuple[str, int] | None = None
+    acls: Sequence[str] | None = None
 
 
 OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
+MAX_INT32 = 2**31 - 1
 MAX_OFFSETS_PARTITIONS = 9_999
 """What Kafka's controller makes in one request, which is how ``__consumer_offsets`` comes to be."""
 
 
-def _setting(name: str, default: bool | int) -> Any:  # noqa: FBT001 - a default of either type
-    return field(default=default, metadata={"name": name})
+def _setting(name: str, default: bool | int, at_least: int = 1) -> Any:  # noqa: FBT001 - a default of either type
+    return field(default=default, metadata={"name": name, "at_least": at_least})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +65,20 @@ class BrokerConfig:
     queued_max_request_bytes: int = _setting("queued.max.request.bytes", 268_435_456)
     max_connections: int = _setting("max.connections", 2_147_483_647)
     connections_max_idle_ms: int = _setting("connections.max.idle.ms", 600_000)
+    node_id: int = _setting("node.id", 1, at_least=0)
+    broker_id: int = _setting("broker.id", -1, at_least=0)
     fetch_max_bytes: int = _setting("fetch.max.bytes", 57_671_680)
     kgctl_offsets_topic_older_values: bool = _setting("kgctl.offsets.topic.older.values", default=False)
+
+    @property
+    def first_node_id(self) -> int:
+        """The id of the first broker; those of the others follow."""
+        return self.node_id if self.broker_id < 0 else self.broker_id
 
 
 def effective_names() -> set[str]:
     """The settings of brokers that do something here, but for those that topics follow."""
-    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names()}
+    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names(), AUTHORIZER}
 
 
 def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
@@ -81,7 +94,7 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
             raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
     if _is_above(config.get(OFFSETS_PARTITIONS, ""), MAX_OFFSETS_PARTITIONS):
         raise UsageError(f"setting {OFFSETS_PARTITIONS!r} must be at most {MAX_OFFSETS_PARTITIONS}")
-    values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
+    values = {own[name].name: _parsed(name, value, own[name]) for name, value in config.items() if name in own}
     check_brokers(config)
     return BrokerConfig(**values), {name: value for name, value in config.items() if name in theirs}
 
@@ -90,8 +103,8 @@ def _is_above(number: str, limit: int) -> bool:
     return number.isascii() and number.isdigit() and int(number[:20]) > limit
 
 
-def _parsed(name: str, value: str, default: object) -> Any:
-    if isinstance(default, bool):
+def _parsed(name: str, value: str, item: Field[Any]) -> Any:
+    if isinstance(item.default, bool):
         if value.lower() not in ("true", "false"):
             raise UsageError(f"setting {name!r} must be true or false, not {value!r}")
         return value.lower() == "true"
@@ -99,8 +112,9 @@ def _parsed(name: str, value: str, default: object) -> Any:
         number = int(value)
     except ValueError:
         raise UsageError(f"setting {name!r} must be a whole number, not {value!r}") from None
-    if number < 1:
-        raise UsageError(f"setting {name!r} must be at least 1, not {number}")
+    if not item.metadata["at_least"] <= number <= MAX_INT32:
+        bound = f"at least {item.metadata['at_least']}" if number < item.metadata["at_least"] else f"at most {MAX_INT32}"
+        raise UsageError(f"setting {name!r} must be {bound}, not {number}")
     return number
 
 

@@ -22,6 +22,7 @@ from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ClientSession
 from kgctl.server.responses import Repeated, Response
 from kgctl.server.runtime import Later
+from kgctl.server.security import distinguished_name
 from kgctl.server.traffic import UNDER_WAY, Held, Host, TooMuchWorkError
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self._session.client_host, self._session.peer = f"/{peer[0]}", f"{peer[0]}:{peer[1]}"
+        if certificate := transport.get_extra_info("peercert"):
+            self._session.user = distinguished_name(certificate)
         self.last_active_s = monotonic()
         log.debug("%s connected", self._session.peer)
 

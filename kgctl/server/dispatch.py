@@ -10,6 +10,7 @@ from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion, frame
 from kgctl.serde.messages import RequestHeader, ServerCodec, decode_header, encode_response, server_codec
+from kgctl.server.acls import Resource
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.responses import REQUEST_LINE, HeartbeatHandler, Repeated, Response, response_of
@@ -66,7 +67,8 @@ class Dispatcher:
             spec, codec = known
             context = self._context(header, header.api_version, session, spec)
             body = codec.decode(payload, position)
-            if isinstance(spec.handler, HeartbeatHandler) and session.hears_again(payload):
+            is_asked = self._services.access.is_asked
+            if not is_asked and isinstance(spec.handler, HeartbeatHandler) and session.hears_again(payload):
                 session.repeated = Repeated(payload, context, codec, spec.handler, body)
                 return session.repeated.response(frame(payload))
             return self._handle(spec, context, codec, header.correlation_id, body)
@@ -95,9 +97,13 @@ class Dispatcher:
             raise Refused(str(error)) from error
 
     def _handle(self, spec: ApiSpec, context: RequestContext, codec: ServerCodec, correlation_id: int, body: Any) -> Response:
+        right = spec.right
         try:
-            if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
-                answer: Answer = _in_thread(spec, context, body)
+            if right and context.version >= right.since and not context.may(right.operation, Resource.CLUSTER):
+                text = f"Request {spec.name} needs {right.operation.name} permission."
+                answer: Answer = right.refusal(context, body, (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text))
+            elif spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
+                answer = _in_thread(spec, context, body)
             else:
                 answer = self._answer_of(spec, context, body)
         except StorageError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kgctl.errors import StorageError
@@ -149,13 +151,16 @@ class Worker:
 class PartitionData:
     """Reads and writes partition logs; the caller has checked that the partition exists.
 
-    ``older_values`` shows commits in ``__consumer_offsets`` as Kafka 4.0 wrote them.
+    ``older_values`` shows commits in ``__consumer_offsets`` as Kafka 4.0 wrote them. ``path``: where data lies, None in memory.
     """
 
-    def __init__(self, topics: TopicStore, record_log: RecordLog, *, older_values: bool = False) -> None:
+    def __init__(
+        self, topics: TopicStore, record_log: RecordLog, *, older_values: bool = False, path: Path | None = None
+    ) -> None:
         self._topics = topics
         self._log = record_log
         self._older_values = older_values
+        self._path = path
         self.signal = DataSignal()
         self.codec = Worker("kgctl-codec")
         """Decodes and encodes what is large."""
@@ -183,6 +188,24 @@ class PartitionData:
         if partition.topic == OFFSETS_TOPIC:
             return 0, self._log.end_offset(partition.partition)
         return self._topics.log_offsets(partition)
+
+    @property
+    def folder(self) -> str:
+        """The folder that all partitions lie in, or what stands for it in memory."""
+        return "memory" if self._path is None else str(self._path.resolve())
+
+    def room(self) -> dict[str, int]:
+        """How large the folder's disk is, and what is free of it; nothing in memory."""
+        if self._path is None:
+            return {}
+        usage = shutil.disk_usage(self._path)
+        return {"total_bytes": usage.total, "usable_bytes": usage.free}
+
+    def size(self, partition: TopicPartition) -> int:
+        """The bytes of the partition's records."""
+        if partition.topic == OFFSETS_TOPIC:
+            return sum(len(record.key or b"") + len(record.value or b"") for record in self._log.read(partition.partition))
+        return self._topics.log_size(partition)
 
     def append(self, partition: TopicPartition, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append one record batch; its base offset. Whoever waits for data is told."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import frozen_in_order
+from kgctl.server.access import AccessControl
+from kgctl.server.acls import CLUSTER_NAME, Operation, Resource, Who
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
+from kgctl.server.quotas import Quotas
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
 from kgctl.server.security import Conversation, Credentials
 from kgctl.server.settings import Settings
@@ -45,9 +48,19 @@ class ApiSpec:
     when_off: Handler | None = None
     storage_failed: Callable[[RequestContext, Any], Values] | None = None
     """The answer where the handler could not write (`StorageError`) and nothing changed; without it the connection is closed."""
+    right: ClusterRight | None = None
+    """What of the cluster the user must be allowed for the handler to be asked at all."""
 
     def serves(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version or version in self.hidden_versions
+
+
+class ClusterRight(NamedTuple):
+    """An operation on the cluster, the answer (to an error and its words) where it is not allowed, and since which version."""
+
+    operation: Operation
+    refusal: Callable[[RequestContext, Any, tuple[ErrorCode, str]], Values]
+    since: int = 0
 
 
 class Registry:
@@ -118,11 +131,17 @@ class ClientSession:
     is_authenticated: bool = True
     login: Login | None = None
     user: str = ""
+    """Who has logged in, or whose certificate was shown."""
     is_refused: bool = False
     last_beat: int | None = None
     """The hash of the last heartbeat that came, without its correlation id."""
     repeated: Repeated | None = None
     """The last heartbeat that has come twice in a row."""
+
+    @property
+    def who(self) -> Who:
+        """As access control lists name whoever this is. Kafka: DefaultKafkaPrincipalBuilder."""
+        return Who(f"User:{self.user or 'ANONYMOUS'}", self.client_host.removeprefix("/"))
 
     def hears_again(self, payload: bytes) -> bool:
         """Whether this is the heartbeat that came last, but for its correlation id, and short enough to be kept."""
@@ -166,11 +185,47 @@ class RequestContext:
         """What the broker version does that this server plays."""
         return self.services.group_configs.broker.profile
 
+    def group_error(self, operation: Operation, group_id: str | None) -> ErrorCode | None:
+        """Why this broker does not do this with the group for this user: no right to, or another broker has it. Else None."""
+        if not self.may(operation, Resource.GROUP, group_id or ""):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return self.not_coordinator(group_id)
+
     def not_coordinator(self, group_id: str | None) -> ErrorCode | None:
         """NOT_COORDINATOR when another broker has this group, else None."""
         if self.services.cluster.is_coordinator(self.broker, group_id or ""):
             return None
         return ErrorCode.NOT_COORDINATOR
+
+    def may(self, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+        """Whether whoever asks may do this."""
+        access = self.services.access
+        return not access.is_asked or access.allows(self.session.who, operation, resource, name)
+
+    def may_with_any(self, operation: Operation, resource: Resource) -> bool:
+        """Whether whoever asks may do this with some resource, whatever its name."""
+        access = self.services.access
+        return not access.is_asked or access.allows_any(self.session.who, operation, resource)
+
+    def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
+        """Which operations whoever asks may do, as a bit field."""
+        return sum(1 << each for each in self.profile_operations(resource) if self.may(each, resource, name))
+
+    def profile_operations(self, resource: Resource) -> Sequence[Operation]:
+        """What can be done with such a resource at all; groups have settings since 4.0 (KIP-848). Kafka: AclEntry."""
+        known = _OPERATIONS[resource]
+        return known if resource is not Resource.GROUP or self.profile.is_since("4.0") else known[:3]
+
+
+_CONFIGS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+_OPERATIONS: Mapping[Resource, tuple[Operation, ...]] = {
+    Resource.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS),
+    Resource.TOPIC: (*(Operation(each) for each in range(Operation.READ, Operation.CLUSTER_ACTION)), *_CONFIGS),
+    Resource.CLUSTER: (
+        *(Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION, *_CONFIGS),
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -187,5 +242,8 @@ class Services:
     transactions: Transactions
     group_configs: GroupConfigs
     settings: Settings
+    quotas: Quotas
+    credentials: Credentials
+    access: AccessControl
     pieces: Pieces
     log_levels: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})

@@ -17,6 +17,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
+from kgctl.server.acls import Operation
 from kgctl.server.partition_data import Worker
 from kgctl.server.request_context import RequestContext
 from kgctl.server.runtime import Answer, Later, Values, rendered
@@ -75,13 +76,18 @@ class HeartbeatHandler:
     """Answers a heartbeat of either protocol: one question to the coordinator of the group."""
 
     def __init__(
-        self, question: Callable[[RequestContext, Any], Heartbeat | ConsumerGroupHeartbeat], render: Callable[[Any], Values]
+        self,
+        question: Callable[[RequestContext, Any], Heartbeat | ConsumerGroupHeartbeat],
+        render: Callable[[Any], Values],
+        refusal: Callable[[RequestContext, Any], ErrorCode | None] = lambda *_: None,
     ) -> None:
+        """``refusal``: what else than the group the member has no right to."""
         self.question = question
         self.render = render
+        self._refusal = refusal
 
     def __call__(self, context: RequestContext, body: Any) -> Answer:
-        error = context.not_coordinator(body.group_id)
+        error = context.group_error(Operation.READ, body.group_id) or self._refusal(context, body)
         return {"error_code": error} if error else context.ask(self.question(context, body), self.render)
 
 

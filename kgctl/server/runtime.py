@@ -445,6 +445,11 @@ class CoordinatorRuntime:
             effects = []
         self._run(effects)
 
+    def clock_moved(self) -> None:
+        """Fire what is due now that the clock shows another time."""
+        self._timer_ms = None
+        self.fire_due()
+
     def start(self) -> None:
         """Begin to watch the time; the log is loaded already."""
         self._watch_time()

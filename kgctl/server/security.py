@@ -13,7 +13,7 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
@@ -22,6 +22,8 @@ from kgctl.storage.files import CREDENTIALS_FILE, Documents
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *HASHES)
+MECHANISM_NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+"""By those of the protocol."""
 SETTINGS = (
     *("ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
     *("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.client.auth"),
@@ -148,6 +150,26 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+_SHORT = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+_SPECIAL = re.compile(r'([,+"\\<>;])')
+
+
+def distinguished_name(certificate: Mapping[str, Any]) -> str:
+    """Whose certificate it is, the last part first, as Kafka names a user (RFC 2253)."""
+    parts = [[(_SHORT.get(kind, kind), _SPECIAL.sub(r"\\\1", value)) for kind, value in part] for part in certificate["subject"]]
+    return ",".join("+".join(map("=".join, part)) for part in reversed(parts))
+
+
 class AuthenticationFailed(KgctlError):  # noqa: N818 - says what happened
     """A login is wrong; the message is what the client is told, Kafka's own."""
 
@@ -158,7 +180,11 @@ class Credentials:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._users: dict[str, dict[str, Any]] = dict(documents.read(CREDENTIALS_FILE) or {})
-        self._stranger = self._keys("no password of anybody")
+
+    @cached_property
+    def _stranger(self) -> dict[str, Any]:
+        """Made when somebody logs in: it takes milliseconds."""
+        return _all_keys("no password of anybody")
 
     def __len__(self) -> int:
         return len(self._users)
@@ -167,7 +193,7 @@ class Credentials:
         """Replace users' credentials by those of these passwords; users with the same password keep theirs."""
         changed = {name: word for name, word in passwords.items() if not (name in self._users and self.is_right(name, word))}
         for name, password in changed.items():
-            self._users[name] = self._keys(password)
+            self._users[name] = _all_keys(password)
         if changed:
             self._documents.write(CREDENTIALS_FILE, self._users)
 
@@ -175,22 +201,39 @@ class Credentials:
         """Whether this is the user's password; takes as long for a user whom nobody knows."""
         kept = self.scram(_STRONGEST, name)
         typed = keys_of(_STRONGEST, password, kept.salt, kept.iterations)
-        return hmac.compare_digest(typed.stored_key, kept.stored_key) and name in self._users
+        return hmac.compare_digest(typed.stored_key, kept.stored_key) and _STRONGEST in self._users.get(name, {})
 
     def scram(self, mechanism: str, name: str) -> Keys:
-        """A user's keys; somebody's that nobody can use for one whom nobody knows."""
-        keys = self._users.get(name, self._stranger)[mechanism]
+        """A user's keys; somebody's that nobody can use for one whom nobody knows, or not with this mechanism."""
+        keys = self._users.get(name, {}).get(mechanism) or self._stranger[mechanism]
         return Keys(b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"])
 
-    def _keys(self, password: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for mechanism in HASHES:
-            made = keys_of(mechanism, password)
-            texts = {"salt": made.salt, "stored_key": made.stored_key, "server_key": made.server_key}
-            found[mechanism] = {name: b64encode(value).decode() for name, value in texts.items()} | {
-                "iterations": made.iterations
-            }
-        return found
+    def names(self) -> list[str]:
+        return list(self._users)
+
+    def iterations(self, name: str) -> dict[str, int]:
+        """Return the mechanisms that a user has keys for, with their iterations."""
+        return {mechanism: keys["iterations"] for mechanism, keys in self._users.get(name, {}).items()}
+
+    def alter(self, changes: Mapping[str, tuple[str, Keys | None]]) -> None:
+        """Give users keys for a mechanism, or take them away (None). Raises `StorageError`: all as before."""
+        users = {name: dict(keys) for name, keys in self._users.items()}
+        for name, (mechanism, keys) in changes.items():
+            kept = {each: known for each, known in users.pop(name, {}).items() if each != mechanism}
+            kept |= {} if keys is None else {mechanism: _row(keys)}
+            users |= {name: kept} if kept else {}
+        if changes:
+            self._documents.write(CREDENTIALS_FILE, users)
+            self._users = users
+
+
+def _all_keys(password: str) -> dict[str, Any]:
+    return {mechanism: _row(keys_of(mechanism, password)) for mechanism in HASHES}
+
+
+def _row(keys: Keys) -> dict[str, Any]:
+    texts = {"salt": keys.salt, "stored_key": keys.stored_key, "server_key": keys.server_key}
+    return {name: b64encode(value).decode() for name, value in texts.items()} | {"iterations": keys.iterations}
 
 
 Conversation = Generator[tuple[bytes, str], bytes, None]

@@ -19,6 +19,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import DamagedError, KgctlError, StorageError, UsageError
 from kgctl.model.requests import TopicsChanged
+from kgctl.server.access import AccessControl, split_access
 from kgctl.server.api import (
     api_versions,
     consumer_group_describe,
@@ -47,16 +48,27 @@ from kgctl.server.api import (
     sync_group,
     transactions,
 )
+from kgctl.server.api.access import acls, alter_client_quotas, alter_scram, describe_client_quotas, describe_scram
 from kgctl.server.api.configs import alter, describe, incremental_alter, list_resources
+from kgctl.server.api.inspect import (
+    describe_log_dirs,
+    describe_quorum,
+    describe_topic_partitions,
+    describe_transactions,
+    list_transactions,
+)
+from kgctl.server.api.replicas import alter_log_dirs, alter_reassignments, elect_leaders, list_reassignments
 from kgctl.server.api.transactions import finish_unfinished, recover
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, split_config
 from kgctl.server.connection import ClientConnection
+from kgctl.server.differences import DIFFERENCES
 from kgctl.server.dispatch import Dispatcher
-from kgctl.server.operator import MetricsPage, Wanted, group_rows, status
+from kgctl.server.operator import Described, MetricsPage, Wanted, group_rows, status
 from kgctl.server.partition_data import PartitionData
+from kgctl.server.quotas import Quotas
 from kgctl.server.request_context import ClientSession, Login, Registry, Services
-from kgctl.server.runtime import CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
+from kgctl.server.runtime import Clock, CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, split_security, tls_context
 from kgctl.server.settings import Settings
 from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
@@ -76,6 +88,11 @@ _SPECS = (
     *(offset_commit.SPEC, offset_fetch.SPEC, offset_delete.SPEC, list_groups.SPEC, describe_groups.SPEC, delete_groups.SPEC),
     *(transactions.ADD_PARTITIONS_TO_TXN, transactions.ADD_OFFSETS_TO_TXN),
     *(transactions.TXN_OFFSET_COMMIT, transactions.END_TXN),
+    *(describe_log_dirs.SPEC, describe_quorum.SPEC, describe_topic_partitions.SPEC),
+    *(describe_transactions.SPEC, list_transactions.SPEC),
+    *(alter_log_dirs.SPEC, elect_leaders.SPEC, alter_reassignments.SPEC, list_reassignments.SPEC),
+    *(acls.DESCRIBE, acls.CREATE, acls.DELETE, describe_scram.SPEC, alter_scram.SPEC),
+    *(describe_client_quotas.SPEC, alter_client_quotas.SPEC),
     *(consumer_group_heartbeat.SPEC, consumer_group_describe.SPEC),
 )
 """Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
@@ -86,7 +103,6 @@ def default_registry(config: CoordinatorConfig = CoordinatorConfig()) -> Registr
     return registry_of(config, _SPECS)
 
 
-FIRST_NODE_ID = 1
 HANDSHAKE_S = 10.0
 _ACCEPTED_IN_A_TURN = 64
 """What asyncio calls the backlog is also how many connections it takes in one go: 1,024 held the loop for 50 ms."""
@@ -98,10 +114,20 @@ log = logging.getLogger(__name__)
 class Server:
     """One run of ``kgctl serve``, in the event loop that calls `start`."""
 
-    def __init__(self, options: ServeOptions) -> None:
+    def __init__(
+        self,
+        options: ServeOptions,
+        *,
+        dispatcher: Callable[[Services, Broker, Described], Dispatcher] = Dispatcher,
+        clock: Clock | None = None,
+    ) -> None:
         """Reads the configs. Raises UsageError; nothing is opened yet."""
         self.options = options
-        self._security, self._config = split_security(options.protocol, options.config)
+        self._dispatcher = dispatcher
+        self._clock = clock or steady_clock()
+        access, config = split_access(options.config, options.acls)
+        self._access = access
+        self._security, self._config = split_security(options.protocol, config)
         self._tls = tls_context(self._security)
         self._broker_config, coordinator_config = split_config(self._config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
@@ -113,7 +139,6 @@ class Server:
             max_connections=limits.max_connections,
         )
         self._folder: DataFolder | None = None
-        self._credentials: Credentials | None = None
         self.metrics_page: MetricsPage | None = None
         self._upkeep: Upkeep | None = None
         self.collector = Collector()
@@ -167,7 +192,6 @@ class Server:
         try:
             if self.options.import_log is not None:
                 import_segments(self.options.import_log, folder.record_log)
-            self._credentials = self._open_credentials(folder)
             self.services = self._wire(folder)
             self._make_topics()
             self._start_coordinator(folder)
@@ -182,6 +206,8 @@ class Server:
         self.host.watch.start(turns_of_running_loop())
         self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms, self.collector)
         self._upkeep.start()
+        for difference in DIFFERENCES:
+            log.info("unlike a broker: %s", difference)
 
     async def stop(self) -> None:
         """Answer what is parked, write what is left, close everything. Safe to call twice."""
@@ -210,7 +236,7 @@ class Server:
             raise StorageError(f"the log can neither be written nor read: {self.failure}") from self.failure
 
     async def stop_broker(self, node_id: int) -> None:
-        self._broker(node_id).is_up = False
+        self._known(node_id).is_up = False
         await _stop_listening(self._listeners.pop(node_id))
         for connection in list(self.host.connections):
             if connection.node_id == node_id:
@@ -218,11 +244,20 @@ class Server:
 
     async def start_broker(self, node_id: int) -> None:
         """Let a stopped broker listen again, on its old port."""
-        broker = self._broker(node_id)
+        broker = self._known(node_id)
         await self._listen_as(broker)
         broker.is_up = True
 
-    def _broker(self, node_id: int) -> Broker:
+    def _broker(self, index: int) -> Broker:
+        options, advertised = self.options, self.options.advertised
+        return Broker(
+            self._broker_config.first_node_id + index,
+            options.host,
+            options.port + index if options.port else 0,
+            advertised=advertised and (advertised[0], advertised[1] + index if advertised[1] else 0),
+        )
+
+    def _known(self, node_id: int) -> Broker:
         return next(broker for broker in self.services.cluster.brokers if broker.node_id == node_id)
 
     def _open(self) -> DataFolder:
@@ -234,30 +269,30 @@ class Server:
         return folder
 
     def _wire(self, folder: DataFolder) -> Services:
-        clock = steady_clock()
+        clock = self._clock
         group_configs = GroupConfigs(self._coordinator_config, folder.documents)
         core = load_coordinator(folder, self._coordinator_config, new_member_id, clock(), group_configs=group_configs.all())
         read = partial(written_groups, folder.record_log, self._coordinator_config)
         writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None, read=read)
         partitions = folder.record_log.partition_count
-        brokers = [
-            Broker(FIRST_NODE_ID + index, self.options.host, self.options.port + index if self.options.port else 0)
-            for index in range(self.options.brokers)
-        ]
+        brokers = [self._broker(index) for index in range(self.options.brokers)]
         producers = Producers(first_id=clock())
         settings = Settings(self._config, folder.documents)
         settings.tell_idle_of_brokers(effective_names())
         return Services(
             registry=default_registry(self._coordinator_config),
             config=self._broker_config,
-            cluster=Cluster(brokers, partitions, self._cluster_id()),
+            cluster=Cluster(brokers, partitions, self._cluster_id(), self.options.protocol),
             catalog=Catalog(folder.topics, partitions),
             runtime=CoordinatorRuntime(core, writer, clock),
-            data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values()),
+            data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values(), path=folder.path),
             producers=producers,
             transactions=Transactions(producers, folder.documents),
             group_configs=group_configs,
             settings=settings,
+            quotas=Quotas(folder.documents),
+            credentials=self._open_credentials(folder),
+            access=AccessControl(self._access, folder.documents),
             pieces=Pieces(self.host.watch),
         )
 
@@ -306,21 +341,20 @@ class Server:
             await self._listen_as(broker)
 
     def _session(self) -> ClientSession:
-        if self._credentials is None:
-            return ClientSession()
-        return ClientSession(is_authenticated=False, login=Login(self._security.mechanisms, self._credentials))
-
-    def _open_credentials(self, folder: DataFolder) -> Credentials | None:
         if not self._security.has_sasl:
-            return None
+            return ClientSession()
+        return ClientSession(is_authenticated=False, login=Login(self._security.mechanisms, self.services.credentials))
+
+    def _open_credentials(self, folder: DataFolder) -> Credentials:
         credentials = Credentials(folder.documents)
-        credentials.set_passwords(self._security.users())
-        if not len(credentials):
+        if self._security.has_sasl:
+            credentials.set_passwords(self._security.users())
+        if self._security.has_sasl and not len(credentials):
             raise UsageError(f"{self._security.protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
         return credentials
 
     async def _listen_as(self, broker: Broker) -> None:
-        dispatcher = Dispatcher(self.services, broker, self.description)
+        dispatcher = self._dispatcher(self.services, broker, self.description)
 
         def connection() -> ClientConnection:
             return ClientConnection(dispatcher, self.host, self._session(), broker.node_id)
@@ -375,8 +409,21 @@ async def _stop_listening(listener: asyncio.Server) -> None:
     listener.close()
 
 
-async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -> None:
-    """Run until SIGTERM or SIGINT. ``on_listening`` is called once it answers.
+ORPHAN_S = 0.5
+"""How often it is looked whether the parent process is still there."""
+
+
+async def _end_with_parent(server: Server) -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of it
+        await asyncio.sleep(ORPHAN_S)
+    server.ended.set()
+
+
+async def serve(options: ServeOptions, on_listening: Callable[[Server], None], *, with_parent: bool = False) -> None:
+    """Run until SIGTERM or SIGINT; ``with_parent``, until the process that started this one has ended, too.
+
+    ``on_listening`` is called once it answers.
 
     Raises what `Server.start` raises, and StorageError when the log could neither be written nor read.
     """
@@ -388,10 +435,13 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.ended.set)
         loop.add_signal_handler(signal.SIGUSR1, lambda: asyncio.ensure_future(server.write_status()))
+    watch = asyncio.ensure_future(_end_with_parent(server)) if with_parent else None
     try:
         on_listening(server)
         await server.ended.wait()
     finally:
+        if watch is not None:
+            watch.cancel()
         server.collector.stop()
         await server.stop()
     server.raise_failure()

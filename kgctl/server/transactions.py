@@ -106,6 +106,10 @@ FENCED_SINCE = 2
 """Versions of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn below this know INVALID_PRODUCER_EPOCH only."""
 
 
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
+"""By Kafka's names (TransactionState); those that do not last here are known all the same."""
+
+
 @dataclass(slots=True)
 class Transaction:
     """One transactional id. ``ending`` is the outcome that was decided and may not have reached every partition."""
@@ -118,12 +122,23 @@ class Transaction:
     started_ms: int | None = None
     ending: bool | None = None
     last_outcome: bool | None = None
+    last_started_ms: int | None = None
+    """When the transaction that is open began, or the one before, if it was this epoch's."""
     last_epoch: int = -1
     """The epoch before this one, as far as a producer that says it may still go on with this one (KIP-360)."""
 
     @property
     def is_ongoing(self) -> bool:
         return self.started_ms is not None
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`."""
+        if self.ending is not None:
+            return "PrepareCommit" if self.ending else "PrepareAbort"
+        if self.is_ongoing:
+            return "Ongoing"
+        return "Empty" if self.last_outcome is None else "CompleteCommit" if self.last_outcome else "CompleteAbort"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +207,7 @@ class Transactions:
             if identity.epoch in (-1, transaction.epoch):
                 self._bump(transaction, last_epoch=identity.epoch)
             transaction.timeout_ms = timeout_ms
-            transaction.last_outcome = None
+            transaction.last_outcome = transaction.last_started_ms = None
         self.save()
         return transaction
 
@@ -202,7 +217,7 @@ class Transactions:
     def add(self, transaction: Transaction, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Add these partitions to the transaction, which begins with the first of them."""
         if transaction.started_ms is None:
-            transaction.started_ms = now_ms
+            transaction.started_ms = transaction.last_started_ms = now_ms
         transaction.partitions.update(partitions)
         self.touched.update(transaction.partitions)
         self.save()

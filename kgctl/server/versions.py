@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
     from kgctl.coordinator.profile import Profile
 
-_4_2: Mapping[str, int] = {}
+_4_2: Mapping[str, int] = {"DescribeLogDirs": 4}
 _4_1 = {**_4_2, "ListOffsets": 10, "OffsetCommit": 9, "OffsetFetch": 9}
-_4_0 = {**_4_1, "Produce": 12, "Fetch": 17, "ListConfigResources": 0}
+_4_0 = {**_4_1, "Produce": 12, "Fetch": 17, "ListConfigResources": 0, "AlterPartitionReassignments": 0, "ListTransactions": 1}
 _3_9 = {
     **_4_0,
     "Produce": 11,

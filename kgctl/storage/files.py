@@ -26,7 +26,9 @@ COORDINATOR_FILE = "coordinator.db"
 TOPICS_FILE = "topics.db"
 CREDENTIALS_FILE = "credentials.json"
 SETTINGS_FILE = "settings.json"
-OTHER_FILES = ("transactions.json", "group-configs.json", SETTINGS_FILE, CREDENTIALS_FILE)
+QUOTAS_FILE = "quotas.json"
+ACLS_FILE = "acls.json"
+OTHER_FILES = ("transactions.json", "group-configs.json", SETTINGS_FILE, CREDENTIALS_FILE, QUOTAS_FILE, ACLS_FILE)
 """What a server keeps beside the databases; any of them shows that the folder was in use."""
 STATE_FILE = "kgctl.state"
 LOCK_FILE = "kgctl.lock"
@@ -245,7 +247,7 @@ def make_private(path: Path) -> None:
 
 
 _OWN = re.compile(
-    r"(coordinator|topics)\.db(-wal|-shm|-sums)?|kgctl\.\w+|(transactions|group-configs|settings|credentials)\.json(\.damaged)?|damaged-\d+"
+    r"(coordinator|topics)\.db(-wal|-shm|-sums)?|kgctl\.\w+|(transactions|group-configs|settings|credentials|quotas|acls)\.json(\.damaged)?|damaged-\d+"
 )
 
 

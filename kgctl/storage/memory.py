@@ -212,6 +212,11 @@ class MemoryTopicStore:
             log = self._log(partition)
             return log.start, log.end
 
+    def log_size(self, partition: TopicPartition) -> int:
+        """Return how many bytes its batches have."""
+        with self._lock:
+            return sum(map(len, self._log(partition).batches))
+
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:
         """Move the log start forwards."""
         with self._lock:

@@ -209,6 +209,10 @@ class TopicStore(Protocol):
         """Return (log start offset, log end offset)."""
         ...
 
+    def log_size(self, partition: TopicPartition) -> int:
+        """Return how many bytes its batches have."""
+        ...
+
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:
         """Move the log start forwards, as DeleteRecords does; batches before it go."""
         ...

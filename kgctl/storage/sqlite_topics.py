@@ -159,6 +159,11 @@ class SqliteTopicStore:
         topic = self._partition(partition)  # no lock: whoever asks does not wait for a batch that is being written
         return topic.start(partition.partition), topic.end(partition.partition)
 
+    def log_size(self, partition: TopicPartition) -> int:
+        """Return how many bytes its batches have."""
+        place = (self._partition(partition).id, partition.partition)
+        return int(self._database.value(f"SELECT sum(length(data)) FROM batch WHERE {_PLACE}", place) or 0)  # noqa: S608
+
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:
         """Move the log start forwards."""
         with self._database.lock:

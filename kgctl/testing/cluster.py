@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,19 +18,25 @@ from kgctl.coordinator.config import with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
-from kgctl.model.groups import ByPartition, Committable, GroupDescription, topic_name_problem
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, TimedOutError, UnsupportedError, UsageError, did_you_mean
+from kgctl.model.groups import ByPartition, Committable, GroupDescription, GroupState, TopicPartition, topic_name_problem
+from kgctl.model.records import TopicRecord
+from kgctl.server.access import Denial
 from kgctl.server.background import BackgroundServer
-from kgctl.server.runtime import CoordinatorRuntime
+from kgctl.server.differences import AT_ONCE
+from kgctl.server.runtime import CoordinatorRuntime, steady_clock
+from kgctl.testing.faults import Fault, Faults
+from kgctl.testing.records import Value, Writing, read, write
+from kgctl.testing.security import OWN_USER, Security, denial_of
 
 if TYPE_CHECKING:
     from kgctl.group.consumer_group import ConsumerGroup
     from kgctl.library.clusters import Admin
+    from kgctl.server.cluster import Catalog
+    from kgctl.server.request_context import Services
 
 T = TypeVar("T")
-
-AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
-"""The one setting that is not Kafka's own: a group does not wait three seconds for more first members."""
+_PAUSE_S = 0.01
 
 QUICK = {
     "group.min.session.timeout.ms": "100",
@@ -50,11 +57,16 @@ class EmbeddedServer:
     ``broker_version``: answer as a broker of "3.9", "4.0", "4.1", "4.2" or "4.3", the newest, does. ``brokers``: that many
     listeners. ``data``: a folder to keep everything in; in memory without it.
 
+    ``acls`` are access rules such as "allow alice read topic:orders", "allow User:* all group:billing-*" and "deny bob write
+    topic:*"; with some, or none, ``acls=()``, nobody may do anything that no rule allows. ``protocol`` is PLAINTEXT, SSL,
+    SASL_PLAINTEXT or SASL_SSL, ``users`` are names with passwords for SASL, by PLAIN and SCRAM. A certificate for this machine is
+    made, by the extra ``testing``, unless ``config`` has one (``ssl.keystore.location``). `properties` is what a client needs.
+
     Raises, when it is entered:
         UsageError: a setting that cannot be. StorageError: the data folder cannot be used.
     """
 
-    @checked(not_empty=("data",))
+    @checked(not_empty=("data", "protocol"))
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
@@ -64,6 +76,9 @@ class EmbeddedServer:
         brokers: int = 1,
         data: Path | str | None = None,
         broker_version: str | None = None,
+        acls: Sequence[str] | None = None,
+        protocol: str = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
     ) -> None:
         if brokers < 1:
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
@@ -72,7 +87,19 @@ class EmbeddedServer:
         settings = with_broker_version({**AT_ONCE, **(QUICK if quick else {}), **(config or {})}, broker_version)
         self._brokers = brokers
         folder = None if data is None else Path(data)
-        self._server = BackgroundServer(topics=topics, config=settings, brokers=brokers, data=folder)
+        self._security = Security(protocol, users, settings)
+        self._faults, self._clock = Faults(self._security.own_client_id, OWN_USER), _MovedClock()
+        self._server = BackgroundServer(
+            topics=topics,
+            config={**settings, **self._security.config()},
+            acls=acls,
+            protocol=protocol,
+            brokers=brokers,
+            data=folder,
+            dispatcher=self._faults.dispatcher,
+            clock=self._clock,
+        )
+        self._turns: dict[str, int] = {}
         self._admin: Admin | None = None
         self._is_running = self._was_entered = False
 
@@ -88,14 +115,24 @@ class EmbeddedServer:
         if self._admin is None:
             from kgctl.library.clusters import connect
 
-            self._admin = connect(self.bootstrap)
+            self._admin = connect(self.bootstrap, properties=self._security.own_properties(self.bootstrap))
         return self._admin
+
+    @checked(not_empty=("user", "mechanism"))
+    def properties(self, user: str | None = None, *, mechanism: str = "PLAIN") -> dict[str, str]:
+        """What a client needs to get in, by librdkafka's names: as ``user``, or as the first one of the cluster's ``users``.
+
+        Raises:
+            UsageError: no such user or mechanism, or a cluster to which nobody logs in.
+        """
+        return self._security.properties(self.bootstrap, user, mechanism)
 
     def __enter__(self) -> Self:
         if self._was_entered:
             raise MisuseError("an EmbeddedServer runs once: make another one for another `with` block")
         self._was_entered = True
         self._server.__enter__()
+        self._server.server.services.access.owner = f"User:{OWN_USER}"
         self._is_running = True
         return self
 
@@ -104,6 +141,7 @@ class EmbeddedServer:
         if self._admin is not None:
             self._admin.close()
         self._server.__exit__(kind, error, traceback)
+        self._security.close()
 
     def __del__(self) -> None:
         if getattr(self, "_is_running", False):
@@ -117,24 +155,107 @@ class EmbeddedServer:
         """Make a topic, or give one more partitions. Raises `UsageError` for a name or a number that Kafka refuses."""
         self._check_is_running()
         _check_name(name)
-        catalog = self._server.server.services.catalog
+        self._in_loop(lambda: _make(self._server.server.services.catalog, name, partitions))
 
-        def create() -> None:
-            known = catalog.get(name)
-            if known is None:
-                catalog.create({name: partitions})
-            elif known.partition_count < partitions:
-                catalog.grow({name: partitions})
+    @checked(not_empty=("topic",))
+    def produce(
+        self,
+        topic: str,
+        *values: Value,
+        key: Value = None,
+        partition: int | None = None,
+        headers: Mapping[str, Value] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[TopicPartition]:
+        """Write values to a topic, and return where each of them went; text is written as UTF-8, None is a tombstone.
 
-        self._in_loop(create)
+        Without ``partition`` a ``key`` chooses it, as the Java client would; without either they take turns. A topic that is
+        not there is made, with one partition. ``timestamp_ms``: now, where nothing else is said.
+
+        Raises:
+            UsageError: a name that no topic can have, or a partition that this one has not.
+        """
+        self.create_topic(topic)
+
+        def append(runtime: CoordinatorRuntime) -> list[TopicPartition]:
+            services = self._server.server.services
+            known = services.catalog.get(topic)
+            assert known is not None
+            turn = self._turns.get(topic, 0)
+            how = Writing(key, partition, headers, runtime.clock() if timestamp_ms is None else timestamp_ms, turn)
+            self._turns[topic] = turn + len(values)
+            return write(services.data, topic, known.partition_count, values, how)
+
+        return self._with_runtime(append)
+
+    @checked(not_empty=("topic",))
+    def records(
+        self, topic: str, *, count: int | None = None, read_committed: bool = True, timeout_ms: int = 10_000
+    ) -> list[TopicRecord]:
+        """Everything that is in a topic now, one partition after the other; with ``count``, once there are that many.
+
+        ``read_committed``: without what an open or aborted transaction wrote.
+
+        Raises:
+            NotFoundError: no such topic.
+            TimedOutError: there are fewer than ``count`` when the time is up.
+            UnsupportedError: a batch of snappy, lz4 or zstd, which only a client unpacks.
+        """
+        return _until(
+            lambda: self._in_loop(lambda: _records(self._server.server.services, topic, read_committed=read_committed)),
+            lambda found: count is None or len(found) >= count,
+            timeout_ms,
+            lambda found: f"topic '{topic}' has {len(found)} of {count} records",
+        )
+
+    @checked(not_empty=("group_id", "state"))
+    def wait_for_group(
+        self,
+        group_id: str,
+        *,
+        state: GroupState | str | None = GroupState.STABLE,
+        members: int | None = None,
+        committed: Mapping[tuple[str, int], int] | None = None,
+        timeout_ms: int = 10_000,
+    ) -> GroupDescription:
+        """Wait until the group is in this state, has so many members, and has committed these offsets or later ones.
+
+        Raises:
+            TimedOutError: it is not so when the time is up; the message says how it is.
+            UsageError: no state of groups has this name.
+        """
+        wanted = None if state is None else _state(state)
+        positions = {TopicPartition(*each): offset for each, offset in (committed or {}).items()}
+
+        def look() -> tuple[GroupDescription | None, Mapping[TopicPartition, int]]:
+            found = self.admin.describe_groups([group_id]).values.get(group_id)
+            return found, self.committed(group_id) if positions and found is not None else {}
+
+        def is_so(seen: tuple[GroupDescription | None, Mapping[TopicPartition, int]]) -> bool:
+            found, offsets = seen
+            return (
+                found is not None
+                and wanted in (None, found.state)
+                and members in (None, len(found.members))
+                and all(offsets.get(each, -1) >= offset for each, offset in positions.items())
+            )
+
+        found, _ = _until(look, is_so, timeout_ms, lambda seen: _as_it_is(group_id, *seen))
+        assert found is not None
+        return found
 
     @checked(not_empty=("group_id",))
     def consumer_group(self, group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:
-        """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``."""
+        """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``.
+
+        It is the first of the cluster's ``users``, unless ``properties`` are those of another one.
+        """
         from kgctl.group.consumer_group import ConsumerGroup
 
         quick = {} if settings.get("protocol") == "consumer" else {"heartbeat_interval_ms": 50}
-        given = {**quick, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
+        properties = settings.pop("properties", None) or self.properties()
+        login = {name: value for name, value in properties.items() if name != "bootstrap.servers"}
+        given = {**quick, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, "properties": login, **settings}
         return ConsumerGroup(self.bootstrap, group_id, topics, **given)
 
     @checked()
@@ -196,11 +317,116 @@ class EmbeddedServer:
         self._with_runtime(rebalance)
 
     @checked()
+    def advance(self, ms: int, *, keep: Sequence[str] = ()) -> None:
+        """Let so much time pass at once for the coordinator: sessions, rebalances and retention that end in it end now.
+
+        ``keep``: members (their ids, instance ids or client ids) whose sessions go on as if they had beaten all the time; all
+        others have been silent. Records that are written later have later times.
+
+        Raises:
+            UsageError: time that would go back.
+            NotFoundError: no group has a member of this name.
+        """
+        if ms < 0:
+            raise UsageError(f"ms must be 0 or more, not {ms}: time does not go back")
+
+        def move(runtime: CoordinatorRuntime) -> None:
+            timers = runtime.core.shard.timers
+            kept = [key for name in keep for key in _session_timers(runtime.core, name)]
+            self._clock.ahead_ms += ms
+            for key in kept:
+                if (deadline_ms := timers.deadline_ms(key)) is not None:
+                    timers.arm(key, deadline_ms + ms)
+            runtime.clock_moved()
+
+        self._with_runtime(move)
+
+    @checked()
+    def freeze(
+        self, broker: int | None = None, *, client_id: str | None = None, requests: Sequence[str] = ()
+    ) -> AbstractContextManager[Fault]:
+        """Inside the block requests are taken and not answered; they are, when it ends. Time goes on: sessions run out.
+
+        Of one ``broker`` (counted from 1), of one client, of these kinds of ``requests`` (``["OffsetCommit"]``), or of all. The
+        block has a `Fault`, whose ``hits`` say how many requests were held up.
+
+        Raises:
+            UsageError: no such broker, or no such kind of request.
+        """
+        return self._fault(broker, client_id, requests, delay_ms=None)
+
+    @checked()
+    def slow(
+        self, delay_ms: int, broker: int | None = None, *, client_id: str | None = None, requests: Sequence[str] = ()
+    ) -> AbstractContextManager[Fault]:
+        """Inside the block each of these requests waits so long before it is looked at. As `freeze` otherwise."""
+        return self._fault(broker, client_id, requests, delay_ms=delay_ms)
+
+    @checked()
+    def cut(
+        self,
+        broker: int | None = None,
+        *,
+        client_id: str | None = None,
+        requests: Sequence[str] = (),
+        is_done_first: bool = False,
+    ) -> AbstractContextManager[Fault]:
+        """Inside the block the connection ends where each of these requests should be answered.
+
+        ``is_done_first``: the request is done, and only its answer is lost: a commit that is stored, and whose client does not
+        know. As `freeze` otherwise.
+        """
+        return self._fault(broker, client_id, requests, is_cut=True, is_done_first=is_done_first)
+
+    @contextmanager
+    def _fault(
+        self,
+        broker: int | None,
+        client_id: str | None,
+        requests: Sequence[str],
+        *,
+        delay_ms: int | None = 0,
+        is_cut: bool = False,
+        is_done_first: bool = False,
+    ) -> Iterator[Fault]:
+        if broker is not None:
+            self._check_number(broker)
+        self._check_is_running()
+        known = {spec.name: spec.key for spec in self._server.server.services.registry.specs()}
+        for name in requests:
+            if name not in known:
+                raise UsageError(f"requests names {name!r}, which is none{did_you_mean(name, known)}")
+        keys = frozenset(known[name] for name in requests) or None
+        fault = Fault(broker, client_id, keys, delay_ms, is_cut=is_cut, is_done_first=is_done_first)
+        self._in_loop(lambda: self._faults.begin(fault))
+        try:
+            yield fault
+        finally:
+            self._in_loop(lambda: self._faults.end(fault))
+
+    @checked()
+    @contextmanager
+    def deny(self, *rules: str) -> Iterator[Denial]:
+        """Inside the block this is refused, as a broker's access control lists refuse it, whatever is allowed otherwise.
+
+        ``rules`` say who (everyone, where nobody is named) may not do what: "write topic:orders", "alice read group:billing-*",
+        "User:* describe,create cluster". The block has a `Denial`, whose ``hits`` say how often somebody was refused.
+
+        Raises:
+            UsageError: a rule that is none.
+        """
+        denial = denial_of(rules)
+        self._in_loop(lambda: self._server.server.services.access.begin(denial))
+        try:
+            yield denial
+        finally:
+            self._in_loop(lambda: self._server.server.services.access.end(denial))
+
+    @checked()
     @contextmanager
     def lose_broker(self, number: int = 1) -> Iterator[None]:
         """Inside the block this broker (counted from 1) has closed its connections and refuses new ones."""
-        if not 1 <= number <= self._brokers:
-            raise UsageError(f"brokers are counted from 1 to {self._brokers}: there is no broker {number}")
+        self._check_number(number)
         self._check_is_running()
         server = self._server.server
         self._server.run(server.stop_broker(number))
@@ -210,6 +436,10 @@ class EmbeddedServer:
             self._server.run(server.start_broker(number))
 
     # --- inside
+
+    def _check_number(self, broker: int) -> None:
+        if not 1 <= broker <= self._brokers:
+            raise UsageError(f"brokers are counted from 1 to {self._brokers}: there is no broker {broker}")
 
     def _with_runtime(self, work: Callable[[CoordinatorRuntime], T]) -> T:
         runtime = self._server.server.services.runtime
@@ -235,6 +465,31 @@ def _check_name(topic: str) -> None:
         raise UsageError(problem)
 
 
+def _until(look: Callable[[], T], is_so: Callable[[T], bool], timeout_ms: int, told: Callable[[T], str]) -> T:
+    until_s = time.monotonic() + timeout_ms / 1000
+    while not is_so(found := look()):
+        if time.monotonic() >= until_s:
+            raise TimedOutError(f"{told(found)} after {timeout_ms / 1000:g} s")
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _records(services: Services, topic: str, *, read_committed: bool) -> list[TopicRecord]:
+    known = services.catalog.get(topic)
+    if known is None:
+        raise NotFoundError(f"there is no topic '{topic}'")
+    partitions = [TopicPartition(topic, number) for number in range(known.partition_count)]
+    return [each for one in partitions for each in read(services.data, one, read_committed=read_committed)]
+
+
+def _make(catalog: Catalog, topic: str, partitions: int) -> None:
+    known = catalog.get(topic)
+    if known is None:
+        catalog.create({topic: partitions})
+    elif known.partition_count < partitions:
+        catalog.grow({topic: partitions})
+
+
 def _group(core: GroupCoordinator, group_id: str) -> Group:
     group = core.shard.groups.get(group_id)
     if group is None:
@@ -243,12 +498,49 @@ def _group(core: GroupCoordinator, group_id: str) -> Group:
 
 
 def _session_timer(group: Group, wanted: str) -> TimerKey:
+    found = next((key for names, key in _sessions(group) if wanted in names), None)
+    if found is None:
+        known = ", ".join(sorted(key.member_id for _, key in _sessions(group))) or "none"
+        raise NotFoundError(f"group '{group.group_id}' has no member '{wanted}' (members: {known})", group=group.group_id)
+    return found
+
+
+def _session_timers(core: GroupCoordinator, wanted: str) -> list[TimerKey]:
+    """Those of all members of this name, in whatever group."""
+    found = [key for group in core.shard.groups.values() for names, key in _sessions(group) if wanted in names]
+    if not found:
+        raise NotFoundError(f"no group has a member '{wanted}'")
+    return found
+
+
+def _sessions(group: Group) -> Iterator[tuple[tuple[str | None, ...], TimerKey]]:
+    """The names of each member, and its session's timer."""
     members: Any = getattr(group, "members", {})
     for member in members.values():
         instance_id = getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None)
-        if wanted in (member.member_id, instance_id, member.client_id):
-            is_classic = isinstance(group, ClassicGroup)
-            kind = TimerKind.SESSION if is_classic else TimerKind.CONSUMER_SESSION
-            return TimerKey(kind, group.group_id, member.member_id)
-    known = ", ".join(sorted(member.member_id for member in members.values())) or "none"
-    raise NotFoundError(f"group '{group.group_id}' has no member '{wanted}' (members: {known})", group=group.group_id)
+        kind = TimerKind.SESSION if isinstance(group, ClassicGroup) else TimerKind.CONSUMER_SESSION
+        yield (member.member_id, instance_id, member.client_id), TimerKey(kind, group.group_id, member.member_id)
+
+
+def _state(name: str) -> GroupState:
+    if name not in set(GroupState):
+        raise UsageError(f"state names {name!r}, which is none{did_you_mean(name, GroupState)}")
+    return GroupState(name)
+
+
+def _as_it_is(group_id: str, found: GroupDescription | None, offsets: Mapping[TopicPartition, int]) -> str:
+    if found is None:
+        return f"group '{group_id}' does not exist"
+    told = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(offsets.items()))
+    return f"group '{group_id}' is {found.state} with {len(found.members)} members{f', and has committed {told}' if told else ''}"
+
+
+class _MovedClock:
+    """The server's clock, which a test moves forward."""
+
+    def __init__(self) -> None:
+        self._clock = steady_clock()
+        self.ahead_ms = 0
+
+    def __call__(self) -> int:
+        return self._clock() + self.ahead_ms

@@ -13,7 +13,7 @@ from tests.support.kafka import KafkaBroker
 from tests.support.kafka.settings import PATH, settings_of
 from tests.wire.differential.about_groups import static_joining
 from tests.wire.differential.conversations import BY_DEFAULT, CONVERSATIONS
-from tests.wire.differential.differences import KNOWN, differences
+from tests.wire.differential.differences import KNOWN, RIGHTS, differences
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import API_VERSIONS, Conversation
 from tests.wire.generated.compare import CONVERSATION
@@ -107,7 +107,7 @@ def ranges_of(bootstrap: str) -> dict[int, tuple[int, int]]:
 
 
 def test_the_list_of_differences_names_conversations_that_there_are() -> None:
-    assert {entry.conversation for entry in KNOWN} <= {*CONVERSATIONS, *BY_DEFAULT, CONVERSATION}
+    assert {entry.conversation for entry in KNOWN} <= {*CONVERSATIONS, *BY_DEFAULT, CONVERSATION, RIGHTS}
 
 
 def test_brokers_have_kafkas_settings(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:

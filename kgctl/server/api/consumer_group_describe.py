@@ -13,19 +13,21 @@ from kgctl.model.requests import (
     ConsumerGroupDescribeResult,
     TopicPartitions,
 )
-from kgctl.server.api.fields import NOT_ASKED, group_operations
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.cluster import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
 
+UNSEEN = "The group has described topic(s) that the client is not authorized to describe."
+
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
-    operations = group_operations(context.profile) if body.include_authorized_operations else NOT_ASKED
     answers = []
     for group_id in body.group_ids:
-        error = context.not_coordinator(group_id)
+        error = context.group_error(Operation.DESCRIBE, group_id)
         elsewhere = ConsumerGroupDescribeResult(
             groups=(ConsumerGroupDescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),)
         )
@@ -35,10 +37,26 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     groups = []
     for answer in answers:
         (group,) = (yield from waited(answer)).groups
+        if not (yield from _may_see(context, group)):
+            group = ConsumerGroupDescribedGroup(
+                group_id=group.group_id, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=UNSEEN
+            )
+        with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
+        operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
         members = yield from each(group.members, partial(_member, context.services.catalog))
         groups.append(_group(group, members, operations))
         yield None
     return {"groups": groups}
+
+
+def _may_see(context: RequestContext, group: ConsumerGroupDescribedGroup) -> Work[bool]:
+    """Whether whoever asks may see each topic that the members subscribe to or have. Kafka: KafkaApis."""
+    names: set[str] = set()
+    for member in group.members if context.services.access.is_asked else ():
+        yield None
+        topics = (context.services.catalog.by_id(each) for each, _ in (*member.assignment, *member.target_assignment))
+        names.update(member.subscribed_topic_names, (topic.name for topic in topics if topic is not None))
+    return all(context.may(Operation.DESCRIBE, Resource.TOPIC, name) for name in names)
 
 
 def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
@@ -51,7 +69,7 @@ def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], op
         "assignment_epoch": group.assignment_epoch,
         "assignor_name": group.assignor_name,
         "members": members,
-        "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
+        "authorized_operations": operations,
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import hash_map_order
+from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import assignment_problem, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -63,6 +64,8 @@ def _current(context: RequestContext, name: str) -> int:
 
 
 def _problem(context: RequestContext, topic: Any) -> Problem:
+    if not context.may(Operation.ALTER, Resource.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
     known = context.services.catalog.get(topic.name)
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None

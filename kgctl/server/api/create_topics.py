@@ -12,7 +12,8 @@ from typing import Any
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.api.fields import assignment_problem, storage_failed
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NO_RIGHT, assignment_problem, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -24,6 +25,8 @@ Problem = tuple[ErrorCode, str | None]
 NO_PROBLEM: Problem = (ErrorCode.NONE, None)
 TOO_MANY_PARTITIONS: Problem = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 TOO_LARGE: Problem = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+TWICE: Problem = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+NOT_ALLOWED: Problem = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 OVERFLOW: Problem = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 """Kafka adds partitions up as int32, exactly."""
 
@@ -31,7 +34,10 @@ OVERFLOW: Problem = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 def handle(context: RequestContext, body: Any) -> Values:
     """One result a name; names that come twice stand last, as in Kafka. Every topic without an error is made, or none is."""
     names = Counter(topic.name for topic in body.topics)
-    topics = [topic for topic in body.topics if names[topic.name] == 1]
+    may_make_all = context.may(Operation.CREATE, Resource.CLUSTER)
+    once = [topic for topic in body.topics if names[topic.name] == 1]
+    topics = [topic for topic in once if may_make_all or context.may(Operation.CREATE, Resource.TOPIC, topic.name)]
+    refused = [topic.name for topic in once if topic not in topics]
     counts = {topic.name: _partition_count(context, topic) for topic in topics}
     problems = _problems(context, topics, counts)
     made = {name: counts[name] for name, problem in problems.items() if problem is NO_PROBLEM}
@@ -43,7 +49,8 @@ def handle(context: RequestContext, body: Any) -> Values:
     asked = {topic.name: topic for topic in topics}
     results = [_result(context, asked[name], counts[name], problem) for name, problem in problems.items()]
     twice = [name for name, times in names.items() if times > 1]
-    return {"topics": [*results, *(_refusal(name, (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")) for name in twice)]}
+    wrong = {**dict.fromkeys(twice, TWICE), **dict.fromkeys(refused, NOT_ALLOWED)}
+    return {"topics": [*results, *(_refusal(name, problem) for name, problem in wrong.items())]}
 
 
 def _create(context: RequestContext, counts: dict[str, int], topics: Sequence[Any]) -> None:
@@ -64,6 +71,10 @@ def _result(context: RequestContext, topic: Any, count: int, problem: Problem) -
     if problem is not NO_PROBLEM:
         return _refusal(topic.name, problem)
     created = context.services.catalog.get(topic.name)
+    if not context.may(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic.name):
+        topic_id = new_topic_id() if created is None else created.topic_id
+        hidden = {"topic_config_error_code": NO_RIGHT[Resource.TOPIC][0], "topic_id": topic_id}
+        return {**_refusal(topic.name, NO_PROBLEM), **hidden}
     return {
         "name": topic.name,
         "topic_id": new_topic_id() if created is None else created.topic_id,

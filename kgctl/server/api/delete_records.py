@@ -7,6 +7,7 @@ from typing import Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.server.acls import Operation, Resource
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -36,6 +37,8 @@ def _delete(context: RequestContext, partition: TopicPartition, offset: int) -> 
 
 
 def _outcome(context: RequestContext, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
+    if not context.may(Operation.DELETE, Resource.TOPIC, partition.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1
     if not context.services.catalog.has_partition(partition):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
     if partition.topic == OFFSETS_TOPIC:

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.fields import storage_failed
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NO_RIGHT, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -37,6 +38,12 @@ def handle(context: RequestContext, body: Any) -> Values:
 def _checked(context: RequestContext, name: str | None, topic_id: UUID | None) -> dict[str, Any]:
     catalog = context.services.catalog
     topic = catalog.by_id(topic_id) if name is None else catalog.get(name)
+    known = name if topic is None else topic.name
+    may_see, may_delete = _rights(context, known) if known is not None else (True, True)
+    if not (may_see or name is None) or (topic is not None and not may_delete):
+        error, message = NO_RIGHT[Resource.TOPIC]
+        told = {"name": known if may_see else name, "topic_id": topic_id if name is None else None}
+        return {**told, "error_code": error, "error_message": message}
     if topic is None and name in catalog.oversized():
         return {"name": name, "topic_id": None, "error_code": ErrorCode.NONE, "error_message": None}
     if topic is None:
@@ -48,6 +55,13 @@ def _checked(context: RequestContext, name: str | None, topic_id: UUID | None) -
     return result
 
 
+def _rights(context: RequestContext, name: str) -> tuple[bool, bool]:
+    """Whether whoever asks may know of the topic, and delete it."""
+    if context.may(Operation.DELETE, Resource.CLUSTER):
+        return True, True
+    return tuple(context.may(each, Resource.TOPIC, name) for each in (Operation.DESCRIBE, Operation.DELETE))  # type: ignore[return-value]
+
+
 def _delete(context: RequestContext, names: set[str]) -> None:
     context.services.catalog.delete(names)
     with suppress(StorageError):  # they would be replaced if such a topic came again
@@ -55,6 +69,7 @@ def _delete(context: RequestContext, names: set[str]) -> None:
     for name in names:
         context.services.producers.forget(name)
         context.services.data.forget(name)
+        context.services.cluster.forget(name)
 
 
 SPEC = ApiSpec(20, "DeleteTopics", 1, 6, handle, runs_in_thread=lambda *_: True)

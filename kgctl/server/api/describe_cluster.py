@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED
+from kgctl.server.api.fields import cluster_operations, endpoint_of
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
@@ -28,8 +28,8 @@ def handle(context: RequestContext, body: Any) -> Values:
         "endpoint_type": BROKERS,
         "cluster_id": cluster.cluster_id,
         "controller_id": cluster.controller.node_id,
-        "brokers": [{"broker_id": broker.node_id, "host": broker.host, "port": broker.port} for broker in cluster.live_brokers()],
-        "cluster_authorized_operations": CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED,
+        "brokers": [{"broker_id": broker.node_id, **endpoint_of(broker)} for broker in cluster.live_brokers()],
+        "cluster_authorized_operations": cluster_operations(context, is_asked=body.include_cluster_authorized_operations),
     }
 
 

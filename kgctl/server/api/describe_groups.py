@@ -6,7 +6,8 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
-from kgctl.server.api.fields import NOT_ASKED, group_operations
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
@@ -14,10 +15,10 @@ from kgctl.server.traffic import Work, each, waited
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Describe each group by itself, in the order of the request."""
-    operations = group_operations(context.profile) if getattr(body, "include_authorized_operations", False) else NOT_ASKED
+    with_operations = getattr(body, "include_authorized_operations", False)
     answers = []
     for group_id in body.groups:
-        error = context.not_coordinator(group_id)
+        error = context.group_error(Operation.DESCRIBE, group_id)
         elsewhere = DescribeGroupsResult(groups=(DescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),))
         found = elsewhere if error else context.result(DescribeGroups(**context.core(), group_ids=(group_id,)))
         answers.append(found)
@@ -25,12 +26,15 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     groups = []
     for answer in answers:
         (group,) = (yield from waited(answer)).groups
-        groups.append(_group(group, (yield from each(group.members, _member)), operations))
+        groups.append(_group(context, group, (yield from each(group.members, _member)), with_operations=with_operations))
         yield None
     return {"groups": groups}
 
 
-def _group(group: DescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
+def _group(
+    context: RequestContext, group: DescribedGroup, members: list[dict[str, Any]], *, with_operations: bool
+) -> dict[str, Any]:
+    with_operations = with_operations and group.error is ErrorCode.NONE
     return {
         "error_code": group.error,
         "error_message": group.error_message,
@@ -39,7 +43,7 @@ def _group(group: DescribedGroup, members: list[dict[str, Any]], operations: int
         "protocol_type": group.protocol_type,
         "protocol_data": group.protocol_data,
         "members": members,
-        "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
+        "authorized_operations": context.operations(Resource.GROUP, group.group_id or "") if with_operations else NOT_ASKED,
     }
 
 

@@ -9,6 +9,7 @@ from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
+from kgctl.server.acls import Operation
 from kgctl.server.api.fields import NO_EPOCH, partition_error
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
@@ -17,7 +18,9 @@ from kgctl.server.traffic import is_long
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
 
-_BEFORE_THE_LOG = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_BEFORE_THE_LOG = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
 """Errors that Kafka finds before it asks a log; the others come with a null list of aborted transactions."""
 
 
@@ -109,7 +112,7 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
     if name is None:
         return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_ID)
     partition = TopicPartition(name, entry.partition)
-    error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+    error = partition_error(context, Operation.READ, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     if error is not ErrorCode.NONE:
         return read.failed(entry.partition, error)
     try:

@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from kgctl.coordinator.profile import Profile
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.cluster import Broker
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import RequestContext
+from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work
 from kgctl.server.transactions import FENCED_SINCE, ProducerIdentity, Transaction
 
 log = logging.getLogger(__name__)
 
-# Without an authorizer anyone may do everything: bits of AclOperation codes (Kafka: AclEntry#supportedOperations).
 NOT_ASKED = -(2**31)
+"""Authorised operations that nobody asked for."""
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
-
-
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-_GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-_GROUP_OPERATIONS_WITHOUT_CONFIGS = _bits(_READ, _DELETE, _DESCRIBE)
-TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
+Refused = tuple[ErrorCode, str]
+NO_RIGHT: Mapping[Resource, Refused] = {
+    Resource.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    Resource.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    Resource.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    Resource.TRANSACTIONAL_ID: (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional Id authorization failed."),
+}
+"""What whoever may not do something with a resource is told: Kafka's error and its words."""
 
 
-def group_operations(profile: Profile) -> int:
-    """What anyone may do with a group; groups have settings since 4.0 (KIP-848)."""
-    return _GROUP_OPERATIONS if profile.is_since("4.0") else _GROUP_OPERATIONS_WITHOUT_CONFIGS
+def refuse(_context: RequestContext, _body: Any, refused: Refused) -> Values:
+    """The answer to whoever has no right to the cluster, of APIs whose error stands at the top."""
+    return {"error_code": refused[0], "error_message": refused[1]}
+
+
+def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
+    """What whoever asks may do with the cluster; nothing where it is not theirs to see."""
+    if not is_asked:
+        return NOT_ASKED
+    return context.operations(Resource.CLUSTER) if context.may(Operation.DESCRIBE, Resource.CLUSTER) else 0
+
+
+def endpoint_of(broker: Broker) -> dict[str, Any]:
+    """Where clients find a broker, as most answers say it."""
+    host, port = broker.endpoint
+    return {"host": host, "port": port}
 
 
 class TopicErrors:
@@ -97,8 +108,12 @@ def assignment_problem(
 NO_EPOCH = -1
 
 
-def partition_error(context: RequestContext, partition: TopicPartition, leader_epoch: int = NO_EPOCH) -> ErrorCode:
-    """NONE when the asked broker leads it in the epoch that the client knows."""
+def partition_error(
+    context: RequestContext, operation: Operation, partition: TopicPartition, leader_epoch: int = NO_EPOCH
+) -> ErrorCode:
+    """NONE when the asked broker leads it in the epoch that the client knows, and the client may do this with its topic."""
+    if not context.may(operation, Resource.TOPIC, partition.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if not context.services.catalog.has_partition(partition):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if context.services.cluster.leader(partition.topic, partition.partition) is not context.broker:
@@ -109,7 +124,9 @@ def partition_error(context: RequestContext, partition: TopicPartition, leader_e
 
 
 def transaction_of(context: RequestContext, body: Any) -> tuple[Transaction | None, ErrorCode]:
-    """The producer's transaction, or why there is none."""
+    """The producer's transaction, or why there is none, or none for it."""
+    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
+        return None, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     identity = ProducerIdentity(body.transactional_id, body.producer_id, body.producer_epoch)
     return known_to(context, *context.services.transactions.find(identity))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import endpoint_of
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each
@@ -16,6 +18,20 @@ INVALID_REQUEST_MESSAGE = (
     "incompatible broker. See the broker logs for more details."
 )
 """Kafka: Errors.INVALID_REQUEST."""
+
+
+_RIGHTS = {
+    GROUP_KEY_TYPE: (
+        Resource.GROUP,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "Group authorization failed.",
+    ),
+    TRANSACTION_KEY_TYPE: (
+        Resource.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional Id authorization failed.",
+    ),
+}
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
@@ -30,14 +46,16 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
 def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
     if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
         return _nobody(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
+    resource, error, message = _RIGHTS[key_type]
+    if not context.may(Operation.DESCRIBE, resource, key):
+        return _nobody(error, message if context.version < BATCHED_SINCE else "")
     broker = context.services.cluster.coordinator(key)
     if not broker.is_up:
         return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return {
         "error_code": ErrorCode.NONE,
         "node_id": broker.node_id,
-        "host": broker.host,
-        "port": broker.port,
+        **endpoint_of(broker),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.server.acls import Operation
 from kgctl.server.api.fields import NO_EPOCH, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -41,7 +42,7 @@ def _partition(context: RequestContext, partition: TopicPartition, entry: Any, i
     if entry.timestamp < 0 and context.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
     else:
-        error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+        error = partition_error(context, Operation.DESCRIBE, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     offset, timestamp, epoch = UNKNOWN
     if error is ErrorCode.NONE:
         try:
@@ -76,7 +77,7 @@ def _lookup(context: RequestContext, partition: TopicPartition, timestamp: int, 
 
 def _old_style(context: RequestContext, partition: TopicPartition, entry: Any, _isolation_level: int) -> dict[str, Any]:
     """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
-    error = partition_error(context, partition)
+    error = partition_error(context, Operation.DESCRIBE, partition)
     offsets: list[int] = []
     if error is ErrorCode.NONE:
         start, end = context.services.data.bounds(partition)

@@ -12,6 +12,7 @@ from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, To
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value, older_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
+from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -33,14 +34,15 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
     ids: dict[str, UUID | None] = {}
     with_ids = context.version >= TOPIC_IDS_SINCE
     resolves_ids = context.profile.resolves_topic_ids
-    not_coordinator = context.not_coordinator(body.group_id)
+    group_error = context.group_error(Operation.READ, body.group_id)
     for topic in body.topics:
         asked_id = topic.topic_id if with_ids else None
         known = context.services.catalog.find(None if with_ids else topic.name, (asked_id or ZERO_UUID) if with_ids else None)
         name = known.name if known is not None else ("" if with_ids else topic.name)
         ids[name] = asked_id
+        error_of_all = _first_error(context, name, group_error)
         for partition in topic.partitions:
-            error = not_coordinator or topic_error(known, partition.partition_index, with_ids=with_ids)
+            error = error_of_all or topic_error(known, partition.partition_index, with_ids=with_ids)
             if error is ErrorCode.NONE:
                 partitions.append(_to_core(name, known if with_ids or resolves_ids else None, partition))
             else:
@@ -50,6 +52,14 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
     too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
     request = partial(_request, context, body, is_too_large=too_large)
     return (yield from commit_in_pieces(context, partitions, request, errors, ids))
+
+
+def _first_error(context: RequestContext, topic: str, group_error: ErrorCode | None) -> ErrorCode | None:
+    """No right to the group, then to the topic (an id that nobody knows has no name), then another coordinator."""
+    is_refused = group_error is not ErrorCode.GROUP_AUTHORIZATION_FAILED and topic
+    if is_refused and not context.may(Operation.READ, Resource.TOPIC, topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return group_error
 
 
 def topic_error(topic: TopicMetadata | None, partition: int, *, with_ids: bool) -> ErrorCode:

@@ -11,6 +11,7 @@ from uuid import UUID
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicPartition
 from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
+from kgctl.server.acls import Operation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited
@@ -23,8 +24,8 @@ TOPIC_IDS_SINCE = 10
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Answer for one group up to version 7; for several later, each with its own error."""
     if context.version < BATCHED_SINCE:
-        partitions = yield from _partitions(body.topics)
-        wanted = _Wanted(body.group_id, partitions, require_stable=getattr(body, "require_stable", False))
+        wanted = _Wanted(body.group_id, None, require_stable=getattr(body, "require_stable", False))
+        yield from _choose(context, body.topics, wanted)
         return (yield from _single(context, wanted, (yield from _asked(context, wanted))))
     asked = []
     for group in body.groups:
@@ -33,14 +34,14 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
         yield None
     groups = []
     for wanted, answers in asked:
-        groups.append((yield from _group(wanted, answers)))
+        groups.append((yield from _group(context, wanted, answers)))
         yield None
     return {"groups": groups}
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """One group's partitions by name, whatever the version; ``unknown`` are the answers for ids that no topic has."""
+    """One group's partitions by name, whatever the version; ``unknown`` are the answers for what is not asked for."""
 
     group_id: str
     partitions: list[TopicPartition] | None
@@ -62,14 +63,18 @@ class _Wanted:
         )
 
 
-def _partitions(topics: Any) -> Work[list[TopicPartition] | None]:
-    if topics is None:
-        return None
+def _choose(context: RequestContext, topics: Any, wanted: _Wanted) -> Work[None]:
+    """Those that whoever asks may see are to be looked up, for the others there is an error; None: all that there are."""
     partitions: list[TopicPartition] = []
-    for topic in topics:
+    is_refused = not context.may(Operation.DESCRIBE, Resource.GROUP, wanted.group_id)  # all of it, in any case
+    wanted.partitions = None if topics is None else partitions
+    for topic in topics or ():
         yield None
-        partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
-    return partitions
+        if is_refused or context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+            partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
+        else:
+            refused = yield from each(topic.partition_indexes, partial(_failed, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            wanted.unknown.append({"name": topic.name, "partitions": refused})
 
 
 def _wanted(context: RequestContext, body: Any, group: Any) -> Work[_Wanted]:
@@ -81,7 +86,7 @@ def _wanted(context: RequestContext, body: Any, group: Any) -> Work[_Wanted]:
         member_epoch=getattr(group, "member_epoch", -1),
     )
     if context.version < TOPIC_IDS_SINCE:
-        wanted.partitions = yield from _partitions(group.topics)
+        yield from _choose(context, group.topics, wanted)
     elif group.topics is None:
         wanted.ids = context.services.catalog.ids
     else:
@@ -95,21 +100,22 @@ def _resolve(context: RequestContext, group: Any, wanted: _Wanted) -> Work[None]
     for asked in group.topics:
         yield None
         topic = context.services.catalog.by_id(asked.topic_id)
-        if topic is None:
-            partitions = yield from each(asked.partition_indexes, _unknown_partition)
+        if topic is None or not context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+            error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            partitions = yield from each(asked.partition_indexes, partial(_failed, error))
             wanted.unknown.append({"topic_id": asked.topic_id, "partitions": partitions})
         else:
             wanted.ids[topic.name] = topic.topic_id
             wanted.partitions += yield from each(asked.partition_indexes, partial(TopicPartition, topic.name))
 
 
-def _unknown_partition(partition: int) -> dict[str, Any]:
+def _failed(error: ErrorCode, partition: int) -> dict[str, Any]:
     return {
         "partition_index": partition,
         "committed_offset": -1,
         "committed_leader_epoch": -1,
         "metadata": "",
-        "error_code": ErrorCode.UNKNOWN_TOPIC_ID,
+        "error_code": error,
     }
 
 
@@ -121,7 +127,7 @@ def _asked(context: RequestContext, wanted: _Wanted) -> Work[Answers]:
 
     Of a group with many offsets, all of which are wanted, those are asked one by one that it has now.
     """
-    error = context.not_coordinator(wanted.group_id)
+    error = context.group_error(Operation.DESCRIBE, wanted.group_id)
     if error is not None:
         return [OffsetFetchResult(group_id=wanted.group_id, error=error)]
     partitions = wanted.partitions
@@ -153,7 +159,7 @@ def _stored_if_many(context: RequestContext, group_id: str) -> Work[list[TopicPa
 
 def _single(context: RequestContext, wanted: _Wanted, answers: Answers) -> Work[Values]:
     """Versions without a top-level error have it at each partition."""
-    group = yield from _group(wanted, answers)
+    group = yield from _group(context, wanted, answers)
     error, topics = group["error_code"], group["topics"]
     if error is not ErrorCode.NONE and context.version < TOP_LEVEL_ERROR_SINCE:
         offsets = [FetchedOffset(partition=partition, error=error) for partition in wanted.partitions or ()]
@@ -161,7 +167,7 @@ def _single(context: RequestContext, wanted: _Wanted, answers: Answers) -> Work[
     return {"topics": topics, "error_code": error}
 
 
-def _group(wanted: _Wanted, answers: Answers) -> Work[dict[str, Any]]:
+def _group(context: RequestContext, wanted: _Wanted, answers: Answers) -> Work[dict[str, Any]]:
     offsets: list[FetchedOffset] = []
     for answer in answers:
         result = yield from waited(answer)
@@ -170,8 +176,19 @@ def _group(wanted: _Wanted, answers: Answers) -> Work[dict[str, Any]]:
         offsets += result.offsets
     if wanted.partitions is None and len(answers) > 1:  # asked one by one: what went meanwhile is not told
         offsets = [offset for offset in offsets if offset.offset >= 0 or offset.error is not ErrorCode.NONE]
+    if wanted.partitions is None:
+        offsets = yield from _seen(context, offsets)
     topics = (yield from _topics(offsets, wanted.ids)) + wanted.unknown
     return {"group_id": wanted.group_id, "error_code": ErrorCode.NONE, "topics": topics}
+
+
+def _seen(context: RequestContext, offsets: list[FetchedOffset]) -> Work[list[FetchedOffset]]:
+    """Leave out the topics that are not for whoever asks to see."""
+    if not context.services.access.is_asked:
+        return offsets
+    names = dict.fromkeys((yield from each(offsets, lambda offset: offset.partition.topic)))
+    seen = {name for name in names if context.may(Operation.DESCRIBE, Resource.TOPIC, name)}
+    return [offset for offset in offsets if offset.partition.topic in seen]
 
 
 def _topics(offsets: Iterable[FetchedOffset], ids: Mapping[str, UUID] | None) -> Work[list[dict[str, Any]]]:

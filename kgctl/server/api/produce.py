@@ -19,6 +19,7 @@ from kgctl.serde.record_batch import (
     parse_header,
     stamped,
 )
+from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -33,13 +34,16 @@ BY_THE_LOG = "LogAppendTime"
 WRONG_TIME = "One or more records have been rejected due to invalid timestamp"
 NOT_ADDED = "Partition was not added to the transaction"
 ACKS = (-1, 0, 1)
+_BEFORE_THE_LOG = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 FORMAT = 2
 MAGIC_POSITION = 16
+ATTRIBUTES_POSITION, TRANSACTIONAL_BIT = 22, 0x10
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values | None]:
     """Answered when the batches are in the log, or never with acks=0."""
-    responses = yield from all_of(_topic(context, body, topic) for topic in body.topic_data)
+    refused = _Outcome(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if _has_no_right(context, body) else None
+    responses = yield from all_of(_topic(context, body, topic, refused) for topic in body.topic_data)
     return None if body.acks == 0 else {"responses": responses}
 
 
@@ -55,7 +59,16 @@ class _Outcome:
     record_errors: Sequence[Values] = ()
 
 
-def _topic(context: RequestContext, body: Any, topic: Any) -> Work[dict[str, Any]]:
+def _has_no_right(context: RequestContext, body: Any) -> bool:
+    """Whether a batch is of a transaction, whose id is missing or not this user's: then nothing is written at all."""
+    name = body.transactional_id
+    if name is not None and context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name):
+        return False
+    batches = (entry.records or b"" for topic in body.topic_data for entry in topic.partition_data)
+    return any(len(batch) > ATTRIBUTES_POSITION and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT for batch in batches)
+
+
+def _topic(context: RequestContext, body: Any, topic: Any, refused: _Outcome | None) -> Work[dict[str, Any]]:
     with_ids = context.version >= TOPIC_IDS_SINCE
     topic_id = topic.topic_id if with_ids else None
     known = context.services.catalog.by_id(topic_id) if with_ids else None
@@ -64,8 +77,8 @@ def _topic(context: RequestContext, body: Any, topic: Any) -> Work[dict[str, Any
     for entry in topic.partition_data:
         partition = TopicPartition(name or "", entry.index)
         yield None
-        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID)
-        if name is not None:
+        outcome = refused or _Outcome(ErrorCode.UNKNOWN_TOPIC_ID)
+        if name is not None and refused is None:
             outcome = yield from _append(context, body, partition, entry.records)
         results.append(_result(context, partition, outcome))
     return {"name": name, "topic_id": topic_id, "partition_responses": results}
@@ -100,7 +113,9 @@ def _append(context: RequestContext, body: Any, partition: TopicPartition, recor
 
 
 def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
-    error = ErrorCode.INVALID_REQUIRED_ACKS if body.acks not in ACKS else partition_error(context, partition)
+    error = partition_error(context, Operation.WRITE, partition)
+    if body.acks not in ACKS and error not in _BEFORE_THE_LOG:
+        error = ErrorCode.INVALID_REQUIRED_ACKS
     if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is not ErrorCode.NONE:

@@ -10,10 +10,11 @@ from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
-from kgctl.server.api.fields import TopicErrors, known_to, transaction_of
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import TopicErrors, known_to, refuse, transaction_of
 from kgctl.server.api.offset_commit import commit_in_pieces, fills_more_than_a_batch
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import Work, all_of, each, waited
 from kgctl.server.transactions import ProducerIdentity, Transaction
@@ -131,6 +132,9 @@ INIT_FENCED_SINCE = 4
 
 def init_producer_id(context: RequestContext, body: Any) -> Work[Values]:
     """A new producer id, or the next epoch of a transactional id, whose earlier producer is fenced."""
+    error = _right_to_begin(context, body.transactional_id)
+    if error is not ErrorCode.NONE:
+        return _refused(context, error)
     if body.transactional_id is None:
         return {"error_code": ErrorCode.NONE, "producer_id": context.services.producers.new_id(), "producer_epoch": 0}
     transactions = context.services.transactions
@@ -150,6 +154,16 @@ def init_producer_id(context: RequestContext, body: Any) -> Work[Values]:
     if transaction is None:
         return _refused(context, ErrorCode.PRODUCER_FENCED)
     return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
+
+
+def _right_to_begin(context: RequestContext, name: str | None) -> ErrorCode:
+    if name is not None:
+        is_allowed = context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name)
+        return ErrorCode.NONE if is_allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    is_allowed = context.may(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER) or context.may_with_any(
+        Operation.WRITE, Resource.TOPIC
+    )
+    return ErrorCode.NONE if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 UNWRITTEN = ErrorCode.NOT_COORDINATOR
@@ -193,13 +207,16 @@ def _transaction(context: RequestContext, entry: Any) -> Work[dict[str, Any]]:
 def _results(
     context: RequestContext, identity: ProducerIdentity, topics: Any, *, verify_only: bool
 ) -> Work[list[dict[str, Any]]]:
-    exists: dict[TopicPartition, bool] = {}
+    problems: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
+        may_write = context.version >= BATCHED_SINCE or context.may(Operation.WRITE, Resource.TOPIC, topic.name)
         for partition in (TopicPartition(topic.name, number) for number in topic.partitions):
-            exists[partition] = context.services.catalog.has_partition(partition)
+            is_there = context.services.catalog.has_partition(partition)
+            known = ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            problems[partition] = known if may_write else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             yield None
         yield None
-    errors = _errors(context, identity, exists, verify_only=verify_only)
+    errors = _errors(context, identity, problems, verify_only=verify_only)
     results = []
     for topic in topics:
         partitions = yield from each(topic.partitions, partial(_result, errors, topic.name))
@@ -229,14 +246,14 @@ def _result(errors: Mapping[TopicPartition, ErrorCode], topic: str, partition: i
 
 
 def _errors(
-    context: RequestContext, identity: ProducerIdentity, exists: Mapping[TopicPartition, bool], *, verify_only: bool
+    context: RequestContext, identity: ProducerIdentity, problems: Mapping[TopicPartition, ErrorCode], *, verify_only: bool
 ) -> dict[TopicPartition, ErrorCode]:
-    transactions, partitions = context.services.transactions, list(exists)
-    if not all(exists.values()):
-        return {
-            partition: ErrorCode.OPERATION_NOT_ATTEMPTED if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            for partition, is_there in exists.items()
-        }
+    transactions, partitions = context.services.transactions, list(problems)
+    name = identity.transactional_id
+    if context.version < BATCHED_SINCE and not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name):
+        return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if any(problems.values()):
+        return {partition: problem or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, problem in problems.items()}
     transaction, error = known_to(context, *transactions.find(identity))
     if transaction is None:
         return dict.fromkeys(partitions, error)
@@ -249,12 +266,19 @@ def _errors(
     return dict.fromkeys(partitions, ErrorCode.NONE)
 
 
-ADD_PARTITIONS_TO_TXN = ApiSpec(24, "AddPartitionsToTxn", 0, 5, add_partitions, storage_failed=_unwritten_partitions)
+ADD_PARTITIONS_TO_TXN = ApiSpec(
+    *(24, "AddPartitionsToTxn", 0, 5, add_partitions),
+    storage_failed=_unwritten_partitions,
+    right=ClusterRight(Operation.CLUSTER_ACTION, refuse, since=BATCHED_SINCE),
+)
 
 
 def add_offsets(context: RequestContext, body: Any) -> Values:
     """What is added is the partition of ``__consumer_offsets`` that the group's commits go to."""
     transaction, error = transaction_of(context, body)
+    may_use = context.may(Operation.READ, Resource.GROUP, body.group_id)
+    if not may_use and error is not ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     if transaction is not None:
         partition = context.services.cluster.offsets_partition(body.group_id)
         context.services.transactions.add(transaction, [partition], context.services.runtime.clock())
@@ -274,10 +298,14 @@ def txn_offset_commit(context: RequestContext, body: Any) -> Work[Answer]:
     """Unknown topics and partitions are answered here, as for OffsetCommit."""
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
+    refused = _right_to_commit(context, body)
     for topic in body.topics:
+        error = refused or _right_to_read(context, topic.name)
         for entry in topic.partitions:
             partition = TopicPartition(topic.name, entry.partition_index)
-            if context.services.catalog.has_partition(partition):
+            if error:
+                errors.add(topic.name, None, entry.partition_index, error)
+            elif context.services.catalog.has_partition(partition):
                 partitions.append(_to_core(partition, entry))
             else:
                 errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -292,6 +320,18 @@ def txn_offset_commit(context: RequestContext, body: Any) -> Work[Answer]:
     too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
     request = partial(_request, context, body, is_too_large=too_large)
     return (yield from commit_in_pieces(context, partitions, request, errors, {}))
+
+
+def _right_to_commit(context: RequestContext, body: Any) -> ErrorCode:
+    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    is_allowed = context.may(Operation.READ, Resource.GROUP, body.group_id)
+    return ErrorCode.NONE if is_allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def _right_to_read(context: RequestContext, topic: str) -> ErrorCode:
+    is_allowed = context.may(Operation.READ, Resource.TOPIC, topic)
+    return ErrorCode.NONE if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _transaction_error(context: RequestContext, body: Any) -> ErrorCode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgctl.model.groups import TopicPartition
 from kgctl.server.cluster import OFFSETS_TOPIC, Broker, Cluster
 
 
@@ -37,3 +38,24 @@ def test_the_controller_is_the_first_broker_that_is_up() -> None:
 
     assert three.controller.node_id == 2
     assert [broker.node_id for broker in three.live_brokers()] == [2, 3]
+
+
+def test_a_moved_partition_is_led_by_its_first_replica_that_is_up() -> None:
+    three = cluster(3)
+    here, elsewhere = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    before = three.leader(*elsewhere)
+
+    three.place(here, [3, 2])
+    three.brokers[2].is_up = False
+
+    assert (three.leader(*here).node_id, three.replicas(*here), three.leader(*elsewhere)) == (2, (3, 2), before)
+
+
+def test_a_topic_that_is_gone_leaves_no_place() -> None:
+    three = cluster(3)
+    home = three.replicas("orders", 0)
+    three.place(TopicPartition("orders", 0), [3, 2])
+
+    three.forget("orders")
+
+    assert (three.replicas("orders", 0), three.has_moved) == (home, False)

@@ -27,3 +27,12 @@ def test_configs_are_split_between_server_and_coordinator() -> None:
 def test_a_bad_config_is_a_usage_error(name: str, value: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         split_config({name: value})
+
+
+def test_brokers_are_counted_from_a_node_id() -> None:
+    zero, _ = split_config({"node.id": "0"})
+    older, _ = split_config({"node.id": "3", "broker.id": "7"})
+
+    assert (zero.first_node_id, older.first_node_id, BrokerConfig().first_node_id) == (0, 7, 1)
+    with pytest.raises(UsageError, match=r"'node\.id' must be at least 0, not -1"):
+        split_config({"node.id": "-1"})

@@ -31,6 +31,8 @@ def metadata(probe: Probe, version: int, name: str) -> None:
     probe.call(METADATA, version, {"topics": asked[:1], **flags})
     if version >= 12:
         probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": topic_id}]})
+        probe.call(METADATA, version, {"topics": [{"name": "", "topic_id": topic_id}]})
+        probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": topic_id}, {"name": "none"}]})
         probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": UUID(NO_TOPIC_ID)}]})
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
+    DESCRIBE_TRANSACTIONS,
     FETCH,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
+    LIST_TRANSACTIONS,
     OFFSET_FETCH,
     batch,
     create_topic,
@@ -199,3 +201,43 @@ def transactional_ids(probe: Probe, version: int, name: str) -> None:
             **settings,
         }
         probe.call(INIT_PRODUCER_ID, version, values)
+
+
+def telling_of_transactions(probe: Probe, version: int, name: str) -> None:
+    nobody = {"transactional_id": None, "transaction_timeout_ms": 1, "producer_id": -1, "producer_epoch": -1}
+    probe.until(INIT_PRODUCER_ID, 4, nobody, lambda body: body.producer_id > 0)  # the very first has the id that stands for none
+    producer = Producer(probe, 4, name)
+    own = producer.identity["producer_id"]
+
+    def tell(**filters: Any) -> None:
+        values = {"state_filters": [], "producer_id_filters": [own], "duration_filter": -1, **filters}
+        probe.call(LIST_TRANSACTIONS, version, values)
+        probe.call(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [name]})
+
+    tell()
+    producer.add_partition()
+    producer.write()
+    for filters in (
+        {},
+        {"state_filters": ["Ongoing"]},
+        {"state_filters": ["Empty", "CompleteCommit"]},
+        {"state_filters": ["Ongoing", "nosuch", "ongoing", ""]},
+        {"producer_id_filters": [own, 77_777_777]},
+        {"producer_id_filters": [77_777_777]},
+    ):
+        tell(**filters)
+    if version >= 1:
+        for duration in (0, 3_600_000, -5):
+            tell(duration_filter=duration)
+    if version >= 2:
+        for pattern in (None, "", name, f"{name}.*", f"{name[:-1]}", ".*", "nosuch", "(", "a**", "(?=x)"):
+            tell(transactional_id_pattern=pattern)
+    producer.end(committed=True)
+    probe.until(
+        DESCRIBE_TRANSACTIONS,
+        0,
+        {"transactional_ids": [name]},
+        lambda body: "Prepare" not in body.transaction_states[0].transaction_state,
+    )
+    tell()
+    probe.call(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["nosuch", "", "nosuch"]})

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from tests.wire.differential.about_access import scram_credentials, without_an_authorizer
+from tests.wire.differential.about_clusters import (
+    electing,
+    log_dirs,
+    moving_log_dirs,
+    quorum,
+    quotas,
+    reassigning,
+    topic_partitions,
+)
 from tests.wire.differential.about_configs import (
     altering_configs,
     altering_other_configs,
@@ -50,19 +60,35 @@ from tests.wire.differential.about_topics import (
     metadata,
     versions,
 )
-from tests.wire.differential.about_transactions import END_TXN, fencing, transactional_ids, transactions, wrong_transactions
+from tests.wire.differential.about_transactions import (
+    END_TXN,
+    fencing,
+    telling_of_transactions,
+    transactional_ids,
+    transactions,
+    wrong_transactions,
+)
 from tests.wire.differential.talk import (
     ALTER_CONFIGS,
+    ALTER_LOG_DIRS,
+    ALTER_REASSIGNMENTS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
+    CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_GROUPS,
     DELETE_RECORDS,
     DELETE_TOPICS,
+    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_QUORUM,
+    DESCRIBE_SCRAM,
+    DESCRIBE_TOPIC_PARTITIONS,
+    ELECT_LEADERS,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -72,6 +98,7 @@ from tests.wire.differential.talk import (
     LEAVE_GROUP,
     LIST_CONFIG_RESOURCES,
     LIST_OFFSETS,
+    LIST_TRANSACTIONS,
     METADATA,
     OFFSET_COMMIT,
     OFFSET_DELETE,
@@ -104,6 +131,16 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "replacing configs": (ALTER_CONFIGS, replacing_configs),
     "values of topic configs": (INCREMENTAL_ALTER_CONFIGS, values_of_topic_configs),
     "listing config resources": (LIST_CONFIG_RESOURCES, listing_config_resources),
+    "log dirs": (DESCRIBE_LOG_DIRS, log_dirs),
+    "moving log dirs": (ALTER_LOG_DIRS, moving_log_dirs),
+    "without an authorizer": (CREATE_ACLS, without_an_authorizer),
+    "scram credentials": (DESCRIBE_SCRAM, scram_credentials),
+    "quorum": (DESCRIBE_QUORUM, quorum),
+    "topic partitions": (DESCRIBE_TOPIC_PARTITIONS, topic_partitions),
+    "electing": (ELECT_LEADERS, electing),
+    "reassigning": (ALTER_REASSIGNMENTS, reassigning),
+    "quotas": (DESCRIBE_CLIENT_QUOTAS, quotas),
+    "telling of transactions": (LIST_TRANSACTIONS, telling_of_transactions),
     "producer ids": (INIT_PRODUCER_ID, producer_ids),
     "versions": (API_VERSIONS, versions),
     "committing": (OFFSET_COMMIT, committing),

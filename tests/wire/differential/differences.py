@@ -16,7 +16,14 @@ class Known:
     reason: str
 
 
-KNOWN: tuple[Known, ...] = ()
+_QUORUM = "kgctl has no log of metadata: its topics' changes are counted, and there was one election"
+RIGHTS = "rights"
+"""What tests/wire/test_rights_same_as_kafka.py compares."""
+KNOWN: tuple[Known, ...] = (
+    Known("quorum", r"topics\[0\]\.partitions\[0\]\.(leader_epoch|high_watermark)", _QUORUM),
+    Known("quorum", r"topics\[0\]\.partitions\[0\]\.current_voters\[0\]\.\w+(offset|timestamp)", _QUORUM),
+    *(Known(about, r"results\[0\]\.(total|usable)_bytes", "kgctl in memory has no disk") for about in ("log dirs", RIGHTS)),
+)
 
 
 def differences(conversation: str, theirs: Any, ours: Any) -> list[str]:

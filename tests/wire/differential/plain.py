@@ -10,7 +10,19 @@ from typing import Any
 from kgctl.serde.codec import Entity
 from kgctl.serde.record_batch import iterate_batches, iterate_records
 
-ORDER_KEYS = ("name", "topic", "topic_id", "group_id", "partition_index", "partition", "index")
+ORDER_KEYS = (
+    "name",
+    "topic",
+    "topic_id",
+    "group_id",
+    "partition_index",
+    "partition",
+    "index",
+    "key",
+    "entity_type",
+    "user",
+    "mechanism",
+)
 """What a list of topics, partitions or groups is sorted by."""
 
 

@@ -23,6 +23,8 @@ IDS = {
     "port": "port",
     "host": "host",
     "client_host": "client host",
+    "log_dir": "folder",
+    "transaction_start_time_ms": "time",
 }
 """Fields whose values differ from server to server: each value becomes a name and a number, in the order of appearance."""
 

@@ -23,6 +23,10 @@ API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, OF
 CREATE_PARTITIONS, DELETE_GROUPS, OFFSET_DELETE, DESCRIBE_CLUSTER = 37, 42, 47, 60
 CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
 DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES = 32, 33, 44, 74
+ALTER_LOG_DIRS, DESCRIBE_LOG_DIRS, ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 34, 35, 43, 45, 46
+DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS, DESCRIBE_QUORUM, DESCRIBE_TOPIC_PARTITIONS = 48, 49, 55, 75
+DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS, DESCRIBE_SCRAM, ALTER_SCRAM = 29, 30, 31, 50, 51
+DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 65, 66
 
 SUBSCRIPTION = encode_subscription(ConsumerSubscription(("nosuch",)))
 ASSIGNMENT = encode_assignment(ConsumerAssignment())
@@ -30,8 +34,9 @@ NO_TOPIC_ID = "11111111-2222-3333-4444-555555555555"
 
 
 def create_topic(probe: Probe, name: str, partitions: int = 2) -> Any:
-    """A topic of the conversation's own; its id."""
-    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": []}
+    """A topic of the conversation's own; its id. It keeps its records, however old their timestamps say that they are."""
+    configs = [{"name": "retention.ms", "value": "-1"}]
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": configs}
     probe.call(CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 10_000}, note=False)
     body = probe.until(METADATA, 12, {"topics": [{"name": name}]}, lambda body: body.topics[0].error_code == 0)
     every = [{"name": name, "partitions": [{"partition_index": index, "timestamp": -1} for index in range(partitions)]}]

@@ -13,7 +13,8 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.model.requests import UpdateGroupConfig
-from kgctl.server.api.fields import storage_failed
+from kgctl.server.acls import CLUSTER_NAME, Operation, Resource
+from kgctl.server.api.fields import NO_RIGHT, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import RequestContext
 from kgctl.server.runtime import EVENT_ID, Values
@@ -87,7 +88,11 @@ def _outcome(
         return ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}"
     try:
         _check_form(changes)
+        if kind != BROKER:
+            _check_right(context, kind, name)
         put = _PREPARE[kind](context, name, changes, is_whole)
+        if kind == BROKER:  # whose settings the broker itself looks at first
+            _check_right(context, kind, name)
         if not validate_only:
             put()
     except Refusal as refusal:
@@ -97,6 +102,20 @@ def _outcome(
     except StorageError as error:
         return storage_failed(error)
     return DONE
+
+
+def resource_of(kind: int, name: str) -> tuple[Resource, str]:
+    """What a user needs rights to for such configs: the topic, the group, or the cluster."""
+    if kind not in (TOPIC, GROUP):
+        return Resource.CLUSTER, CLUSTER_NAME
+    return (Resource.TOPIC if kind == TOPIC else Resource.GROUP), name
+
+
+def _check_right(context: RequestContext, kind: int, name: str) -> None:
+    resource, named = resource_of(kind, name)
+    if not context.may(Operation.ALTER_CONFIGS, resource, named):
+        code, text = NO_RIGHT[resource]
+        raise Refusal(code, None if kind == LOGGER else text)
 
 
 def _check_form(changes: Sequence[Change]) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC, loggers
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.acls import Operation
+from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC, loggers, resource_of
+from kgctl.server.api.fields import NO_RIGHT
+from kgctl.server.cluster import OFFSETS_TOPIC, host_and_port
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.settings import TOPICS, Described, Kind, Setting, Source, Synonym, shown
@@ -74,7 +76,12 @@ def _shown(setting: Setting, text: str) -> str:
 
 def _described(context: RequestContext, kind: int, name: str) -> Found:
     describe = _KINDS.get(kind)
-    return (ErrorCode.INVALID_REQUEST, MALFORMED, ()) if describe is None else describe(context, name)
+    if describe is None:
+        return ErrorCode.INVALID_REQUEST, MALFORMED, ()
+    resource, named = resource_of(kind, name)
+    if not context.may(Operation.DESCRIBE_CONFIGS, resource, named):
+        return *NO_RIGHT[resource], ()
+    return describe(context, name)
 
 
 def _topic(context: RequestContext, name: str) -> Found:
@@ -101,13 +108,13 @@ def _broker(context: RequestContext, name: str) -> Found:
 def _identity(context: RequestContext) -> dict[str, str]:
     """What this broker is by itself, whatever it was given."""
     broker = context.broker
-    listener = f"PLAINTEXT://{broker.address}"
+    protocol = context.services.cluster.protocol
     return {
         "node.id": str(broker.node_id),
         "broker.id": str(broker.node_id),
         "process.roles": "broker,controller",
-        "listeners": listener,
-        "advertised.listeners": listener,
+        "listeners": f"{protocol}://{broker.address}",
+        "advertised.listeners": f"{protocol}://{host_and_port(*broker.endpoint)}",
     }
 
 

@@ -1,0 +1,68 @@
+"""DescribeQuorum: who keeps the cluster's metadata. Here the brokers do, and the controller among them leads.
+
+Kafka: KafkaRaftClient#handleDescribeQuorumRequest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NO_RIGHT, Refused, endpoint_of, refuse
+from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
+from kgctl.server.runtime import Values
+
+METADATA_TOPIC = "__cluster_metadata"
+LISTENER = "CONTROLLER"
+QUORUM_EPOCH = 1
+
+
+def handle(context: RequestContext, body: Any) -> Values:
+    """The one partition of the metadata's log; any other is unknown, and with it all that was asked for."""
+    asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in body.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        refused = [{"topic_name": name, "partitions": [_refusal(each) for each in some]} for name, some in asked]
+        return {"error_code": ErrorCode.NONE, "error_message": "", "topics": refused}
+    topics = [{"topic_name": METADATA_TOPIC, "partitions": [_quorum(context)]}]
+    return {"error_code": ErrorCode.NONE, "error_message": "", "topics": topics, "nodes": _nodes(context)}
+
+
+def _refusal(partition: int) -> Values:
+    return {
+        "partition_index": partition,
+        "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "error_message": "This server does not host this topic-partition.",
+    }
+
+
+def _quorum(context: RequestContext) -> Values:
+    services = context.services
+    leader, end = services.cluster.controller.node_id, services.catalog.image.version
+    now_ms = services.runtime.clock()
+    voter = {"log_end_offset": end, "last_fetch_timestamp": now_ms, "last_caught_up_timestamp": now_ms}
+    return {
+        "partition_index": 0,
+        "error_code": ErrorCode.NONE,
+        "error_message": "",
+        "leader_id": leader,
+        "leader_epoch": QUORUM_EPOCH,
+        "high_watermark": end,
+        "current_voters": [{"replica_id": leader, **voter}],
+        "observers": [
+            {"replica_id": each.node_id, **voter} for each in services.cluster.live_brokers() if each.node_id != leader
+        ],
+    }
+
+
+def _nodes(context: RequestContext) -> list[Values]:
+    controller = context.services.cluster.controller
+    listener = {"name": LISTENER, **endpoint_of(controller)}
+    return [{"node_id": controller.node_id, "listeners": [listener]}]
+
+
+def _no_right(context: RequestContext, body: Any, _: Refused) -> Values:
+    return refuse(context, body, NO_RIGHT[Resource.CLUSTER])
+
+
+SPEC = ApiSpec(55, "DescribeQuorum", 0, 2, handle, right=ClusterRight(Operation.DESCRIBE, _no_right))

@@ -1,0 +1,1 @@
+"""Leaders and replicas, as far as brokers of one replica a partition have them."""

@@ -1,0 +1,36 @@
+"""Where this server does otherwise than a broker, knowingly: the one list, from which manual and log are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
+"""The one setting of servers for tests that is not Kafka's own: a group does not wait three seconds for more first members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One of them: ``subject`` is what it is about, ``here`` what happens here, ``kafka`` what a broker does."""
+
+    subject: str
+    here: str
+    kafka: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.here} (Kafka: {self.kafka})"
+
+
+DIFFERENCES = (
+    Difference("first members", "servers for tests begin at once", "wait 3 s for more (`group.initial.rebalance.delay.ms`)"),
+    Difference("replicas", "one a partition, whatever is asked for; brokers share their data", "as many as asked for"),
+    Difference("reassignments", "done at once, and forgotten at a restart", "data is copied, which takes time"),
+    Difference("retention, compaction", "records stay until a client deletes them", "in the background"),
+    Difference("quotas", "kept and shown; nobody is slowed down", "clients wait"),
+    Difference("settings without effect", "kept and shown; each is told once, in the log", "they do something"),
+    Difference("fetch sessions", "none is kept: each fetch names all its partitions", "only what changed is named"),
+    Difference("transactions", "markers are written before the answer", "after it"),
+    Difference("idempotent producers", "forgotten at a restart: any sequence goes on", "kept for a day"),
+    Difference("`__consumer_offsets`", "always there, and cannot be changed by clients", "made at the first group"),
+    Difference("subscriptions by a pattern", "match topics whatever the member may see", "those alone that it may describe"),
+    Difference("share and streams groups, delegation tokens, clients' metrics", "not served", "served"),
+)

@@ -1,0 +1,105 @@
+"""Logins, encryption and rights of a test's cluster: what its brokers are told, and what a client needs to get in."""
+
+from __future__ import annotations
+
+import re
+import secrets  # noqa: TID251  # nobody is to guess who the cluster itself is
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from kgctl.errors import UsageError, did_you_mean
+from kgctl.extras import require
+from kgctl.server.access import Denial
+from kgctl.server.acls import parse_acl
+from kgctl.server.security import MECHANISMS, PROTOCOLS
+
+OWN_USER = "kgctl-testing"
+"""Who the cluster's own `admin` is: it may do everything, whatever is denied."""
+
+
+class Security:
+    """How a cluster is protected, and the files that this takes, until `close`."""
+
+    def __init__(self, protocol: str, users: Mapping[str, str] | None, config: Mapping[str, str]) -> None:
+        """Raises `UsageError` for what does not go together."""
+        if protocol not in PROTOCOLS:
+            raise UsageError(f"protocol {protocol!r} is none{did_you_mean(protocol, PROTOCOLS)}")
+        self.has_logins, self.has_tls = protocol.startswith("SASL_"), protocol.endswith("SSL")
+        if users and not self.has_logins:
+            raise UsageError(f"users log in with SASL_PLAINTEXT or SASL_SSL, not with {protocol}")
+        self.protocol = protocol
+        self._users = dict(users or {})
+        self._own_password = secrets.token_hex()
+        self._given = config
+        self.own_client_id = f"{OWN_USER}-{secrets.token_hex()}"
+        """Requests with it are the cluster's own."""
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def config(self) -> dict[str, str]:
+        """What the brokers are told. Makes a certificate, if none is given: raises `UsageError` without what makes it."""
+        config = {}
+        if self.has_logins:
+            names = {**self._users, OWN_USER: self._own_password}
+            users = " ".join(f'user_{name}="{_escaped(password)}"' for name, password in names.items())
+            config["sasl.jaas.config"] = f"{self._given.get('sasl.jaas.config', '')} {users}"
+        if self.has_tls and not any(name.startswith("ssl.keystore.") for name in self._given):
+            self._folder = tempfile.TemporaryDirectory(prefix="kgctl-")
+            config |= _certificate(Path(self._folder.name))
+        self._given = {**self._given, **config}
+        return config
+
+    def properties(self, bootstrap: str, user: str | None, mechanism: str) -> dict[str, str]:
+        """librdkafka's properties for a user."""
+        found = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
+        if self.has_tls and "ssl.truststore.location" in self._given:
+            found["ssl.ca.location"] = self._given["ssl.truststore.location"]
+        if not self.has_logins:
+            if user is not None:
+                raise UsageError(
+                    f"nobody logs in to a cluster of {self.protocol}: it takes protocol='SASL_SSL' and users={{...}}"
+                )
+            return found
+        if mechanism not in MECHANISMS:
+            raise UsageError(f"mechanism {mechanism!r} is none{did_you_mean(mechanism, MECHANISMS)}")
+        name = next(iter(self._users), OWN_USER) if user is None else user
+        password = {**self._users, OWN_USER: self._own_password}.get(name)
+        if password is None:
+            raise UsageError(f"user {name!r} is none of the cluster's{did_you_mean(name, self._users)}")
+        return found | {"sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": password}
+
+    def own_properties(self, bootstrap: str) -> dict[str, str]:
+        """Those of the cluster's own `admin`."""
+        found = self.properties(bootstrap, OWN_USER if self.has_logins else None, MECHANISMS[0])
+        del found["bootstrap.servers"]
+        return {**found, "client.id": self.own_client_id}
+
+    def close(self) -> None:
+        """The files go."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def _escaped(password: str) -> str:
+    return re.sub(r'([\\"])', r"\\\1", password)
+
+
+def _certificate(folder: Path) -> dict[str, str]:
+    """One for this machine, and the authority that a client is to trust."""
+    require("a certificate for tests", "trustme")
+    import trustme
+
+    authority = trustme.CA()
+    server = authority.issue_cert("localhost", "127.0.0.1", "::1")
+    server.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    names = {"ssl.keystore.location": "server.pem", "ssl.truststore.location": "ca.pem"}
+    return {name: str(folder / file) for name, file in names.items()}
+
+
+def denial_of(rules: tuple[str, ...]) -> Denial:
+    """Rules of the form ``[PRINCIPAL[@HOST]] OPERATION[,OPERATION...] RESOURCE:NAME``. Raises `UsageError`."""
+    if not rules:
+        raise UsageError("deny what? Such as deny('write topic:orders') or deny('alice read group:billing')")
+    texts = [f"deny {rule}" if len(rule.split()) > len(("operations", "resource")) else f"deny User:* {rule}" for rule in rules]
+    return Denial(tuple(acl for text in texts for acl in parse_acl(text)))

@@ -1,0 +1,277 @@
+"""What makes tests short: records without a client, waiting for a group, a clock that is moved, faults that say whom they met."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kgctl.errors import CommitError, NotFoundError, TimedOutError, UnreachableError, UnsupportedError, UsageError
+from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.testing import EmbeddedServer, Fault
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
+
+Start = Callable[..., ConsumerGroup]
+
+
+@pytest.mark.kafka(topics={"orders": 3})
+def test_values_take_turns_and_keys_have_their_place(kafka_cluster: EmbeddedServer) -> None:
+    assert kafka_cluster.produce("orders", "a", "b", "c", "d") == [("orders", 0), ("orders", 1), ("orders", 2), ("orders", 0)]
+    (of_key,) = set(kafka_cluster.produce("orders", b"e", None, key="customer-7", headers={"trace": "1"}, timestamp_ms=17))
+    found = kafka_cluster.records("orders", count=6)
+    assert [each.text for each in found if each.key is None] == ["a", "d", "b", "c"]
+    keyed = [each for each in found if each.key == b"customer-7"]
+    assert [(each.topic, each.partition) for each in keyed] == [of_key, of_key]
+    assert [(each.value, each.headers, each.timestamp_ms) for each in keyed] == [
+        (b"e", (("trace", b"1"),), 17),
+        (None, (("trace", b"1"),), 17),
+    ]
+
+
+def test_a_key_is_where_a_java_producer_writes_it(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("orders", 7)
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "partitioner": "murmur2_random"})
+    for number in range(40):
+        producer.produce("orders", b"theirs", key=f"k{number}")
+    producer.flush(PATIENCE_S)
+    theirs = {each.key: each.partition for each in kafka_cluster.records("orders", count=40)}
+    ours = {f"k{number}".encode(): kafka_cluster.produce("orders", "ours", key=f"k{number}")[0].partition for number in range(40)}
+    assert ours == theirs
+
+
+def test_what_clients_read_is_what_was_produced(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.produce("orders", "one", "two")
+    consumer = Consumer({"bootstrap.servers": kafka_cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    assert [message.value() for message in consumer.consume(2, PATIENCE_S)] == [b"one", b"two"]
+    consumer.close()
+
+
+def test_records_of_transactions(kafka_cluster: EmbeddedServer) -> None:
+    for name, is_committed in (("kept", True), ("dropped", False)):
+        producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "transactional.id": name})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("orders", name)
+        producer.flush(PATIENCE_S)
+        if is_committed:
+            producer.commit_transaction(PATIENCE_S)
+        else:
+            producer.abort_transaction(PATIENCE_S)
+    kafka_cluster.produce("orders", "plain")
+    assert [each.text for each in kafka_cluster.records("orders")] == ["kept", "plain"]
+    assert [each.text for each in kafka_cluster.records("orders", read_committed=False)] == ["kept", "dropped", "plain"]
+
+
+def test_records_that_are_not_there(kafka_cluster: EmbeddedServer) -> None:
+    with pytest.raises(NotFoundError, match="there is no topic 'orders'"):
+        kafka_cluster.records("orders")
+    kafka_cluster.produce("orders", "one")
+    with pytest.raises(TimedOutError, match=r"^topic 'orders' has 1 of 2 records after 0.05 s$"):
+        kafka_cluster.records("orders", count=2, timeout_ms=50)
+    with pytest.raises(UsageError, match="partitions 0 to 0, not 3"):
+        kafka_cluster.produce("orders", "one", partition=3)
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "compression.type": "lz4"})
+    producer.produce("orders", b"a" * 2_000)
+    producer.flush(PATIENCE_S)
+    with pytest.raises(UnsupportedError, match="compressed with lz4"):
+        kafka_cluster.records("orders")
+
+
+@pytest.mark.kafka(topics={"orders": 2}, quick=True)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_waiting_for_a_group(kafka_cluster: EmbeddedServer, consumer_group: Start, protocol: str) -> None:
+    with pytest.raises(TimedOutError, match=r"^group 'payments' does not exist after 0.03 s$"):
+        kafka_cluster.wait_for_group("payments", timeout_ms=30)
+    with pytest.raises(UsageError, match="state names 'Stabel', which is none; did you mean Stable"):
+        kafka_cluster.wait_for_group("payments", state="Stabel")
+    groups = [consumer_group("payments", "orders", protocol=protocol) for _ in range(2)]
+    reader = threading.Thread(target=lambda: [groups[0].next(timeout_ms=PATIENCE_MS).commit({("orders", 0): 3})])
+    reader.start()
+    found = kafka_cluster.wait_for_group("payments", members=2, committed={("orders", 0): 2}, timeout_ms=PATIENCE_MS)
+    assert len(found.members) == 2
+    reader.join()
+    with pytest.raises(TimedOutError, match=r"^group 'payments' is Stable with 2 members, and has committed orders-0 at 3 after"):
+        kafka_cluster.wait_for_group("payments", committed={("orders", 0): 4}, timeout_ms=30)
+    with pytest.raises(TimedOutError, match="is Stable with 2 members after"):
+        kafka_cluster.wait_for_group("payments", state="Empty", timeout_ms=30)
+
+
+@pytest.mark.kafka(topics={"orders": 2})
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_clock_that_is_moved_ends_sessions(kafka_cluster: EmbeddedServer, consumer_group: Start, protocol: str) -> None:
+    silent, kept = (consumer_group("payments", "orders", protocol=protocol, client_id=name) for name in ("silent", "kept"))
+    for group in (silent, kept):
+        group.next(timeout_ms=PATIENCE_MS)
+    kafka_cluster.wait_for_group("payments", members=2, timeout_ms=PATIENCE_MS)
+    kept_id, silent_id = kept.member_id, silent.member_id
+    with kafka_cluster.freeze(client_id="silent"):
+        kafka_cluster.advance(60_000, keep=["kept"])
+        found = kafka_cluster.wait_for_group("payments", state=None, members=1, timeout_ms=PATIENCE_MS)
+        assert [member.member_id for member in found.members] == [kept_id]
+    assert silent_id != kept_id
+    with pytest.raises(NotFoundError, match="no group has a member 'nobody'"):
+        kafka_cluster.advance(1, keep=["nobody"])
+    with pytest.raises(UsageError, match="does not go back"):
+        kafka_cluster.advance(-1)
+
+
+def test_offsets_are_forgotten_when_their_time_has_passed(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("orders")
+    kafka_cluster.commit("payments", {("orders", 0): 4})
+    week_ms = 7 * 24 * 60 * 60 * 1000
+    kafka_cluster.advance(week_ms - 3_600_000)
+    assert kafka_cluster.committed("payments") == {("orders", 0): 4}
+    kafka_cluster.advance(7_200_000)
+    assert kafka_cluster.committed("payments") == {}
+
+
+def commit_of(group: ConsumerGroup) -> tuple[threading.Thread, list[BaseException | None]]:
+    """A commit that is under way in a thread, and what became of it: None for stored."""
+    generation, ended = group.next(timeout_ms=PATIENCE_MS), list[BaseException | None]()
+
+    def run() -> None:
+        try:
+            generation.commit({("orders", 0): 3})
+            ended.append(None)
+        except (CommitError, UnreachableError) as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, ended
+
+
+def met(fault: Fault) -> bool:
+    """Wait until it has met a request."""
+    waited = threading.Event()
+    return any(fault.hits or waited.wait(0.01) for _ in range(PATIENCE_MS // 10)) and fault.hits > 0
+
+
+@pytest.mark.kafka(topics={"orders": 1})
+def test_a_frozen_request_is_answered_later(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
+    group = consumer_group("payments", "orders")
+    with kafka_cluster.freeze(requests=["OffsetCommit"]) as fault:
+        thread, ended = commit_of(group)
+        assert met(fault)
+        assert (ended, kafka_cluster.committed("payments")) == ([], {})
+    thread.join(PATIENCE_S)
+    assert (ended, kafka_cluster.committed("payments")) == ([None], {("orders", 0): 3})
+
+
+@pytest.mark.kafka(topics={"orders": 1})
+def test_an_answer_that_waits_does_not_leave_a_frozen_broker(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
+    """A JoinGroup that was held back by the coordinator when the fault began."""
+    first = consumer_group("payments", "orders", client_id="first", heartbeat_interval_ms=20)
+    generation = first.next(timeout_ms=PATIENCE_MS)
+    generation._hold()  # it reads on, so that the second member waits for it
+    second = consumer_group("payments", "orders", client_id="second")
+    assert generation.wait(timeout_ms=PATIENCE_MS)
+    with kafka_cluster.freeze(client_id="second") as fault:
+        generation._release()
+        assert met(fault)
+        with pytest.raises(TimedOutError):
+            second.next(timeout_ms=50)
+    second.next(timeout_ms=PATIENCE_MS)
+
+
+@pytest.mark.kafka(topics={"orders": 1})
+@pytest.mark.parametrize("is_done_first", [False, True])
+def test_a_cut_connection_is_used_no_more(kafka_cluster: EmbeddedServer, consumer_group: Start, is_done_first: bool) -> None:
+    group = consumer_group("payments", "orders")
+    with kafka_cluster.cut(requests=["OffsetCommit"], is_done_first=is_done_first) as fault:
+        thread, ended = commit_of(group)
+        assert met(fault)
+        if is_done_first:
+            kafka_cluster.wait_for_group("payments", state=None, committed={("orders", 0): 3}, timeout_ms=PATIENCE_MS)
+        else:
+            assert kafka_cluster.committed("payments") == {}
+    thread.join(PATIENCE_S)
+    assert (ended, kafka_cluster.committed("payments")) == ([None], {("orders", 0): 3})
+
+
+@pytest.mark.kafka(topics={"orders": 1}, brokers=2)
+def test_a_slow_broker_is_one_of_several(kafka_cluster: EmbeddedServer) -> None:
+    with kafka_cluster.slow(50, 2) as fault:
+        kafka_cluster.commit("payments", {("orders", 0): 3})
+        for group_id in "abcdef":
+            kafka_cluster.commit(group_id, {("orders", 0): 3})
+    assert fault.hits
+    assert kafka_cluster.committed("f") == {("orders", 0): 3}
+
+
+def test_faults_that_cannot_be(kafka_cluster: EmbeddedServer) -> None:
+    with pytest.raises(UsageError, match="there is no broker 2"), kafka_cluster.freeze(2):
+        pass
+    near = "requests names 'OffsetComit', which is none; did you mean OffsetCommit?"
+    with pytest.raises(UsageError, match=re.escape(near)), kafka_cluster.cut(requests=["OffsetComit"]):
+        pass
+    with pytest.raises(UsageError, match="delay_ms must be a number of milliseconds"), kafka_cluster.slow("1 s"):  # type: ignore[arg-type]
+        pass
+
+
+class InUnittest(unittest.TestCase):
+    """Without pytest's fixtures."""
+
+    def setUp(self) -> None:
+        self.cluster = self.enterContext(EmbeddedServer({"orders": 1}))
+
+    def test_it(self) -> None:
+        self.cluster.produce("orders", "one")
+        assert [each.text for each in self.cluster.records("orders")] == ["one"]
+
+
+TESTS = """
+import pytest
+from kgctl.testing import EmbeddedServer
+
+pytestmark = pytest.mark.kafka(topics={"orders": 2})
+
+
+@pytest.mark.kafka(brokers=3)
+def test_marks_add_up(kafka_cluster):
+    assert len(kafka_cluster.bootstrap.split(",")) == 3
+    assert kafka_cluster.admin.list_topics(["orders"]) == {"orders": 2}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_one_server(kafka_server, number):
+    kafka_server.produce("shared", "x")
+    seen.append(kafka_server.bootstrap)
+    assert len(kafka_server.records("shared")) == len(seen)
+    assert len(set(seen)) == 1
+    assert kafka_server.admin.list_topics(["settings"]) == {"settings": 1}
+
+
+@pytest.mark.kafka(topic="orders")
+def test_wrong_settings(kafka_cluster):
+    pass
+
+
+seen = []
+"""
+CONFTEST = """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_server_settings():
+    return {"topics": {"settings": 1}}
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_marker_and_session_server(tmp_path: Path, workers: str) -> None:
+    """As a user's project has them; processes of pytest-xdist have a server each."""
+    (tmp_path / "test_users.py").write_text(TESTS)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-n", workers, str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S * 3)
+    assert "5 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
+    assert "the settings of kafka: EmbeddedServer.__init__() got an unexpected keyword argument 'topic'" in ran.stdout
