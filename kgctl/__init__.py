@@ -13,6 +13,7 @@ _PUBLIC = {
     "Assigned": "kgctl.library.assignors",
     "Assignor": "kgctl.assignors.spec",
     "AsyncAdmin": "kgctl.library.clusters",
+    "AsyncConsumerGroup": "kgctl.group.async_group",
     "AsyncCoordinator": "kgctl.library.async_coordinator",
     "AsyncPlan": "kgctl.library.clusters",
     "ConsumerGroup": "kgctl.group.consumer_group",

@@ -8,6 +8,7 @@ from kgctl.assignors.spec import Assignor as Assignor
 from kgctl.assignors.spec import GroupSpec as GroupSpec
 from kgctl.assignors.spec import MemberSpec as MemberSpec
 from kgctl.assignors.spec import TopicSpec as TopicSpec
+from kgctl.group.async_group import AsyncConsumerGroup as AsyncConsumerGroup
 from kgctl.group.consumer_group import ConsumerGroup as ConsumerGroup
 from kgctl.group.generation import Generation as Generation
 from kgctl.library.assignors import Assigned as Assigned

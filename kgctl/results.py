@@ -21,6 +21,7 @@ _PUBLIC = {
     "MemberDescription": "kgctl.model.groups",
     "MemberPhase": "kgctl.library.group_info",
     "Node": "kgctl.model.groups",
+    "Records": "kgctl.group.records",
     "RebalanceStatus": "kgctl.model.requests",
     "ResetResult": "kgctl.admin.offset_reset",
     "ResetRow": "kgctl.admin.offset_reset",
@@ -28,7 +29,12 @@ _PUBLIC = {
     "Run": "kgctl.library.simulation",
     "Sight": "kgctl.admin",
     "Simulated": "kgctl.library.simulation",
+    "StartOffset": "kgctl.model.groups",
     "StickyClaim": "kgctl.assignors.spec",
+    "StreamsTasks": "kgctl.model.streams",
+    "Subtopology": "kgctl.model.streams",
+    "TopicRecord": "kgctl.model.records",
+    "Topology": "kgctl.model.streams",
 }
 
 __all__ = list(_PUBLIC)

@@ -5,6 +5,7 @@ from kgctl.admin.offset_reset import Clamp as Clamp
 from kgctl.admin.offset_reset import ResetResult as ResetResult
 from kgctl.admin.offset_reset import ResetRow as ResetRow
 from kgctl.assignors.spec import StickyClaim as StickyClaim
+from kgctl.group.records import Records as Records
 from kgctl.library.group_info import MemberPhase as MemberPhase
 from kgctl.library.simulation import Run as Run
 from kgctl.library.simulation import Simulated as Simulated
@@ -15,11 +16,15 @@ from kgctl.model.groups import GroupListing as GroupListing
 from kgctl.model.groups import LogOffsets as LogOffsets
 from kgctl.model.groups import MemberDescription as MemberDescription
 from kgctl.model.groups import Node as Node
+from kgctl.model.records import TopicRecord as TopicRecord
 from kgctl.model.requests import AwaitedMember as AwaitedMember
 from kgctl.model.requests import CoordinatorStatistics as CoordinatorStatistics
 from kgctl.model.requests import JoinGroupMember as JoinGroupMember
 from kgctl.model.requests import JoinGroupResult as JoinGroupResult
 from kgctl.model.requests import RebalanceStatus as RebalanceStatus
+from kgctl.model.streams import StreamsTasks as StreamsTasks
+from kgctl.model.streams import Subtopology as Subtopology
+from kgctl.model.streams import Topology as Topology
 from kgctl.storage.record_log import CommitEntry as CommitEntry
 
 __all__: list[str]

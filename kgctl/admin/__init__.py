@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from kgctl.errors import (
     AuthError,
@@ -35,6 +35,9 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kgctl.wire import Deadline
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -373,6 +376,17 @@ class GroupAdmin(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None: ...
+
+
+@runtime_checkable
+class LimitsTime(Protocol):
+    """A `GroupAdmin` whose calls can have one time limit together (``limit``); each has one of its own where that is None.
+
+    No call takes all that is left (`kgctl.wire.CALLS_SHARE`), so that a broker that does not answer costs its own rows only.
+    """
+
+    timeout_ms: int
+    limit: Deadline | None
 
 
 class Closing(ABC):

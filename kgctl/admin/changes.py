@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from kgctl.admin import GroupAdmin, GroupResults, ItemError, Results, item_error
+from kgctl.admin import GroupAdmin, GroupResults, ItemError, LimitsTime, Results, item_error
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.wire import Deadline
 from kgctl.wire.settings import RECONNECT
 
 K = TypeVar("K", bound=Hashable)
@@ -145,20 +146,20 @@ def carry_out(
     stop: Stop | None = None,
     watch: Watch[K] | None = None,
     *,
-    patience_ms: int = 0,
+    admin: object = None,
 ) -> Account[K]:
     """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
     ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
     be on its way. ``watch`` looks before each step, whose items it may refuse, and after it. Items of a step that were lost with
     a connection are read back, and those that are not done sent again, looked at by ``watch`` as at first, as long as these
-    further tries do not take more than ``patience_ms`` in all.
+    further tries do not take more than the time limit of ``admin`` in all.
 
     A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else one of several
     brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
     other, and a signal.
     """
-    return _Carrying(list(steps), read_back, stop or NeverStop(), watch, patience_ms).through()
+    return _Carrying(list(steps), read_back, stop or NeverStop(), watch, admin).through()
 
 
 class _Carrying(Generic[K]):
@@ -170,13 +171,14 @@ class _Carrying(Generic[K]):
         read_back: Callable[[Sequence[K]], Mapping[K, bool]],
         stop: Stop,
         watch: Watch[K] | None,
-        patience_ms: int,
+        admin: object,
     ) -> None:
         self._steps = steps
         self._read_back = read_back
         self._stop = stop
         self._watch = watch
-        self._patience_s = patience_ms / 1000
+        self._admin: LimitsTime | None = admin if isinstance(admin, LimitsTime) else None
+        self._patience_s = self._admin.timeout_ms / 1000 if self._admin else 0.0
         self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
 
     def through(self) -> Account[K]:
@@ -218,6 +220,7 @@ class _Carrying(Generic[K]):
             if self._stop.signal is not None or time.monotonic() - begun_s > self._patience_s:
                 break
             time.sleep(next(waits))
+            self._limit(self._patience_s - (time.monotonic() - begun_s))
             readable = self._read(lost)
             again = [item for item in lost if item in readable and self._is_lost(item)][:most]
             error = self._send(step, again) or error
@@ -226,7 +229,13 @@ class _Carrying(Generic[K]):
             most = max(1, len(again) // 2) if any(map(self._is_lost, again)) else 2 * most
             waits = waits if all(map(self._is_lost, again)) else RECONNECT.waits_s()
         self._patience_s -= time.monotonic() - begun_s
+        self._limit(None)
         return None if all(map(self._is_answered, step.items)) else error
+
+    def _limit(self, seconds: float | None) -> None:
+        """What is asked from here on ends within so long; None: each request has a limit of its own."""
+        if self._admin:
+            self._admin.limit = None if seconds is None else Deadline(max(1, round(seconds * 1000)))
 
     def _send(self, step: Step[K], items: Sequence[K]) -> UnreachableError | None:
         """One try; what it was cut short by, where it was."""
@@ -326,8 +335,10 @@ class _Carrying(Generic[K]):
             return
         if self._account.signal is not None:
             self._stop.allow(LAST_LOOK_S)
+        self._limit(self._admin.timeout_ms / 1000 if self._admin else None)
         with suppress(Interrupted):
             self._read(unknown)
+        self._limit(None)
 
 
 def _item_error(error: KgctlError) -> ItemError:
@@ -336,11 +347,6 @@ def _item_error(error: KgctlError) -> ItemError:
     except KeyError:
         code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
     return ItemError(code, error.message)
-
-
-def patience_ms(admin: GroupAdmin) -> int:
-    """Return how long each request may take; 0 for what has no connection that could be lost."""
-    return getattr(admin, "timeout_ms", 0)
 
 
 _GROUPS_PER_STEP = 50
@@ -384,7 +390,7 @@ def execute_deletion(
     batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
     steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
     watch = _GroupsAsSaved(admin, saved or {})
-    return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, patience_ms=patience_ms(admin))
+    return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin)
 
 
 @dataclass(frozen=True, slots=True)

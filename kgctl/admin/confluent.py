@@ -185,10 +185,14 @@ class ConfluentGroupAdmin(Closing):
         self._why = why
         self._properties = properties
         self.timeout_ms = timeout_ms
+        self.limit: Deadline | None = None
         self._user = properties.get("sasl.username")
 
     def _begin(self) -> None:
-        self._calls.begin()
+        self._calls.begin(self._deadline())
+
+    def _deadline(self) -> Deadline:
+        return Deadline.of_call(self.limit, self.timeout_ms)
 
     def cluster_id(self) -> str | None:
         """As Metadata tells it."""
@@ -279,13 +283,13 @@ class ConfluentGroupAdmin(Closing):
 
     def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """With a consumer that is in no group."""
-        return READ.told(read_spans(self._properties, spans, Deadline(self.timeout_ms)), self._user)
+        return READ.told(read_spans(self._properties, spans, self._deadline()), self._user)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """From the end of the offsets topic, with a consumer that is in no group."""
 
         count = self.list_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC, 0)
-        return READ.told(commit_times(self._properties, wanted, count, Deadline(self.timeout_ms)), self._user)
+        return READ.told(commit_times(self._properties, wanted, count, self._deadline()), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""

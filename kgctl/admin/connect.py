@@ -26,7 +26,7 @@ import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +167,6 @@ def _is_plain_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal() and text.isascii()
 
 
-_KEYS = ("bootstrap-server", "embedded", "zookeeper", "command-config", "timeout", "properties", "kubernetes")
-_POD_KEYS = ("context", "namespace", "pod", "image", "kubectl")
 _CURRENT = re.compile(r"^current-context[ \t]*:.*$", re.MULTILINE)
 
 
@@ -183,12 +181,13 @@ class ClusterContext:
     command_config: str | None = None
     timeout: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    kubernetes: Mapping[str, str] = field(default_factory=dict)
-    """Where kgctl runs for it: `kgctl.cli.kubernetes`."""
 
     def has_address(self) -> bool:
         """Whether it says where the cluster is, other than by its properties."""
         return bool(self.bootstrap_server or self.embedded or self.zookeeper)
+
+
+_KEYS = tuple(each.name.replace("_", "-") for each in fields(ClusterContext) if each.name != "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,19 +360,14 @@ class _Reader:
     def _context(self, name: str) -> ClusterContext:
         path = ("contexts", name)
         parts = self._mapping(path, f"context {name!r}", _KEYS)
-        properties, kubernetes = self._texts(path, parts, "properties"), self._texts(path, parts, "kubernetes", _POD_KEYS)
-        tables = ("properties", "kubernetes")
-        texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key not in tables}
+        given = self._mapping((*path, "properties"), "properties") if "properties" in parts else {}
+        properties = {each: self._text(given, each, (*path, "properties")) or "" for each in given}
+        texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key != "properties"}
         for other in ("bootstrap_server", "zookeeper"):
             if other in texts and "embedded" in texts:
                 problem = f"context {name!r} has both {other.replace('_', '-')} and embedded"
                 raise self._wrong(problem, self._tree.location((*path, next(iter(parts)))))
-        return ClusterContext(name, properties=properties, kubernetes=kubernetes, **texts)
-
-    def _texts(self, path: TreePath, parts: Mapping[str, Any], key: str, known: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return a table of settings; empty where it is left out."""
-        given = self._mapping((*path, key), key, known) if key in parts else {}
-        return {each: self._text(given, each, (*path, key)) or "" for each in given}
+        return ClusterContext(name, properties=properties, **texts)
 
     def _mapping(self, path: TreePath, what: str, known: tuple[str, ...] = ()) -> Mapping[str, Any]:
         found = self._tree.data
@@ -414,6 +408,17 @@ def is_secret(key: str) -> bool:
 def is_pointer(value: str) -> bool:
     """Whether a value says where the secret is, and is none itself."""
     return value.startswith(("env:", "file:", "cmd:", "keyring:"))
+
+
+_PUBLIC = (".url", "ssl.ca.pem", "ssl.certificate.pem")
+"""How names end of what has the word of a secret in it and is none."""
+
+
+def literal_secrets(properties: Mapping[str, str]) -> list[str]:
+    """Return the properties that are secrets and not pointers to them."""
+    return sorted(
+        key for key, value in properties.items() if is_secret(key) and not is_pointer(value) and not key.endswith(_PUBLIC)
+    )
 
 
 def resolved(properties: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
@@ -502,7 +507,7 @@ def _is_this_machine(host: str) -> bool:
 
 def warning(path: Path, properties: Mapping[str, str]) -> str | None:
     """What to say of a file that others can read and that holds a secret itself; None where all is well."""
-    literal = sorted(key for key, value in properties.items() if is_secret(key) and not is_pointer(value))
+    literal = literal_secrets(properties)
     try:
         mode = path.stat().st_mode
     except OSError:

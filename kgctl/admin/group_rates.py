@@ -9,11 +9,11 @@ from enum import StrEnum
 from itertools import pairwise
 
 from kgctl.admin import GroupAdmin, PartitionResults, item_error
-from kgctl.admin.group_view import unreadable
+from kgctl.admin.group_view import lag_from, unreadable
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupListing, LogOffsets, OffsetAndMetadata, TopicPartition
-from kgctl.model.lag import Flag, lag_of, out_of_range, total_of
+from kgctl.model.lag import Flag, out_of_range, total_of
 
 WINDOW = 10
 """How many samples a verdict looks back, as many as Burrow's window has by default."""
@@ -46,11 +46,13 @@ class Position:
     start: int | None
     end: int | None
     why: Flag | None = None
+    lag: int | None = None
+    """The records still to read; None where that cannot be told."""
 
     @property
-    def lag(self) -> int | None:
-        """Return the records still to read; None where that cannot be told."""
-        return lag_of(self.committed, self.start, self.end)
+    def reached(self) -> int:
+        """Return the offset that all that is read would come to: the commit, and past a start offset what is acknowledged."""
+        return self.committed if self.end is None or self.lag is None else self.end - self.lag
 
     @property
     def flag(self) -> Flag | None:
@@ -106,7 +108,8 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[Grou
 
 def _position(partition: TopicPartition, commit: OffsetAndMetadata, logs: PartitionResults[LogOffsets]) -> Position:
     log = logs.values.get(partition, LogOffsets())
-    return Position(commit.offset, log.log_start_offset, log.log_end_offset, unreadable(logs.errors.get(partition)))
+    why, lag = unreadable(logs.errors.get(partition)), lag_from(commit, log.log_start_offset, log.log_end_offset)
+    return Position(commit.offset, log.log_start_offset, log.log_end_offset, why, lag)
 
 
 def _not_found(group_id: str) -> KgctlError:
@@ -139,7 +142,7 @@ class Watch:
         if seconds > 0 and now:
             first = history[0]
             both = [(first[partition], position) for partition, position in now.items() if partition in first]
-            consumed = sum(after.committed - before.committed for before, after in both) / seconds
+            consumed = sum(after.reached - before.reached for before, after in both) / seconds
             ends = [(before.end, after.end) for before, after in both if before.end is not None and after.end is not None]
             produced = sum(after - before for before, after in ends) / seconds if len(ends) == len(both) else None
             drain = None if lag is None or produced is None else _drain_s(lag, consumed, produced)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kgctl.admin import (
     GroupAdmin,
@@ -20,7 +21,6 @@ from kgctl.admin.offset_reset import TopicScope, is_within
 from kgctl.errors import AuthError, KgctlError, NotFoundError, UnsupportedError, did_you_mean
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
-    NO_LEADER_EPOCH,
     NO_OFFSET,
     GroupDescription,
     GroupListing,
@@ -29,25 +29,25 @@ from kgctl.model.groups import (
     LogOffsets,
     MemberDescription,
     OffsetAndMetadata,
-    PartitionLag,
+    StartOffset,
     TopicPartition,
 )
 from kgctl.model.lag import Flag, lag_of, out_of_range
 
 
-def partition_lag(partition: TopicPartition, committed: OffsetAndMetadata | None, log: LogOffsets) -> PartitionLag:
-    """One row. A committed offset of -1 stands for no commit, as brokers answer it."""
-    if committed is None or committed.offset == NO_OFFSET:
-        return PartitionLag(partition, None, log.log_start_offset, log.log_end_offset, None)
-    return PartitionLag(
-        partition,
-        committed.offset,
-        log.log_start_offset,
-        log.log_end_offset,
-        lag_of(reached(committed.offset, log), log.log_start_offset, log.log_end_offset),
-        None if committed.leader_epoch == NO_LEADER_EPOCH else committed.leader_epoch,
-        committed.metadata,
-    )
+def lag_behind(committed: OffsetAndMetadata | None, log: LogOffsets) -> int | None:
+    """Return the records that are still to be read, by `lag_from`."""
+    if committed is None:
+        return None
+    at, start, end = reached(committed.offset, log), log.log_start_offset, log.log_end_offset
+    return lag_from(committed, start, end) if at == committed.offset else lag_of(at, start, end)
+
+
+def lag_from(committed: OffsetAndMetadata, start: int | None, end: int | None) -> int | None:
+    """The records that are still to be read: `lag_of`; of a start offset what its coordinator tells, where the log has it."""
+    if isinstance(committed, StartOffset):
+        return None if out_of_range(committed.offset, start, end) else committed.records_left
+    return lag_of(committed.offset, start, end)
 
 
 def reached(committed: int, log: LogOffsets) -> int:
@@ -57,9 +57,9 @@ def reached(committed: int, log: LogOffsets) -> int:
     return min(committed, log.log_end_offset)
 
 
-def total_lag(rows: Iterable[PartitionLag]) -> int:
+def total_lag(lags: Iterable[int | None]) -> int:
     """The records that are still to be read, as far as is known: a partition whose lag is unknown counts nothing."""
-    return sum(row.lag for row in rows if row.lag is not None)
+    return sum(lag for lag in lags if lag is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ class GroupLag:
 
     lag: int | None
     flags: tuple[Flag, ...] = ()
+
+
+NO_LAG = GroupLag(None)
 
 
 def lag_by_group(
@@ -91,7 +94,7 @@ def _lag_of_group(
         if committed.offset == NO_OFFSET:
             continue
         start, end = bounds.get(partition, _NO_BOUNDS)
-        lag = lag_of(committed.offset, start, end)
+        lag = lag_from(committed, start, end)
         if lag is None:
             is_known = False
             flags.add(out_of_range(committed.offset, start, end) or unreadable(errors.get(partition)))
@@ -119,14 +122,38 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition of a group: its lag, the member that owns it, and what stands out about it."""
+    """One partition of a group, as columns read it: what brokers said, and what follows from it. Unknown is None, never a guess.
 
-    lag: PartitionLag
+    ``commit`` is None where nothing is committed. ``lag`` is in records. What lies at the committed offset, and when that was
+    committed, is there where it was asked for, ``asked_ms`` then.
+    """
+
+    description: GroupDescription
+    partition: TopicPartition
+    commit: OffsetAndMetadata | None
+    log: LogOffsets
+    lag: int | None
     owner: MemberDescription | None = None
     flags: tuple[Flag, ...] = ()
     record_time_ms: int | None = None
     commit_time_ms: int | None = None
     next_record: Record | None = None
+    asked_ms: int = 0
+
+    @property
+    def current_offset(self) -> int | None:
+        """The offset of the record that is read next."""
+        return None if self.commit is None else self.commit.offset
+
+    @property
+    def place(self) -> Place | None:
+        """Return the committed offset in its log."""
+        return None if self.commit is None else (self.partition, self.commit.offset)
+
+    @property
+    def knows_next(self) -> bool:
+        """Whether the record at the offset is for certain the one that is read next: past a start offset any may be."""
+        return self.commit is None or self.commit.is_all(self.log.log_end_offset)
 
     @property
     def is_out_of_range(self) -> bool:
@@ -144,7 +171,7 @@ class GroupView:
     @property
     def total_lag(self) -> int:
         """Return the sum of the known lags, in records."""
-        return total_lag(view.lag for view in self.partitions)
+        return total_lag(each.lag for each in self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +180,21 @@ class GroupViews:
 
     views: tuple[GroupView, ...]
     errors: tuple[KgctlError, ...] = ()
+
+    @property
+    def partitions(self) -> Iterator[PartitionView]:
+        """Yield the partitions of all groups."""
+        return (each for view in self.views for each in view.partitions)
+
+    def enriched(self, more: Callable[[PartitionView], Mapping[str, Any]], errors: Iterable[KgctlError]) -> GroupViews:
+        """Return these with fields of partitions set to what was learnt ``more`` of them, and what could not be."""
+        views = [
+            replace(
+                view, partitions=tuple(replace(each, **fields) if (fields := more(each)) else each for each in view.partitions)
+            )
+            for view in self.views
+        ]
+        return GroupViews(tuple(views), (*self.errors, *errors))
 
 
 def is_consumer_group(listing: GroupListing) -> bool:
@@ -208,14 +250,16 @@ def _with_high_watermarks(
     return replace(logs, values={**logs.values, **found})
 
 
-def with_record_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
+def with_record_times(admin: GroupAdmin, found: GroupViews, now_ms: int) -> GroupViews:
     """With the time of the next record that each group has to read, where it has one; what cannot be read is an error."""
     behind = _behind(found)
     times = admin.list_record_times(sorted(behind)) if behind else Results[Place, int | None]()
-    views = tuple(replace(view, partitions=tuple(_timed(each, times.values) for each in view.partitions)) for view in found.views)
-    failed = {partition: error for (partition, _), error in sorted(times.errors.items(), key=lambda item: item[0])}
-    errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
-    return GroupViews(views, (*found.errors, *errors))
+
+    def more(each: PartitionView) -> Mapping[str, Any]:
+        at_ms = times.values.get(each.place) if each.place else None
+        return {} if at_ms is None else {"record_time_ms": at_ms, "asked_ms": now_ms}
+
+    return found.enriched(more, _errors_of_places(times.errors))
 
 
 def with_next_records(admin: GroupAdmin, found: GroupViews) -> GroupViews:
@@ -227,19 +271,17 @@ def with_next_records(admin: GroupAdmin, found: GroupViews) -> GroupViews:
     if not isinstance(admin, ReadsRecords):
         raise UnsupportedError("records cannot be read here: only from a cluster of brokers")
     read = admin.read_records([Span(*place) for place in sorted(_behind(found))])
-    views = []
-    for view in found.views:
-        known = [read.values.get(Span(each.lag.partition, each.lag.current_offset or 0)) for each in view.partitions]
-        partitions = [
-            replace(each, next_record=records[0]) if each.lag.lag and records else each
-            for each, records in zip(view.partitions, known, strict=True)
-        ]
-        views.append(replace(view, partitions=tuple(partitions)))
-    return GroupViews(tuple(views), (*found.errors, *_span_errors(read.errors)))
+
+    def more(each: PartitionView) -> Mapping[str, Any]:
+        records = read.values.get(Span(*each.place)) if each.lag and each.place else ()
+        return {"next_record": records[0]} if records else {}
+
+    return found.enriched(more, _errors_of_places(read.errors))
 
 
-def _span_errors(errors: Mapping[Span, ItemError]) -> list[KgctlError]:
-    by_partition = {span.partition: error for span, error in sorted(errors.items(), key=lambda item: item[0])}
+def _errors_of_places(errors: Mapping[Any, ItemError]) -> list[KgctlError]:
+    """One error a partition, of keys that begin with it."""
+    by_partition = {key[0]: error for key, error in sorted(errors.items(), key=lambda item: item[0])}
     return [error.to_exception(partition=partition) for partition, error in by_partition.items()]
 
 
@@ -266,23 +308,23 @@ def read_neighbours(admin: GroupAdmin, found: GroupViews, before: int, after: in
     """
     if not isinstance(admin, ReadsRecords):
         raise UnsupportedError("records cannot be read here: only from a cluster of brokers")
-    commits = [
-        (view.description.group_id, each.lag, each.lag.current_offset)
-        for view in found.views
-        for each in view.partitions
-        if each.lag.current_offset is not None and each.lag.log_end_offset is not None
-    ]
-    ahead = [Span(lag.partition, offset, after) for _, lag, offset in commits if after and offset < (lag.log_end_offset or 0)]
+    commits = [each for each in found.partitions if each.place and each.log.log_end_offset is not None]
+    ahead = [Span(*each.place, after) for each in commits if after and each.place and each.place[1] < _end(each)]
     read = admin.read_records(ahead) if ahead else Results[Span, tuple[Record, ...]]()
     errors = dict(read.errors)
-    ends = {(lag.partition, min(offset, lag.log_end_offset or 0)): lag.log_start_offset or 0 for _, lag, offset in commits}
-    back = _read_back(admin, ends, before, errors)
-    around = []
-    for group_id, lag, offset in commits:
-        behind = back.get((lag.partition, min(offset, lag.log_end_offset or 0)), ())
-        unread = read.values.get(Span(lag.partition, offset, after), ())
-        around.append(Neighbours(group_id, lag.partition, offset, behind, unread))
-    return around, _span_errors(errors)
+    places = [(each.partition, min(each.current_offset or 0, _end(each))) for each in commits]
+    starts = {place: each.log.log_start_offset or 0 for each, place in zip(commits, places, strict=True)}
+    back = _read_back(admin, starts, before, errors)
+    neighbours = []
+    for each, place in zip(commits, places, strict=True):
+        offset = each.current_offset or 0
+        unread = read.values.get(Span(each.partition, offset, after), ())
+        neighbours.append(Neighbours(each.description.group_id, each.partition, offset, back.get(place, ()), unread))
+    return neighbours, _errors_of_places(errors)
+
+
+def _end(each: PartitionView) -> int:
+    return each.log.log_end_offset or 0
 
 
 def _read_back(
@@ -302,7 +344,7 @@ def _read_back(
     return found
 
 
-def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
+def with_commit_times(admin: GroupAdmin, found: GroupViews, now_ms: int) -> GroupViews:
     """With the time at which each commit was made, where that can be told; groups of which it cannot are errors.
 
     Raises:
@@ -310,39 +352,26 @@ def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
     """
     if not isinstance(admin, TellsCommitTimes):
         raise UnsupportedError("nothing tells here when groups committed: it is read from a cluster's __consumer_offsets")
-    wanted = {
-        view.description.group_id: {each.lag.partition for each in view.partitions if each.lag.current_offset is not None}
-        for view in found.views
-    }
-    times = admin.list_commit_times({group_id: partitions for group_id, partitions in wanted.items() if partitions})
-    views = []
-    for view in found.views:
-        known = times.values.get(view.description.group_id, {})
-        partitions = tuple(replace(each, commit_time_ms=known.get(each.lag.partition)) for each in view.partitions)
-        views.append(replace(view, partitions=partitions))
-    return GroupViews(tuple(views), (*found.errors, *_group_errors(times.errors, list(wanted))))
+    wanted: dict[str, set[TopicPartition]] = {}
+    for each in found.partitions:
+        if each.commit:
+            wanted.setdefault(each.description.group_id, set()).add(each.partition)
+    times = admin.list_commit_times(wanted)
+
+    def more(each: PartitionView) -> Mapping[str, Any]:
+        at_ms = times.values.get(each.description.group_id, {}).get(each.partition)
+        return {} if at_ms is None else {"commit_time_ms": at_ms, "asked_ms": now_ms}
+
+    return found.enriched(more, _group_errors(times.errors, list(wanted)))
 
 
 def _behind(found: GroupViews) -> set[Place]:
     """The offsets at which groups have something to read."""
-    return {
-        (each.lag.partition, each.lag.current_offset)
-        for view in found.views
-        for each in view.partitions
-        if each.lag.lag and each.lag.lag > 0 and each.lag.current_offset is not None
-    }
+    return {each.place for each in found.partitions if each.lag and each.place and each.knows_next}
 
 
-def _timed(each: PartitionView, times: Mapping[Place, int | None]) -> PartitionView:
-    offset = each.lag.current_offset
-    return each if offset is None else replace(each, record_time_ms=times.get((each.lag.partition, offset)))
-
-
-def _group_errors(errors: Mapping[str, object], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:
-    from kgctl.admin import ItemError
-
-    found = [(group_id, errors[group_id]) for group_id in group_ids if group_id in errors]
-    return tuple(error.to_exception(group=group_id) for group_id, error in found if isinstance(error, ItemError))
+def _group_errors(errors: Mapping[str, ItemError], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:
+    return tuple(errors[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in errors)
 
 
 def _flaws(flaws: Mapping[str, tuple[KgctlError, ...]]) -> list[KgctlError]:
@@ -376,32 +405,42 @@ def _in_scope(partitions: Iterable[TopicPartition], scopes: Sequence[TopicScope]
     return [partition for partition in partitions if is_within(partition, scopes)]
 
 
-def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescription]:
-    return {
-        TopicPartition(topic, number): member
-        for member in description.members
-        for topic, numbers in (member.assignment or {}).items()
-        for number in numbers
-    }
+def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescription | None]:
+    """The member that owns each partition; None where several do, as in a share group."""
+    found: dict[TopicPartition, MemberDescription | None] = {}
+    for member in description.members:
+        for topic, numbers in (member.assignment or {}).items():
+            for number in numbers:
+                partition = TopicPartition(topic, number)
+                found[partition] = None if partition in found else member
+    return found
 
 
 def _view(
     description: GroupDescription, partitions: Sequence[TopicPartition], committed: Committed, logs: PartitionResults[LogOffsets]
 ) -> GroupView:
     owners, subscribed = _owners(description), subscribed_topics(description)
+    own = description.topology.repartition_topics if description.topology else ()
     views = []
     for partition in partitions:
-        row = partition_lag(partition, committed.get(partition), logs.values.get(partition, LogOffsets()))
-        owner = owners.get(partition)
+        commit, log = committed.get(partition), logs.values.get(partition, _NO_LOG)
+        if commit is not None and commit.offset == NO_OFFSET:
+            commit = None  # as brokers answer where nothing is committed
+        lag, owner = lag_behind(commit, log), owners.get(partition)
+        if commit is None and partition.topic in own:  # Kafka Streams reads its own topics from their beginning
+            lag = lag_of(log.log_start_offset, log.log_start_offset, log.log_end_offset)
         found = {unreadable(logs.errors.get(partition))}
-        if row.current_offset is not None:
-            log = logs.values.get(partition, LogOffsets())
-            found.add(out_of_range(reached(row.current_offset, log), log.log_start_offset, log.log_end_offset))
-        if owner is None and description.state is GroupState.STABLE:
+        if commit is not None:
+            found.add(out_of_range(reached(commit.offset, log), log.log_start_offset, log.log_end_offset))
+        if partition not in owners and description.state is GroupState.STABLE:
             is_stale = subscribed is not None and partition.topic not in subscribed
             found.add(Flag.STALE if is_stale else Flag.NO_CONSUMER)
-        views.append(PartitionView(row, owner, tuple(flag for flag in Flag if flag in found)))
+        flags = tuple(flag for flag in Flag if flag in found)
+        views.append(PartitionView(description, partition, commit, log, lag, owner, flags))
     return GroupView(description, tuple(views))
+
+
+_NO_LOG = LogOffsets()
 
 
 def subscribed_topics(description: GroupDescription) -> set[str] | None:

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from kgctl.admin import (
     NO_SUCH_NAME,
     GroupResults,
     ItemError,
-    PartitionResults,
     Results,
     Sight,
-    item_error,
     other_type,
     removal_reason,
+    share_groups,
+    streams_groups,
 )
+from kgctl.admin.answers import explained, group_state, group_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -32,7 +33,6 @@ from kgctl.model.groups import (
     GroupType,
     MemberDescription,
     Node,
-    TopicPartition,
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire import Deadline
@@ -46,53 +46,11 @@ from kgctl.wire.connection import (
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
     Connection,
     Request,
 )
-
-R = TypeVar("R")
-
-_OWN_WORDS = frozenset(
-    {
-        *(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION),
-        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNSUPPORTED_VERSION),
-    }
-)
-"""Errors whose message was made by kgctl's own connection, and says more than the general sentence."""
-
-
-def group_results(answers: Mapping[str, R | Failure]) -> GroupResults[R]:
-    """Results by group id, in the order of ``answers``."""
-    values: dict[str, R] = {}
-    errors: dict[str, ItemError] = {}
-    for group, answer in answers.items():
-        if isinstance(answer, Failure):
-            errors[group] = explained(answer, group=group)
-        else:
-            values[group] = answer
-    return Results(values, errors)
-
-
-def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str | None = None) -> PartitionResults[R]:
-    """Results by partition, in the order of ``answers``."""
-    values: dict[TopicPartition, R] = {}
-    errors: dict[TopicPartition, ItemError] = {}
-    for partition, answer in answers.items():
-        if isinstance(answer, Failure):
-            errors[partition] = explained(answer, group=group, partition=partition)
-        else:
-            values[partition] = answer
-    return Results(values, errors)
-
-
-def explained(
-    failure: Failure, *, group: str | None = None, partition: TopicPartition | None = None, member: str | None = None
-) -> ItemError:
-    """Return the failure with one sentence of explanation."""
-    if failure.message and failure.code in _OWN_WORDS:
-        return ItemError(failure.code, failure.message, failure.nothing_sent)
-    return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)
-
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -243,22 +201,6 @@ def _listing(group: Any, node: Node, only_type: GroupType) -> GroupListing:
     )
 
 
-def group_state(text: str) -> GroupState:
-    """The state by Kafka's name; UNKNOWN for one of a newer Kafka."""
-    try:
-        return GroupState(text)
-    except ValueError:
-        return GroupState.UNKNOWN
-
-
-def group_type(text: str) -> GroupType:
-    """The type by Kafka's name; UNKNOWN for one of a newer Kafka."""
-    try:
-        return GroupType(text.lower())
-    except ValueError:
-        return GroupType.UNKNOWN
-
-
 def _broker_error(error: KgctlError) -> ItemError:
     if isinstance(error, TimedOutError):
         return ItemError(ErrorCode.REQUEST_TIMED_OUT, error.message)
@@ -277,10 +219,10 @@ Answer = GroupDescription | Failure
 
 
 def describe_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[GroupDescription]:
-    """Each group of the classic or the consumer protocol.
+    """Each group, of any type.
 
-    A missing group has the error GROUP_ID_NOT_FOUND, a group of another type INCONSISTENT_GROUP_PROTOCOL with a message that
-    names the type.
+    A missing group has the error GROUP_ID_NOT_FOUND, one of a type that its broker cannot describe INCONSISTENT_GROUP_PROTOCOL
+    with a message that names the type.
     """
 
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Answer]]:
@@ -294,7 +236,7 @@ def describe_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadli
     answers = ask_coordinators(cluster, group_ids, ask, deadline)
     values = {group: answer for group, answer in answers.items() if isinstance(answer, GroupDescription)}
     errors = {group: _error(group, answer) for group, answer in answers.items() if isinstance(answer, Failure)}
-    return Results(values, errors)
+    return Results(streams_groups.with_assignments(cluster, values, deadline), errors)
 
 
 def _error(group: str, failure: Failure) -> ItemError:
@@ -429,19 +371,38 @@ def _by_topic(assignment: Any) -> Assignment:
     return {topic.topic_name: tuple(sorted(topic.partitions)) for topic in topics}
 
 
+_BY_TYPE = {GroupType.SHARE: SHARE_GROUP_DESCRIBE, GroupType.STREAMS: STREAMS_GROUP_DESCRIBE}
+_OTHER_TYPES = {SHARE_GROUP_DESCRIBE: share_groups.described, STREAMS_GROUP_DESCRIBE: streams_groups.described}
+
+
 def _missing(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
-    """What is not of these types: those that exist all the same, by ListGroups of the same broker, have an error that names their
-    type."""
-    listed = {group.group_id: group for group in connection.call(LIST_GROUPS, {}, deadline).groups}
-    found: dict[str, Answer] = dict.fromkeys(groups, Failure(ErrorCode.GROUP_ID_NOT_FOUND))
-    for group in groups:
-        if group in listed:
-            kind = group_type(getattr(listed[group], "group_type", "")).value
-            protocol = listed[group].protocol_type
-            named = f"{kind} group" if kind not in ("unknown", "classic") else f"group of protocol type '{protocol}'"
-            error = other_type(group, named)
-            found[group] = Failure(error.code, error.message)
+    """What is neither classic nor of the consumer protocol: share and streams groups, where the broker knows such. Those that
+    exist all the same, by ListGroups of the same broker, have an error that names their type."""
+    apis = [api for api in _OTHER_TYPES if connection.versions.has(api)]
+    requests = [Request(api, connection.version(api), {"group_ids": groups}) for api in apis]
+    *answers, listed = connection.call_all([*requests, Request(LIST_GROUPS, connection.version(LIST_GROUPS), {})], deadline)
+    kinds = {group.group_id: group for group in listed.groups}
+    found: dict[str, Answer] = {group: _undescribed(group, kinds.get(group), connection) for group in groups}
+    for api, answer in zip(apis, answers, strict=True):
+        for group in answer.groups:
+            described = _OTHER_TYPES[api](group, connection)
+            if isinstance(described, GroupDescription) or described.code not in _NOT_OF_THIS_TYPE:
+                found[group.group_id] = described
     return found
+
+
+def _undescribed(group: str, listed: Any, connection: Connection) -> Failure:
+    """A group that does not exist; or one that is listed, and cannot be described by this broker, or not by this user."""
+    if listed is None:
+        return Failure(ErrorCode.GROUP_ID_NOT_FOUND)
+    kind = group_type(getattr(listed, "group_type", ""))
+    api = _BY_TYPE.get(kind)
+    if api is not None and not connection.versions.has(api):
+        error = other_type(group, f"{kind.value} group, which brokers tell about since Kafka {api.since}")
+    else:
+        is_own = kind not in (GroupType.UNKNOWN, GroupType.CLASSIC)
+        error = other_type(group, f"{kind.value} group" if is_own else f"group of protocol type '{listed.protocol_type}'")
+    return Failure(error.code, error.message)
 
 
 _LEAVE = -1
@@ -499,7 +460,7 @@ def _leave_consumer_group(cluster: Cluster, group_id: str, keys: Sequence[str], 
         return dict.fromkeys(keys, described.errors[group_id].code)
     group = described.values[group_id]
     if group.type is not GroupType.CONSUMER:
-        return {}
+        return {} if group.type is GroupType.CLASSIC else dict.fromkeys(keys, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     members = {member.group_instance_id or member.member_id: member for member in group.members}
     members |= {member.member_id: member for member in group.members}
     found = {key: members[key] for key in keys if key in members}

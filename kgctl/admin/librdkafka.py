@@ -126,10 +126,9 @@ _abandoned: list[AdminClient] = []
 
 
 class AdminCalls:
-    """An `AdminClient` whose calls end in time. ``timeout_ms`` covers all that is waited for from one `begin` to the next."""
+    """An `AdminClient` whose calls end in time: one deadline covers all that is waited for from one `begin` to the next."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
         self._deadline = Deadline(timeout_ms)
         self._properties = properties
         self._open()
@@ -151,9 +150,9 @@ class AdminCalls:
             raise TimedOutError("this connection was given up after a call that ran out of time")
         return self._client
 
-    def begin(self) -> None:
+    def begin(self, deadline: Deadline) -> None:
         """Another operation begins. After one that ran out of time it has a client of its own."""
-        self._deadline = Deadline(self._timeout_ms)
+        self._deadline = deadline
         if self._client is None:
             self._open()
 

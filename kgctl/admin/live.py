@@ -24,6 +24,7 @@ from kgctl.admin import (
     REMOVE_MEMBERS,
     Closing,
     GroupResults,
+    ItemError,
     Needs,
     PartitionResults,
     Place,
@@ -32,8 +33,10 @@ from kgctl.admin import (
     Sight,
     Span,
     groups,
+    share_groups,
 )
-from kgctl.admin.groups import describe_groups, group_results, list_groups, partition_results, remove_members
+from kgctl.admin.answers import group_results, partition_results
+from kgctl.admin.groups import describe_groups, list_groups, remove_members
 from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -43,6 +46,7 @@ from kgctl.model.groups import (
     GroupType,
     LogOffsets,
     OffsetAndMetadata,
+    StartOffset,
     TopicPartition,
 )
 from kgctl.serde.codec import read_varint, skip_tags
@@ -51,7 +55,14 @@ from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
 from kgctl.wire.cluster import Cluster
-from kgctl.wire.connection import LEAVE_GROUP, OFFSET_DELETE, OFFSET_FETCH, Connection, Request
+from kgctl.wire.connection import (
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    LEAVE_GROUP,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    Connection,
+    Request,
+)
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import WireSettings
 
@@ -71,13 +82,22 @@ def list_committed_offsets(
 ) -> GroupResults[Committed]:
     """All committed offsets of each group, by topic and partition; a group that does not exist has none.
 
-    With ``require_stable`` a group with offsets of an open transaction has the error UNSTABLE_OFFSET_COMMIT.
+    A share group has start offsets in their place. With ``require_stable`` a group with offsets of an open transaction has the
+    error UNSTABLE_OFFSET_COMMIT.
     """
 
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Committed | Failure]]:
-        if connection.version(OFFSET_FETCH) >= _SEVERAL_GROUPS_SINCE:
-            return _in_batches(connection, groups, deadline, require_stable=require_stable)
-        return _one_by_one(connection, groups, deadline, require_stable=require_stable)
+        has_several = connection.version(OFFSET_FETCH) >= _SEVERAL_GROUPS_SINCE
+        in_parts = (_in_batches if has_several else _one_by_one)(connection, groups, deadline, require_stable=require_stable)
+        if not connection.versions.has(DESCRIBE_SHARE_GROUP_OFFSETS):
+            yield from in_parts
+            return
+        bare: list[str] = []
+        for part in in_parts:
+            bare += [group for group, commits in part.items() if not commits]
+            yield {group: commits for group, commits in part.items() if commits}
+        if bare:  # to OffsetFetch a share group is one that does not exist
+            yield {group: {} for group in bare} | share_groups.start_offsets(connection, bare, deadline)
 
     return group_results(ask_coordinators(cluster, group_ids, ask, deadline))
 
@@ -232,8 +252,17 @@ K = TypeVar("K", bound=Hashable)
 _SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
 
 
+_COMMITS = {GroupType.SHARE: "it has start offsets in the place of commits"}
+_NO_LEAVING = dict.fromkeys((GroupType.SHARE, GroupType.STREAMS), "members are removed from classic and consumer groups only")
+"""Why groups of these types cannot be changed so."""
+
 _NOT_EVERYWHERE = {DELETE_OFFSETS: OFFSET_DELETE, REMOVE_MEMBERS: LEAVE_GROUP}
 """Changes that old brokers have no request for."""
+
+
+def _are_starts(offsets: Committed) -> bool:
+    """Whether they are a share group's."""
+    return any(isinstance(offset, StartOffset) for offset in offsets.values())
 
 
 class LiveGroupAdmin(Closing):
@@ -242,12 +271,18 @@ class LiveGroupAdmin(Closing):
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         self._properties = properties
         self.timeout_ms = timeout_ms
+        self.limit: Deadline | None = None
         settings = WireSettings.from_properties(properties)
         self._user = settings.sasl.username if settings.sasl else None
         self._cluster = Cluster(settings)
 
-    @cached_property
+    @property
     def _confluent(self) -> ConfluentGroupAdmin:
+        self._through_confluent.limit = self.limit
+        return self._through_confluent
+
+    @cached_property
+    def _through_confluent(self) -> ConfluentGroupAdmin:
         from kgctl.admin.confluent import ConfluentGroupAdmin
 
         return ConfluentGroupAdmin(self._properties, self.timeout_ms)
@@ -265,7 +300,7 @@ class LiveGroupAdmin(Closing):
         return list_groups(self._cluster, self._deadline(), states, types)
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
-        """A share or streams group has the error INCONSISTENT_GROUP_PROTOCOL."""
+        """Groups of every type that their broker can describe."""
         return LOOK.told(describe_groups(self._cluster, group_ids, self._deadline()), self._user)
 
     def list_committed_offsets(
@@ -309,8 +344,12 @@ class LiveGroupAdmin(Closing):
     def alter_offsets_of(
         self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
     ) -> Iterator[tuple[str, PartitionResults[None]]]:
-        """All groups at the same time."""
-        for group_id, results in commit_offsets(self._cluster, wanted, self._deadline()).items():
+        """All groups at the same time; then share groups, which are told by what they are to have."""
+        shared = {group_id: offsets for group_id, offsets in wanted.items() if _are_starts(offsets)}
+        commits = {group_id: offsets for group_id, offsets in wanted.items() if group_id not in shared}
+        for group_id, results in commit_offsets(self._cluster, commits, self._deadline()).items():
+            yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
+        for group_id, results in share_groups.alter_start_offsets(self._cluster, shared, self._deadline()).items():
             yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
 
     def check_supports(self, change: Needs) -> None:
@@ -320,9 +359,20 @@ class LiveGroupAdmin(Closing):
             self._cluster.ask(lambda connection: connection.version(api), self._deadline())
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
-        """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
-        results = delete_offsets(self._cluster, group_id, partitions, self._deadline())
-        return self._naming_type(group_id, DELETE_OFFSETS.told(results, self._user))
+        """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic.
+
+        Of a share group whole topics only, else INVALID_REQUEST; NON_EMPTY_GROUP where it has members.
+        """
+        results = DELETE_OFFSETS.told(delete_offsets(self._cluster, group_id, partitions, self._deadline()), self._user)
+        if not any(error.code in _SEEMS_MISSING for error in results.errors.values()):
+            return results
+        starts = list_committed_offsets(self._cluster, [group_id], self._deadline()).values.get(group_id, {})
+        if not _are_starts(starts):
+            return self._naming_type(group_id, results)
+        apart = share_groups.in_part(starts, partitions)
+        whole = [partition for partition in partitions if partition not in apart]
+        found = share_groups.delete_start_offsets(self._cluster, group_id, whole, self._deadline()) if whole else Results()
+        return DELETE_OFFSETS.told(Results(found.values, {**found.errors, **apart}), self._user)
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
@@ -335,23 +385,34 @@ class LiveGroupAdmin(Closing):
         results = remove_members(
             self._cluster, group_id, self._deadline(), member_ids=member_ids, group_instance_ids=group_instance_ids, reason=reason
         )
-        return self._naming_type(group_id, REMOVE_MEMBERS.told(results, self._user))
+        return self._naming_type(group_id, REMOVE_MEMBERS.told(results, self._user), _NO_LEAVING)
 
     def close(self) -> None:
         """Safe to call twice."""
         self._cluster.close()
-        if "_confluent" in self.__dict__:
-            self._confluent.close()
+        if "_through_confluent" in self.__dict__:
+            self._through_confluent.close()
+
+    @property
+    def progress(self) -> str:
+        """``looked at 3,200 of 10,000 groups``: of the question that is being asked; "" before the first."""
+        answered, wanted = self._cluster.answered, self._cluster.wanted
+        return f"looked at {min(answered, wanted):,} of {wanted:,} {self._cluster.noun}" if wanted else ""
 
     def _deadline(self) -> Deadline:
-        return Deadline(self.timeout_ms)
+        return Deadline.of_call(self.limit, self.timeout_ms)
 
-    def _naming_type(self, group_id: str, results: Results[K, None]) -> Results[K, None]:
-        """To brokers a group of another type is one that does not exist; the errors say what it is."""
+    def _naming_type(
+        self, group_id: str, results: Results[K, None], whys: Mapping[GroupType, str] = _COMMITS
+    ) -> Results[K, None]:
+        """To brokers a group of another type is one that does not exist; the errors say what it is (``whys``: by type)."""
         if not any(error.code in _SEEMS_MISSING for error in results.errors.values()):
             return results
-        described = describe_groups(self._cluster, [group_id], self._deadline()).errors.get(group_id)
-        if described is None or described.code is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+        found = describe_groups(self._cluster, [group_id], self._deadline())
+        told = found.errors.get(group_id)
+        kind = found.values[group_id].type if group_id in found.values else GroupType.UNKNOWN
+        if kind in whys:
+            told = ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group_id}' is a {kind.value} group: {whys[kind]}")
+        if told is None or told.code is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             return results
-        errors = {key: described if error.code in _SEEMS_MISSING else error for key, error in results.errors.items()}
-        return Results(results.values, errors)
+        return Results(results.values, {k: told if each.code in _SEEMS_MISSING else each for k, each in results.errors.items()})

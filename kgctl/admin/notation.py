@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from kgctl.errors import UsageError
-from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, StartOffset, TopicPartition
 
 _MARK = "# kgctl "
 _END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
@@ -37,7 +37,10 @@ _END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan."""
+    """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan.
+
+    ``share_groups`` are those of the groups whose offsets are start offsets: so are they made anew where they were deleted.
+    """
 
     kind: str
     cluster_id: str
@@ -46,11 +49,13 @@ class FileHeader:
     time_ms: int
     groups: tuple[str, ...]
     partitions: int
+    share_groups: tuple[str, ...] = ()
 
 
 def seal(header: FileHeader, csv_text: str) -> str:
     """The file's whole text. ``csv_text`` has one header line and ``header.partitions`` rows."""
-    body = f"{_MARK}{json.dumps(asdict(header), ensure_ascii=False)}\n{csv_text}"
+    said = {name: value for name, value in asdict(header).items() if value or name != "share_groups"}
+    body = f"{_MARK}{json.dumps(said, ensure_ascii=False)}\n{csv_text}"
     return f"{body}# end rows={header.partitions} sha256={_digest(body)}\n"
 
 
@@ -86,8 +91,9 @@ def read_header(line: str, name: str) -> FileHeader | None:
         return None
     try:
         found = json.loads(line.removeprefix(_MARK))
-        known = {field.name: found[field.name] for field in fields(FileHeader)}
-        return FileHeader(**{**known, "groups": tuple(known["groups"])})
+        known = {field.name: found[field.name] for field in fields(FileHeader) if field.name != "share_groups"}
+        shared = tuple(map(str, found.get("share_groups", ())))  # left out by an earlier kgctl
+        return FileHeader(**{**known, "groups": tuple(known["groups"]), "share_groups": shared})
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{name}, line 1: written by another version of kgctl, and not readable") from None
 
@@ -163,7 +169,23 @@ def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFil
     if not groups:
         raise UsageError(f"{name} has no offsets in it")
     wanted = group_ids or sorted(groups)
-    return FromFile({group_id: dict(sorted(groups[group_id].items())) for group_id in wanted}, header)
+    shared = header.share_groups if header else ()
+    return FromFile({each: dict(sorted(_typed(groups[each], is_share=each in shared).items())) for each in wanted}, header)
+
+
+def _typed(offsets: Mapping[TopicPartition, PlannedOffset], *, is_share: bool) -> Mapping[TopicPartition, PlannedOffset]:
+    """The offsets as a group of its type has them."""
+    if not is_share:
+        return offsets
+    return {
+        key: replace(each, target=each.target and StartOffset(each.target.offset, "", each.target.leader_epoch))
+        for key, each in offsets.items()
+    }
+
+
+def share_groups(rows: Iterable[UndoRow]) -> tuple[str, ...]:
+    """The groups whose offsets are start offsets."""
+    return tuple(dict.fromkeys(row.group_id for row in rows if isinstance(row.before, StartOffset)))
 
 
 class UndoRow(NamedTuple):
@@ -426,9 +448,8 @@ class FromFile:
 
     @property
     def is_blind(self) -> bool:
-        """Whether it is an undo file of an older kgctl, which does not say what the change wrote."""
-        is_undo = self.header is not None and self.header.kind == "undo"
-        return is_undo and not any(each.verify for offsets in self.groups.values() for each in offsets.values())
+        """Whether it does not say what the change wrote, as an undo file of an older kgctl, so that progress cannot be seen."""
+        return not any(each.verify for offsets in self.groups.values() for each in offsets.values())
 
     def overwriting(self) -> FromFile:
         """Return the same, whatever the cluster has now."""

@@ -383,9 +383,10 @@ def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
     planned = strategy.groups[row.group_id][row.partition]
     found = None if row.old is None else row.old.offset
     target = None if planned.target is None else planned.target.offset
-    if not planned.verify or found in (planned.expected_old, target):  # where it is done already, there is nothing to refuse
+    is_untouched = row.old is None or row.old.is_all(row.log.log_end_offset)
+    if not planned.verify or (found in (planned.expected_old, target) and is_untouched):  # nothing to refuse where it is done
         return planned.target, None
-    then, now = _shown(planned.expected_old), _shown(found)
+    then, now = _shown(planned.expected_old), f"{_shown(found)}{'' if is_untouched else ' with records past it acknowledged'}"
     if planned.undoes:
         note, code = f"went on since: the change left {then}, {now} now (--overwrite insists)", CHANGED_MEANWHILE
     else:

@@ -17,9 +17,9 @@ from kgctl.admin.changes import (
     Stop,
     carry_out,
     committed_now,
-    patience_ms,
     present,
 )
+from kgctl.admin.group_types import is_own_topic, of_type
 from kgctl.admin.group_view import check_rights_on, missing_topic
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
@@ -41,9 +41,16 @@ from kgctl.admin.offset_reset import (
     present_scopes,
     resolve_scopes,
 )
-from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, UnsupportedError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    NO_OFFSET,
+    GroupDescription,
+    LogOffsets,
+    OffsetAndMetadata,
+    StartOffset,
+    TopicPartition,
+)
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
@@ -60,12 +67,7 @@ def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
         if description is None and not _may_be_made(request, described.errors.get(group_id)):
             continue
         errors.pop(group_id, None)
-        if description and description.type in (GroupType.SHARE, GroupType.STREAMS):
-            errors[group_id] = UnsupportedError(
-                f"{group_id!r} is a {description.type.value} group; only consumer groups can be reset", group=group_id
-            )
-        else:
-            found[group_id] = description
+        found[group_id] = description
     return _plan_groups(admin, request, found, errors)
 
 
@@ -84,7 +86,7 @@ def _plan_groups(
         committed = admin.list_committed_offsets(list(found))
         offsets, flaws = committed.values, committed.flaws
         errors.update((group_id, error.to_exception(group=group_id)) for group_id, error in committed.errors.items())
-        scopes = {group_id: _scope(request, group_id, offsets[group_id], common) for group_id in found if group_id in offsets}
+        scopes = {each: _scope(request, each, found[each], offsets[each], common) for each in found if each in offsets}
     if bare := [group_id for group_id, partitions in scopes.items() if not partitions]:
         lacks = admin.sight().lacks_topics
         errors.update((group_id, _nothing_committed(group_id, "nothing to reset", lacks)) for group_id in bare)
@@ -94,7 +96,15 @@ def _plan_groups(
         GroupPlan(
             group_id,
             found[group_id],
-            _rows(request, group_id, partitions, offsets[group_id], facts, flaws=flaws.get(group_id, ())),
+            _rows(
+                request,
+                group_id,
+                partitions,
+                offsets[group_id],
+                facts,
+                flaws=flaws.get(group_id, ()),
+                description=found[group_id],
+            ),
         )
         for group_id, partitions in scopes.items()
     ]
@@ -129,8 +139,13 @@ def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPar
 
 
 def _scope(
-    request: ResetRequest, group_id: str, committed: Committed, common: Sequence[TopicPartition]
+    request: ResetRequest,
+    group_id: str,
+    description: GroupDescription | None,
+    committed: Committed,
+    common: Sequence[TopicPartition],
 ) -> Sequence[TopicPartition]:
+    """Of a streams group all partitions are those of its input topics: its own topics come with what it writes there anew."""
     if isinstance(request.strategy, FromFile):
         return sorted(request.strategy.groups[group_id])
     if request.scopes is not None:
@@ -138,7 +153,7 @@ def _scope(
     present = {partition for partition, commit in committed.items() if commit.offset != NO_OFFSET}
     if isinstance(request.strategy, ToHistory):
         present |= request.strategy.groups[group_id].keys()
-    return sorted(present)
+    return sorted(each for each in present if description is None or not is_own_topic(description, each.topic))
 
 
 def _rows(
@@ -149,6 +164,7 @@ def _rows(
     facts: _Facts,
     *,
     flaws: Sequence[KgctlError],
+    description: GroupDescription | None,
 ) -> tuple[ResetRow, ...]:
     """A partition whose commit could not be read has a flaw, and is not reset: nobody could undo it."""
     unread = {
@@ -169,7 +185,7 @@ def _rows(
     ]
     if isinstance(request.strategy, Heal):
         rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
-    return tuple(rows)
+    return tuple(rows) if description is None else tuple(of_type(row, description) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +283,7 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
         lambda items: _are_done(admin, [wanted[item] for item in items]),
         stop,
         watch,
-        patience_ms=patience_ms(admin),
+        admin=admin,
     )
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(replace(plan, groups=done, errors=tuple(errors)), account.ended_by, account.signal)
@@ -335,7 +351,10 @@ def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[CommitKey,
 
 
 def _is_done(row: ResetRow, committed: Committed) -> bool:
+    """Of a start offset that shall stay and lose what is acknowledged past it, nobody can tell: it is set again."""
     found = present(committed.get(row.partition))
+    if isinstance(row.old, StartOffset) and row.new is not None and row.new.offset == row.old.offset:
+        return False
     return (None if found is None else found.offset) == (None if row.new is None else row.new.offset)
 
 

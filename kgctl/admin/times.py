@@ -54,14 +54,22 @@ def parse_instant_ms(text: str) -> int:
     return milliseconds
 
 
-def parse_past_instant_ms(text: str, now_ms: int) -> int:
+def second_reading_ms(text: str, now_ms: int) -> int | None:
+    """Return what a wall clock's time means that comes twice, as clocks were turned back, and is read as the first; else None."""
+    second = parse_past_instant_ms(text, now_ms, fold=1)
+    return None if second == parse_past_instant_ms(text, now_ms) else second
+
+
+def parse_past_instant_ms(text: str, now_ms: int, *, fold: int = 0) -> int:
     """Read a point in time as `parse_instant_ms` does, or one that ``now_ms`` tells.
 
     ``now``; so long before: ``2h ago``, ``PT90S ago``; or of a day, in UTC unless a zone is named: ``yesterday``,
     ``today 08:30``, ``yesterday 14:00 Europe/Berlin``, ``2024-01-31 14:00 Europe/Berlin``, ``2024-01-31 Europe/Berlin``.
 
+    A wall clock's time that comes twice is the first of them, with ``fold`` 1 the second.
+
     Raises:
-        UsageError: the text is nothing of that.
+        UsageError: the text is nothing of that, or a wall clock's time that is skipped where clocks are put forward.
     """
     words = text.split()
     if len(words) == 2 and _DATE_AND_CLOCK.fullmatch(words[0]) and words[1][0].isalpha():
@@ -71,7 +79,7 @@ def parse_past_instant_ms(text: str, now_ms: int) -> int:
     if words and words[-1].lower() == "ago":
         return max(0, now_ms - parse_duration_ms(" ".join(words[:-1])))
     if words and (words[0].lower() in _DAYS or (_DATE.fullmatch(words[0]) and words[-1][0].isalpha())):
-        return _of_day(text, words, now_ms)
+        return _of_day(text, words, now_ms, fold)
     try:
         return parse_instant_ms(text)
     except UsageError as error:
@@ -90,12 +98,13 @@ def _meant(text: str) -> str:
 _DAYS = {"today": 0, "yesterday": 1}
 
 
-def _of_day(text: str, words: list[str], now_ms: int) -> int:
+def _of_day(text: str, words: list[str], now_ms: int, fold: int) -> int:
     """``yesterday [HH:MM[:SS]] [ZONE]``, or a date instead: a wall clock's time in that zone."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     rest = words[1:]
-    clock = time.fromisoformat(rest.pop(0)) if rest and _CLOCK.fullmatch(rest[0]) else time()
+    has_clock = bool(rest) and _CLOCK.fullmatch(rest[0]) is not None
+    clock = time.fromisoformat(rest.pop(0)) if has_clock else time()
     try:
         zone = ZoneInfo(rest.pop(0)) if rest else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -106,7 +115,11 @@ def _of_day(text: str, words: list[str], now_ms: int) -> int:
         day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
     else:
         day = _date(words[0])
-    return int(datetime.combine(day, clock, zone).timestamp() * 1000)
+    moment = datetime.combine(day, clock, zone).replace(fold=fold)
+    there = moment.astimezone(UTC).astimezone(zone)
+    if has_clock and there.replace(tzinfo=None) != moment.replace(tzinfo=None):
+        raise UsageError(f"no time: {text!r} is skipped, as clocks are put forward there: {there:%H:%M} comes after it")
+    return int(moment.timestamp() * 1000)
 
 
 def _date(text: str) -> date:

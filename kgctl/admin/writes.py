@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kgctl.admin import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results
-from kgctl.admin.groups import group_results, partition_results
+from kgctl.admin.answers import group_results, partition_results
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

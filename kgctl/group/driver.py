@@ -1,4 +1,4 @@
-"""The thread that drives one member: the only one that touches it.
+"""What drives one member, and the thread that does: the only one that touches it.
 
 Everything that happens (answers, deadlines, calls of other threads) is an event in one queue; each ends in a call of the member
 and in doing what the member wants done. See `kgctl.member.api` for the contract.
@@ -11,6 +11,7 @@ import queue
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
@@ -57,6 +58,7 @@ AT_ONCE_S = 0.02
 """How long the driver waits for the answer to one of those before it lets the line's thread do so: others may want it."""
 
 Event = Callable[[], list[Action]]
+Asked = Send | FindCoordinator | RefreshMetadata | ListOffsets
 
 
 class Listener(Protocol):
@@ -83,8 +85,11 @@ class Listener(Protocol):
         ...
 
 
-class Driver:
-    """One member, its queue of events, and its lines to the cluster. ``timeout_ms`` is the time that a broker has to answer."""
+class MemberDriver(ABC):
+    """One member, and what is done about what it wants. ``timeout_ms`` is the time that a broker has to answer.
+
+    `Driver` does it in threads, `kgctl.group.async_driver.AsyncDriver` in an event loop.
+    """
 
     _listener: Listener
 
@@ -93,60 +98,45 @@ class Driver:
         self.last_error: KgctlError | None = None
         self.has_ended = threading.Event()
         self.end_error: KgctlError | None = None
+        self.coordinator: Node | None = None
+        """The group's coordinator, once it has been found."""
+        self.is_closing = False
         self._settings = settings
         self._timeout_ms = timeout_ms
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._errands = Errands(identity.group_id, settings, timeout_ms)
-        self._coordinator: Node | None = None
-        self._connection: CoordinatorConnection | None = None
-        self._line: Line | None = None
         self._parked: Request | None = None
         self._led_topics: frozenset[str] = frozenset()
         self._warned = ""
         self._told_left_over = 0
         self._is_classic = config.group_protocol == "classic"
         self._is_ending = False
-        self.is_closing = False
-        self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
-    @property
-    def coordinator(self) -> Node | None:
-        """The group's coordinator, once it has been found."""
-        return self._coordinator
-
-    def start(self, listener: Listener) -> None:
-        """Begin to join the group, and tell this one how it goes."""
-        self._listener = listener
-        self.post(lambda: self.member.start(self.now_us()))
-        self._thread.start()
-
+    @abstractmethod
     def post(self, event: Event) -> None:
-        """Let the driver's thread do this call of the member, in order. From any thread."""
-        self._events.put(event)
-
-    def close(self) -> None:
-        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
-        self.post(self._begin_close)
-
-    def join(self, timeout_s: float) -> bool:
-        """Wait for the end; False where it did not come in time."""
-        return self.has_ended.wait(timeout_s)
+        """Do this call of the member, in order. From any thread."""
+        ...
 
     @staticmethod
     def now_us() -> int:
         """The member's clock."""
         return time.monotonic_ns() // 1000
 
-    # --- the driver's thread
+    @abstractmethod
+    def _ask(self, action: Asked) -> None: ...
 
-    def _run(self) -> None:
+    @abstractmethod
+    def _end(self, error: KgctlError | None) -> None: ...
+
+    def _take(self, event: Event | None) -> None:
+        """One step of the member, a deadline for None. What is not kgctl's own fault is `UserCodeError`."""
+        with users_code("code that the member runs"):
+            for action in event() if event is not None else self.member.expire(self.now_us()):
+                self._do(action)
+            self._tell_left_over()
+            self._listener.on_step()
+
+    def _step(self, event: Event | None) -> None:
         try:
-            with users_code("code that the member runs"):
-                while not self.has_ended.is_set():
-                    event = self._next_event()
-                    self._perform(event() if event is not None else self.member.expire(self.now_us()))
-                    self._tell_left_over()
-                    self._listener.on_step()
+            self._take(event)
         except UserCodeError as error:
             self._end(error)
         except Exception as error:
@@ -156,19 +146,6 @@ class Driver:
     def _bug(self, error: BaseException) -> None:
         """A line failed as it should not."""
         self.post(partial(self._give_up, _bug_in_kgctl(error)))
-
-    def _next_event(self) -> Event | None:
-        due_us = self.member.next_deadline_us()
-        try:
-            if due_us is None:
-                return self._events.get()
-            return self._events.get(timeout=max(0.0, (due_us - self.now_us()) / 1e6))
-        except queue.Empty:
-            return None
-
-    def _perform(self, actions: list[Action]) -> None:
-        for action in actions:
-            self._do(action)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -189,7 +166,127 @@ class Driver:
             case CommitDone():
                 pass  # commits are the generation's
 
-    def _ask(self, action: Send | FindCoordinator | RefreshMetadata | ListOffsets) -> None:
+    def _callback_done(self) -> None:
+        self.post(lambda: self.member.callback_done(self.now_us()))
+
+    def _tell_left_over(self) -> None:
+        """Warn of partitions that an assignor of the user's own gives to nobody: they are read by nobody, in silence."""
+        left, told = self.member.left_over, self._told_left_over
+        self._told_left_over = left
+        if left and left != told:
+            log.warning("group '%s': the assignor leaves %d partition(s) to nobody", self.member.identity.group_id, left)
+
+    def _trouble(self, error: KgctlError) -> None:
+        """Keep what went wrong, and warn of it once: the same error comes back with every try."""
+        self.last_error = error
+        if error.message != self._warned and not self.is_closing:
+            self._warned = error.message
+            log.warning("group '%s': %s", self.member.identity.group_id, error.message)
+
+    def _errand_failed(self, correlation_id: int, error: KgctlError) -> None:
+        self._trouble(error)
+        if isinstance(error, AuthError):
+            self.post(partial(self._give_up, error))
+        else:
+            self._answer(correlation_id, NetworkError(correlation_id))
+
+    def _give_up(self, error: KgctlError) -> list[Action]:
+        self._end(error)
+        return []
+
+    def _found(self, correlation_id: int, found: Node | ErrorCode) -> None:
+        """Here is the coordinator, or why there is none."""
+
+        def take() -> list[Action]:
+            if isinstance(found, ErrorCode):
+                return self.member.on_reply(correlation_id, FindCoordinatorResult(found), self.now_us())
+            self._use_coordinator(found)
+            return self.member.on_reply(correlation_id, FindCoordinatorResult(), self.now_us())
+
+        self.post(take)
+
+    @abstractmethod
+    def _use_coordinator(self, node: Node) -> None: ...
+
+    def _unanswered(self, error: KgctlError) -> None:
+        """A broker that does not know the request will know it no better the next time."""
+        self._trouble(error)
+        if isinstance(error, UnsupportedError):
+            failed = Failed("UNSUPPORTED_VERSION", error.message)
+            self.post(partial(self._give_up, _failure(failed, self._settings, self.member.identity)))
+
+    def _lacks_topics_of(self, answer: JoinGroupResult) -> bool:
+        """A leader assigns the topics of all members, and looks at those that it does not read itself before it goes on."""
+        identity = self.member.identity
+        wanted = subscribed_topics(answer.members) - set(identity.topics) if identity.pattern is None else frozenset()
+        is_known, self._led_topics = wanted <= self._led_topics, wanted
+        return not is_known
+
+    def _own_topics(self) -> tuple[str, ...] | None:
+        """With a pattern all topics; else the member's own, and those that it assigns as the leader."""
+        identity = self.member.identity
+        return identity.topics if identity.pattern is None else None
+
+    def _answer(self, correlation_id: int, answer: Answer) -> None:
+        self.post(lambda: self.member.on_reply(correlation_id, answer, self.now_us()))
+
+    def _leaving(self, error: KgctlError | None, member_id: str) -> Request | None:
+        """What is sent so that nobody waits a session for this member; None for one that is not there, or static."""
+        identity = self.member.identity
+        is_in = error is None or _is_still_in(error)
+        if not (is_in and member_id and self.coordinator is not None) or identity.group_instance_id is not None:
+            return None
+        if not self._is_classic:
+            return ConsumerGroupHeartbeat(request_id=0, group_id=identity.group_id, member_id=member_id, member_epoch=LEAVE_EPOCH)
+        leaving = LeavingMember(member_id=member_id, reason="the consumer is being closed")
+        return LeaveGroup(request_id=0, group_id=identity.group_id, members=(leaving,))
+
+
+class Driver(MemberDriver):
+    """Drives it in a thread of its own, with its lines to the cluster."""
+
+    def __init__(self, config: MemberConfig, identity: MemberIdentity, settings: WireSettings, timeout_ms: int) -> None:
+        super().__init__(config, identity, settings, timeout_ms)
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._errands = Errands(identity.group_id, settings, timeout_ms)
+        self._connection: CoordinatorConnection | None = None
+        self._line: Line | None = None
+        self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
+
+    def start(self, listener: Listener) -> None:
+        """Begin to join the group, and tell this one how it goes."""
+        self._listener = listener
+        self.post(lambda: self.member.start(self.now_us()))
+        self._thread.start()
+
+    def post(self, event: Event) -> None:
+        """Let the driver's thread do this call of the member, in order. From any thread."""
+        self._events.put(event)
+
+    def close(self) -> None:
+        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
+        self.post(self._begin_close)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; False where it did not come in time."""
+        return self.has_ended.wait(timeout_s)
+
+    # --- the driver's thread
+
+    def _run(self) -> None:
+        while not self.has_ended.is_set():
+            self._step(self._next_event())
+
+    def _next_event(self) -> Event | None:
+        due_us = self.member.next_deadline_us()
+        try:
+            if due_us is None:
+                return self._events.get()
+            return self._events.get(timeout=max(0.0, (due_us - self.now_us()) / 1e6))
+        except queue.Empty:
+            return None
+
+    def _ask(self, action: Asked) -> None:
         match action:
             case Send():
                 self._send(action.correlation_id, action.request)
@@ -200,28 +297,18 @@ class Driver:
             case ListOffsets():
                 self._errand(action.correlation_id, partial(self._list_offsets, action), to_leaders=True)
 
-    def _callback_done(self) -> None:
-        self.post(lambda: self.member.callback_done(self.now_us()))
-
     def _end(self, error: KgctlError | None) -> None:
         if self._is_ending:
             return
         self._is_ending = True
-        node, member_id = self._coordinator, self.member.member_id
+        node, leaving = self.coordinator, self._leaving(error, self.member.member_id) if error is not None else None
         self.end_error = error
         self._drop_coordinator()
-        if error is not None and node is not None and member_id and _is_still_in(error):
-            self._leave_at_once(node, member_id)
+        if node is not None and leaving is not None:
+            self._send_at_once(node, leaving)
         self.has_ended.set()
         self._errands.close()
         self._listener.on_end(error)
-
-    def _tell_left_over(self) -> None:
-        """Warn of partitions that an assignor of the user's own gives to nobody: they are read by nobody, in silence."""
-        left, told = self.member.left_over, self._told_left_over
-        self._told_left_over = left
-        if left and left != told:
-            log.warning("group '%s': the assignor leaves %d partition(s) to nobody", self.member.identity.group_id, left)
 
     # --- the lines
 
@@ -239,43 +326,17 @@ class Driver:
                 self.last_error, self._warned = None, ""
                 then()
             except KgctlError as error:
-                self._trouble(error)
-                if isinstance(error, AuthError):
-                    self.post(partial(self._give_up, error))
-                else:
-                    self._answer(correlation_id, NetworkError(correlation_id))
+                self._errand_failed(correlation_id, error)
             except BaseException as error:  # noqa: BLE001 - the line is other members', too
                 self._bug(error)
 
         self._errands.put(run, to_leaders=to_leaders)
 
-    def _trouble(self, error: KgctlError) -> None:
-        """Keep what went wrong, and warn of it once: the same error comes back with every try."""
-        self.last_error = error
-        if error.message != self._warned and not self.is_closing:
-            self._warned = error.message
-            log.warning("group '%s': %s", self.member.identity.group_id, error.message)
-
-    def _give_up(self, error: KgctlError) -> list[Action]:
-        self._end(error)
-        return []
-
     def _find_coordinator(self, correlation_id: int, since_s: float) -> None:
-        found = self._errands.find_coordinator(since_s)
-
-        def take() -> list[Action]:
-            if isinstance(found, ErrorCode):
-                return self.member.on_reply(correlation_id, FindCoordinatorResult(found), self.now_us())
-            self._use_coordinator(found)
-            return self.member.on_reply(correlation_id, FindCoordinatorResult(), self.now_us())
-
-        self.post(take)
+        self._found(correlation_id, self._errands.find_coordinator(since_s))
 
     def _refresh(self, since_s: float) -> None:
-        """With a pattern all topics; else the member's own, and those that it assigns as the leader."""
-        identity = self.member.identity
-        own = identity.topics if identity.pattern is None else None
-        image = self._errands.metadata(since_s, own, self._led_topics)
+        image = self._errands.metadata(since_s, self._own_topics(), self._led_topics)
         self.post(lambda: self.member.on_metadata(image, self.now_us()))
 
     def _list_offsets(self, action: ListOffsets, since_s: float) -> None:
@@ -284,7 +345,7 @@ class Driver:
 
     def _use_coordinator(self, node: Node) -> None:
         self._drop_coordinator()
-        self._coordinator = node
+        self.coordinator = node
         self._connection = CoordinatorConnection(node, self._settings)
         self._line = Line(f"kgctl-group-coordinator-{node.node_id}", self._bug)
 
@@ -293,7 +354,7 @@ class Driver:
             self._connection.abort()
             self._line.put(self._connection.close)
             self._line.close()
-        self._connection = self._line = self._coordinator = None
+        self._connection = self._line = self.coordinator = None
 
     def _send(self, correlation_id: int, request: Request) -> None:
         connection = self._connection
@@ -331,49 +392,26 @@ class Driver:
 
         self._line.put(run)
 
-    def _unanswered(self, error: KgctlError) -> None:
-        """A broker that does not know the request will know it no better the next time."""
-        self._trouble(error)
-        if isinstance(error, UnsupportedError):
-            failed = Failed("UNSUPPORTED_VERSION", error.message)
-            self.post(partial(self._give_up, _failure(failed, self._settings, self.member.identity)))
-
     def _joined(self, correlation_id: int, answer: JoinGroupResult) -> None:
-        """A leader assigns the topics of all members, and looks at those that it does not read itself before it goes on."""
-        identity = self.member.identity
-        wanted = subscribed_topics(answer.members) - set(identity.topics) if identity.pattern is None else frozenset()
-        is_known, self._led_topics = wanted <= self._led_topics, wanted
-        if is_known:
-            self._answer(correlation_id, answer)
-        else:
+        if self._lacks_topics_of(answer):
             self._errand(correlation_id, self._refresh, then=lambda: self._answer(correlation_id, answer))
-
-    def _answer(self, correlation_id: int, answer: Answer) -> None:
-        self.post(lambda: self.member.on_reply(correlation_id, answer, self.now_us()))
+        else:
+            self._answer(correlation_id, answer)
 
     # --- the end
 
     def _begin_close(self) -> list[Action]:
         self.is_closing = True
-        member, node = self.member, self._coordinator
+        member, node = self.member, self.coordinator
         if node is not None and self._parked is not None and member.state is MemberState.JOINING:
-            member_id = member.member_id
+            leaving = self._leaving(None, member.member_id)
             self._drop_coordinator()
-            if member_id:
-                self._leave_at_once(node, member_id)
+            if leaving is not None:
+                self._send_at_once(node, leaving)
         return member.close(self.now_us())
 
-    def _leave_at_once(self, node: Node, member_id: str) -> None:
-        """Leave on a connection of its own, beside the member: nobody waits a session for it. A static member stays."""
-        identity = self.member.identity
-        if identity.group_instance_id is not None:
-            return
-        leaving = LeavingMember(member_id=member_id, reason="the consumer is being closed")
-        request: Request = LeaveGroup(request_id=0, group_id=identity.group_id, members=(leaving,))
-        if not self._is_classic:
-            request = ConsumerGroupHeartbeat(
-                request_id=0, group_id=identity.group_id, member_id=member_id, member_epoch=LEAVE_EPOCH
-            )
+    def _send_at_once(self, node: Node, request: Request) -> None:
+        """On a connection of its own, beside the member's."""
         connection = CoordinatorConnection(node, self._settings)
         try:
             connection.ask(request, min(self._timeout_ms, LEAVE_MS))

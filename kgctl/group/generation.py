@@ -1,26 +1,30 @@
-"""One generation of a live member: what it may read, the functions that read it, its commits, and its end.
-
-Commits have a connection of their own: a JoinGroup that the coordinator holds back holds up what follows it on its connection.
-"""
+"""One generation of a live member: what it may read, the functions that read it, its commits, and its end."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import threading
-import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from kgctl.arguments import checked
-from kgctl.errors import AuthError, CommitError, GenerationEnded, KgctlError, MisuseError, UnreachableError, UsageError
-from kgctl.group.driver import Driver
-from kgctl.group.lines import CoordinatorConnection
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ByPartition, Committable, Node, TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, offset_to_commit
-from kgctl.wire.settings import WireSettings
+from kgctl.errors import GenerationEnded, MisuseError, UsageError
+from kgctl.group.fetcher import Fetcher
+from kgctl.group.records import Records
+from kgctl.model.groups import ByPartition, Committable, TopicPartition
+
+
+class MakesCommits(Protocol):
+    """Commits in the name of a generation; see `Generation.commit`. ``may_wait``: `commit` waits for an answer."""
+
+    may_wait: bool
+
+    def commit(self, generation: Generation, offsets: Committable, /) -> None: ...
+
+    async def commit_async(self, generation: Generation, offsets: Committable, /) -> None: ...
+
 
 Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
 
@@ -31,12 +35,6 @@ def _loop_runs() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
-OVERTAKEN = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
-PAUSE_S = 0.1
-_SHOWN = 5
 
 
 class Generation:
@@ -59,9 +57,10 @@ class Generation:
         member_id: str,
         assignments: Mapping[TopicPartition, int],
         *,
-        commit: Callable[[Generation, Committable], None],
-        give_up: Callable[[], None],
+        commits: MakesCommits,
+        on_commit: Callable[[Committable], None],
         on_function_end: Callable[[Generation], None],
+        fetcher: Fetcher,
     ) -> None:
         self.group_id = group_id
         self.generation_id = generation_id
@@ -70,8 +69,10 @@ class Generation:
         self.ended = threading.Event()
         self.reason = ""
         self.error: BaseException | None = None
-        self._commit = commit
-        self._give_up = give_up
+        self._commits = commits
+        self._on_commit = on_commit
+        self._fetcher = fetcher
+        self._positions: ByPartition[int] = ByPartition(assignments)
         self._on_function_end = on_function_end
         self._lock = threading.Lock()
         self._running = 0
@@ -148,30 +149,53 @@ class Generation:
             CommitError: the coordinator refused; ``errors`` says which partitions and why.
             UnreachableError: it could not be told whether the offsets were stored.
         """
-        if _loop_runs():
+        if self._commits.may_wait and _loop_runs():
             words = "commit() waits for the coordinator, and the event loop with it: await generation.commit_async(...)"
             warnings.warn(words, RuntimeWarning, stacklevel=3)
-        self._commit_now(offsets)
+        if self._can_commit(offsets):
+            self._commits.commit(self, offsets)
+            self._on_commit(offsets)
 
     @checked()
     async def commit_async(self, offsets: Committable) -> None:
         """As `commit`, for coroutines: the event loop goes on meanwhile. Cancelled, it is not known whether it was stored."""
-        try:
-            await asyncio.to_thread(self._commit_now, offsets)
-        except asyncio.CancelledError:
-            self._give_up()
-            raise
+        if self._can_commit(offsets):
+            await self._commits.commit_async(self, offsets)
+            self._on_commit(offsets)
 
-    def _commit_now(self, offsets: Committable) -> None:
+    @checked()
+    def records(self, max_records: int = 500, *, commit: bool = True) -> Records:
+        """Read the partitions of this generation, batch by batch until it ends: ``for batch in``, or ``async for batch in``.
+
+        Each batch is a list of at most ``max_records`` `kgctl.results.TopicRecord`s, of one partition or several, in order of
+        offsets in each. When the next batch is asked for, the one before counts as dealt with and is committed in the name of
+        the generation, the last one too, before the partitions are given away; with ``commit=False`` that is the caller's.
+        What was dealt with after the member had lost its session is told by the logger ``kgctl.group`` and read again.
+
+        Only one of them at a time. librdkafka fetches, in threads of its own, committed records only; ``properties`` of the
+        group that are librdkafka's alone (``fetch.max.bytes``) are taken.
+
+        Raises, while it is iterated:
+            AuthError: this user may not read a topic.
+            CommitError, UnreachableError: a batch could not be committed.
+            BrokerError, KgctlError: an offset is not there and ``auto_offset_reset`` is none.
+            UsageError: fewer than one record.
+        """
+        if max_records < 1:
+            raise UsageError(f"max_records must be 1 or more, not {max_records}")
+        return Records(self, self._fetcher, max_records, commit=commit)
+
+    def _can_commit(self, offsets: Committable) -> bool:
+        """Whether there is anything to commit. Raises `GenerationEnded`."""
         if not list(offsets.items()):
-            return
+            return False
         if self._is_over:
             raise GenerationEnded(
                 f"generation {self.id} of group '{self.group_id}' is over ({self.reason}): commit before its functions return; "
                 "what was not committed is read again by the next owner",
                 group=self.group_id,
             )
-        self._commit(self, offsets)
+        return True
 
     # --- for `ConsumerGroup` alone
 
@@ -273,113 +297,3 @@ class Generation:
                 self._waiters.append(waiter)
         if has_ended:
             waiter()
-
-
-class Commits:
-    """Commits in the name of generations; from any thread, one at a time. What passes is tried again within ``timeout_ms``."""
-
-    def __init__(self, driver: Driver, settings: WireSettings, timeout_ms: int) -> None:
-        self._driver = driver
-        self._member = driver.member
-        self._group_id = driver.member.identity.group_id
-        self._settings = settings
-        self._timeout_ms = timeout_ms
-        self._lock = threading.Lock()
-        self._open: tuple[Node, CoordinatorConnection] | None = None
-        self._given_up = 0
-
-    def commit(self, generation: Generation, offsets: Committable) -> None:
-        """See `Generation.commit`."""
-        partitions = tuple(
-            sorted((offset_to_commit(*each) for each in offsets.items()), key=lambda each: (each.topic, each.partition))
-        )
-        until_s, given_up = time.monotonic() + self._timeout_ms / 1000, self._given_up
-        while True:
-            result = self._try_commit(generation, partitions)
-            if result is None or time.monotonic() > until_s or self._given_up > given_up:
-                break
-            time.sleep(PAUSE_S)
-        if result is not None:
-            raise result
-
-    def give_up(self) -> None:
-        """Break off what is under way: whoever waits for it hears that it is not known whether it was stored."""
-        self._given_up += 1
-        under_way = self._open
-        if under_way is not None:
-            under_way[1].abort()
-
-    def close(self) -> None:
-        """Break off what is under way, and give the connection back."""
-        self.give_up()
-        with self._lock:
-            self._drop()
-
-    def _try_commit(self, generation: Generation, partitions: tuple[OffsetCommitPartition, ...]) -> KgctlError | None:
-        """None: stored. An `UnreachableError` or a passing error is worth another try; all others are raised."""
-        current = self._member.generation_id  # may be a later one: cooperative members keep partitions over generations
-        request = OffsetCommit(
-            request_id=0,
-            group_id=self._group_id,
-            generation_id=max(current, generation.generation_id),
-            member_id=generation.member_id,
-            group_instance_id=self._member.identity.group_instance_id,
-            partitions=partitions,
-        )
-        with self._lock:
-            try:
-                result = self._connection().ask(request, self._timeout_ms)
-            except AuthError:
-                raise
-            except UnreachableError as error:
-                self._drop()
-                if self._driver.has_ended.is_set():
-                    raise self._ended(partitions, error) from error
-                return error
-        assert isinstance(result, PartitionErrors)
-        failed = {partition: error for partition, error in result.partitions if error is not ErrorCode.NONE}
-        if not failed:
-            return None
-        refused = _refused(self._group_id, failed)
-        if set(failed.values()) <= PASSING:
-            self._drop()
-            return refused
-        if set(failed.values()) <= OVERTAKEN and self._member.generation_id > request.generation_id:
-            return refused
-        raise refused
-
-    def _ended(self, partitions: tuple[OffsetCommitPartition, ...], unreachable: KgctlError) -> CommitError:
-        """The member has learnt elsewhere why it cannot go on (fenced, most often): nobody looks for the coordinator any more."""
-        why = self._driver.end_error or unreachable
-        return CommitError(
-            f"group '{self._group_id}': {len(partitions)} partition(s) were not committed: {why.message}",
-            errors={TopicPartition(each.topic, each.partition): why.code for each in partitions},
-            code=why.code,
-            group=self._group_id,
-        )
-
-    def _drop(self) -> None:
-        connection, self._open = self._open, None
-        if connection is not None:
-            connection[1].close()
-
-    def _connection(self) -> CoordinatorConnection:
-        """Return a connection of the commits' own: a JoinGroup that is held back holds up everything behind it."""
-        node = self._driver.coordinator
-        if node is None:
-            raise UnreachableError(f"the coordinator of group '{self._group_id}' is not known at present", group=self._group_id)
-        if self._open is None or self._open[0] != node:
-            self._drop()
-            self._open = (node, CoordinatorConnection(node, self._settings))
-        return self._open[1]
-
-
-def _refused(group_id: str, failed: Mapping[TopicPartition, ErrorCode]) -> CommitError:
-    names = sorted({error.name for error in failed.values()})
-    shown = ", ".join(map(str, sorted(failed)[:_SHOWN])) + (", ..." if len(failed) > _SHOWN else "")
-    return CommitError(
-        f"group '{group_id}': {len(failed)} partition(s) were not committed ({shown}): {', '.join(names)}",
-        errors={partition: error.name for partition, error in failed.items()},
-        code=names[0],
-        group=group_id,
-    )

@@ -218,7 +218,7 @@ class Desk:
 
     def __init__(self, settings: WireSettings) -> None:
         self.any_broker = ClusterLine("kgctl-group-errands", settings)
-        self.metadata: _Metadata | None = None
+        self.metadata: Metadata | None = None
         self.version = 0
         self._settings = settings
         self._process = os.getpid()
@@ -257,7 +257,7 @@ class Desk:
             self._leaders.close()
 
 
-class _Metadata:
+class Metadata:
     """An answer about topics: as members see it, and for whoever looks for leaders."""
 
     def __init__(self, answer: Any, version: int) -> None:
@@ -309,17 +309,15 @@ class Errands:
         """
         topics = None if own is None else tuple(sorted({*own, *others}))
 
-        def ask(cluster: Cluster) -> _Metadata:
+        def ask(cluster: Cluster) -> Metadata:
             asked = None if topics is None else [{"name": topic} for topic in topics]
             values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
             answer = cluster.call(METADATA, values, self._deadline())
             self._desk.version += 1
-            return _Metadata(answer, self._desk.version)
+            return Metadata(answer, self._desk.version)
 
         found = self._desk.any_broker.ask(("topics", topics), since_s, ask)
-        for topic in own or ():
-            if topic in found.unreadable:
-                raise denied(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self._settings, self._group_id, topic)
+        check_readable(found, own or (), self._settings, self._group_id)
         self._desk.metadata = found
         return found.image
 
@@ -353,6 +351,13 @@ class Errands:
 
     def _deadline(self) -> Deadline:
         return Deadline(self._timeout_ms)
+
+
+def check_readable(found: Metadata, own: Iterable[str], settings: WireSettings, group_id: str) -> None:
+    """Raise `AuthError` for a topic of the member's own that it may not read."""
+    for topic in own:
+        if topic in found.unreadable:
+            raise denied(ErrorCode.TOPIC_AUTHORIZATION_FAILED, settings, group_id, topic)
 
 
 def denied(code: ErrorCode, settings: WireSettings, group_id: str, topic: str | None = None) -> AuthError:

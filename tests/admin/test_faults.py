@@ -153,6 +153,8 @@ def test_a_right_that_is_revoked_in_the_middle(secure_kafka_broker: SecureKafkaB
     broker.allow("carol", ResourceType.TOPIC, topic, [AclOperation.READ])
     login = broker.client_properties("SASL_PLAINTEXT", user="carol")
     address = login.pop("bootstrap.servers")
+    (tmp_path / "password").write_text(login["sasl.password"])
+    login["sasl.password"] = f"file:{tmp_path / 'password'}"
     options = [word for key, value in login.items() for word in ("-X", f"{key}={value}")]
     process = begin_reset(address, names, topic, tmp_path, *options)
     broker.revoke("carol", ResourceType.GROUP, names[len(names) // 2 :])

@@ -88,6 +88,36 @@ def test_frames_that_close_their_connection_by_chance(fleet: Fleet, chance: floa
     assert sum(proxy.lost for proxy in fleet.cluster.proxies) >= times
 
 
+@pytest.mark.deep
+def test_in_the_worst_of_networks_a_command_ends_in_its_time_and_tells_what_is(fleet: Fleet) -> None:
+    """At 15 % a look is over within ``--timeout``, and what a change says of each group is so."""
+    fleet.cluster.lose(0.15)
+    limit_s, slack_s = 6, 2
+    for line in (f"describe group {fleet.groups[7]}", f"list groups --match {fleet.prefix} --lag"):
+        for _ in range(5):
+            begun_s = time.monotonic()
+            ran = fleet.cli(f"--timeout {limit_s} {line} -o json")
+            assert (time.monotonic() - begun_s < limit_s + slack_s, ran.code in (0, 1, 3, 7)) == (True, True), ran.err
+            assert {row["lag"] for row in ran.data} <= {None, 6, 12}
+    for _ in range(3):
+        begun_s = time.monotonic()
+        line = f"reset-offsets --match {fleet.prefix} --all-topics --to-offset 7 --execute --yes --no-backup -o json"
+        ran = fleet.cli(f"--timeout {limit_s} {line}")
+        print(f"reset: {time.monotonic() - begun_s:.1f} s, exit code {ran.code}")
+        assert time.monotonic() - begun_s < 4 * limit_s + slack_s
+        told = {(row["group"], row["partition"]): row["result"] for row in ran.data}
+        fleet.cluster.lose(0.0)
+        with connect(ConnectionSettings(fleet.cluster.bootstrap)) as admin:
+            found = admin.list_committed_offsets(fleet.groups).values
+        now = {(group, place.partition): commit.offset for group, offsets in found.items() for place, commit in offsets.items()}
+        assert {key: now[key] for key, result in told.items() if result == "reset"} == dict.fromkeys(
+            (key for key, result in told.items() if result == "reset"), 7
+        )
+        assert all(now[key] == 4 for key, result in told.items() if result in ("failed", "not-tried"))
+        fleet.commit(4)
+        fleet.cluster.lose(0.15)
+
+
 def test_a_command_that_looks_again_and_again_notices_nothing(fleet: Fleet) -> None:
     """All connections are closed between two looks, as a NAT closes idle ones."""
     with broken_all_the_time(fleet.cluster):

@@ -61,29 +61,28 @@ def test_a_share_group_is_listed_with_its_type(own_admin: GroupAdmin, share_grou
     assert group not in own_admin.list_groups(types=[GroupType.CLASSIC, GroupType.CONSUMER]).values
 
 
-@pytest.mark.parametrize("backend", ["live", "confluent"])
-def test_describing_it_names_its_type(
-    kafka: Target, own_admin: GroupAdmin, share_group: tuple[str, TopicPartition], backend: str
-) -> None:
+def test_where_it_cannot_be_described_its_type_is_named(kafka: Target, share_group: tuple[str, TopicPartition]) -> None:
     group, _ = share_group
     with kafka.confluent() as confluent:
-        found = (own_admin if backend == "live" else confluent).describe_groups([group])
+        found = confluent.describe_groups([group])
 
-    named = "share group" if backend == "live" else "share or streams group"
     assert found.errors[group].code is SHARE
-    assert found.errors[group].message == f"group '{group}' is a {named}, not a consumer group"
+    assert found.errors[group].message == f"group '{group}' is a share or streams group, not a consumer group"
 
 
-def test_changing_it_names_its_type_too(own_admin: GroupAdmin, share_group: tuple[str, TopicPartition]) -> None:
+def test_a_commit_for_it_and_removal_of_its_members_are_refused(
+    own_admin: GroupAdmin, share_group: tuple[str, TopicPartition]
+) -> None:
     group, partition = share_group
-    message = f"group '{group}' is a share group, not a consumer group"
 
     altered = own_admin.alter_offsets(group, {partition: OffsetAndMetadata(1)})
-    assert [(error.code, error.message) for error in altered.errors.values()] == [(SHARE, message)]
-    deleted = own_admin.delete_offsets(group, [partition])
-    assert [(error.code, error.message) for error in deleted.errors.values()] == [(SHARE, message)]
+    assert [(error.code, error.message) for error in altered.errors.values()] == [
+        (SHARE, f"group '{group}' is a share group: it has start offsets in the place of commits")
+    ]
     removed = own_admin.remove_members(group, member_ids=["m"])
-    assert [(error.code, error.message) for error in removed.errors.values()] == [(SHARE, message)]
+    assert [(error.code, error.message) for error in removed.errors.values()] == [
+        (SHARE, f"group '{group}' is a share group: members are removed from classic and consumer groups only")
+    ]
 
 
 def test_it_cannot_be_deleted_while_it_has_members(own_admin: GroupAdmin, share_group: tuple[str, TopicPartition]) -> None:

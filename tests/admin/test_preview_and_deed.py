@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
-from kgctl.model.groups import GroupState
+from kgctl.model.groups import GroupState, StartOffset, TopicPartition
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce, unique
 from tests.support.kafka.consumers import joined
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
@@ -70,6 +70,8 @@ def groups(kafka_broker: KafkaBroker) -> Iterator[tuple[str, dict[str, str]]]:
                     members["m"].commit(offsets=[ConfluentPartition(topic, 0, 5)], asynchronous=False)
         with shared(bootstrap, admin, names["share-empty"], topic):
             pass
+        start = {TopicPartition(topic, 0): StartOffset(5)}
+        wait_until(lambda: admin.alter_offsets(names["share-empty"], start).status == "ok", "the share group takes an offset")
         staying.enter_context(shared(bootstrap, admin, names["share-stable"], topic))
         with streams_member(bootstrap, names["streams-empty"], topic):
             pass
@@ -105,7 +107,7 @@ def test_what_is_deletable_is_deleted_and_all_else_fails_alike(
     }
     deletable = {kind for kind, (result, _) in shown.items() if result == "deletable"}
     empty = {kind for kind, (_, state) in TYPES_AND_STATES.items() if state == "Empty"}
-    assert deletable == (empty if command == "delete-groups" else empty - {"share-empty", "streams-empty"})
+    assert deletable == empty
     assert errors(preview) == errors(deed)
 
 
@@ -128,5 +130,7 @@ def test_a_dry_run_of_a_reset_counts_what_executing_resets(
     assert reset == {name: offset for name, offset in planned.items() if name not in refused}
     assert f"Add --execute to change {len(reset)} partitions of {len(reset)} groups" in preview.err
     assert refused == {each["group"] for each in deed.document["errors"] if each["code"] == "NON_EMPTY_GROUP"}
-    assert {kind for kind, name in names.items() if name in reset} == {"simple", "classic-empty", "consumer-empty"}
+    assert {kind for kind, name in names.items() if name in reset} == {
+        kind for kind, (_, state) in TYPES_AND_STATES.items() if state == "Empty"
+    }
     assert [error for error in errors(deed) if error[0] != "NON_EMPTY_GROUP"] == errors(preview)

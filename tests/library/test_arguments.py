@@ -39,13 +39,19 @@ MAY_BE_EMPTY = {
     **dict.fromkeys((f"{kind} client_id" for kind in ("Coordinator", "AsyncCoordinator", "ConsumerGroup")), "clients need none"),
     "Coordinator reason": "no reason is given",
     "ConsumerGroup rack": "no rack, as in Kafka's client.rack",
+    "EmbeddedServer client_id": "the clients that give none",
+    "EmbeddedServer key": "an empty key is one, as in Kafka",
     "EmbeddedServer group_id": "there is no such group: NotFoundError, and it has committed nothing",
     "EmbeddedServer member": "there is no such member: NotFoundError",
     "MemoryOffsetStorage group_id": "Kafka stores commits of the group named ''",
     "SqliteOffsetStorage group_id": "Kafka stores commits of the group named ''",
 }
 """A class and a parameter of its methods -> why "" is no mistake there."""
-REFUSED_ALL_THE_SAME = {"EmbeddedServer.commit group_id", "EmbeddedServer.consumer_group group_id"}
+REFUSED_ALL_THE_SAME = {
+    "EmbeddedServer.commit group_id",
+    "EmbeddedServer.consumer_group group_id",
+    "EmbeddedServer.wait_for_group group_id",
+}
 
 
 def calls() -> Iterator[tuple[str, Call]]:
@@ -104,7 +110,7 @@ def test_an_empty_text_is_refused() -> None:
 
 
 def takes_text(call: Call, parameter: str) -> bool:
-    return str(inspect.signature(call).parameters[parameter].annotation).startswith("str")
+    return str(inspect.signature(call).parameters[parameter].annotation).startswith(("str", "Value"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The examples of the manual's page for Python run as they stand, in order, in one namespace."""
+"""The examples of the manual's pages for Python run as they stand, in order, in one namespace a page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import inspect
 import re
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kgctl.testing import EmbeddedServer
 from tests.repo.project import ROOT
 
-PAGE = ROOT / "kgctl" / "manual" / "python.md"
-MANUAL = PAGE.parent
-SPARKS_OWN = {"history", "spark", "tables"}
+MANUAL = ROOT / "kgctl" / "manual"
+RUN = [MANUAL / f"{name}.md" for name in ("python", "testing")]
+SPARKS_OWN = {"cookbook", "history", "spark", "tables"}
 """Pages whose examples are lines for a session of Spark, whose types there are not."""
 OF_A_PAGE = "import kgctl\nfrom kgctl.testing import EmbeddedServer"
 
@@ -24,25 +26,37 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-BLOCKS = python_blocks(PAGE)
 TYPED = [page for page in sorted(MANUAL.glob("*.md")) if page.stem not in {*SPARKS_OWN, "adding-things"} and python_blocks(page)]
 """The pages for programs of users; the steps of adding-things are tried in a copy of the project."""
 
 
-def test_there_are_examples() -> None:
-    assert len(BLOCKS) >= 8
-
-
-def test_examples_in_order(request: pytest.FixtureRequest) -> None:
-    """One test, since later examples use what earlier ones define."""
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_examples_in_order(page: Path, request: pytest.FixtureRequest) -> None:
+    """One test a page, since later examples use what earlier ones define."""
     namespace: dict[str, Any] = {}
     exec(OF_A_PAGE, namespace)
-    for number, block in enumerate(BLOCKS, 1):
-        exec(compile(block, f"python.md, example {number}", "exec"), namespace)
+    blocks = python_blocks(page)
+    assert len(blocks) >= 4
+    for number, block in enumerate(blocks, 1):
+        exec(compile(block, f"{page.name}, example {number}", "exec"), namespace)
         namespace.pop("producer", None)  # librdkafka goes on looking for a cluster that is gone, and says so
         for name in [name for name in namespace if name.startswith("test_")]:
-            test = namespace.pop(name)
-            test(*(request.getfixturevalue(parameter) for parameter in inspect.signature(test).parameters))
+            run_test(namespace.pop(name), request)
+        for case in [value for value in namespace.values() if inspect.isclass(value) and issubclass(value, unittest.TestCase)]:
+            assert unittest.defaultTestLoader.loadTestsFromTestCase(case).run(unittest.TestResult()).wasSuccessful()
+            del namespace[case.__name__]
+
+
+def run_test(test: Any, request: pytest.FixtureRequest) -> None:
+    """Call a test of a page with a cluster as its markers say, or with the fixtures that it names."""
+    marked = {name: value for mark in getattr(test, "pytestmark", ()) for name, value in mark.kwargs.items()}
+    names = inspect.signature(test).parameters
+    if not marked:
+        test(*(request.getfixturevalue(name) for name in names))
+        return
+    assert list(names) == ["kafka_cluster"]
+    with EmbeddedServer(**marked) as cluster:
+        test(cluster)
 
 
 def type_errors(program: str, folder: Path) -> str:

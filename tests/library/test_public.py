@@ -15,7 +15,7 @@ import pytest
 import kgctl
 from kgctl import errors
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError
-from tests.docs.reference import REFERENCE, SHOWN_AS
+from tests.docs.reference import REFERENCE, SHOWN_AS, own_classes
 from tests.repo.project import ROOT
 
 RECORDED = ROOT / "tests" / "golden" / "public-api.json"
@@ -28,7 +28,7 @@ def signatures() -> dict[str, Any]:
         value = getattr(kgctl, name)
         found[name] = members(value) if inspect.isclass(value) else str(inspect.signature(value))
     found |= {f"results.{name}": members(getattr(kgctl.results, name)) for name in kgctl.results.__all__}
-    found["testing.EmbeddedServer"] = members(kgctl.testing.EmbeddedServer)
+    found |= {f"testing.{name}": members(getattr(kgctl.testing, name)) for name in kgctl.testing.__all__}
     found["deprecated"] = {name: since for name, (since, _) in kgctl._DEPRECATED.items()}
     found["errors"] = sorted(name for name, value in vars(errors).items() if is_error(value))
     return found
@@ -40,6 +40,7 @@ PRIVATE_ALL_THE_SAME = {
     **dict.fromkeys(("Requested", "Replied", "GroupChanged", "Removed", "Owned", "Disowned"), "the same"),
     **dict.fromkeys(("Committed", "Happened", "Scaled", "Scenario", "Expectation", "VariantOutcome", "Measured"), "the same"),
     "NumberedPartitions": "partitions as numbers; assignors of one's own get mappings",
+    "Acl": "a rule in the form of the protocol; users write rules as text",
     "Request": "the core's requests, for Coordinator.ask()",
 }
 """Types in public signatures that are not public, and why."""
@@ -67,7 +68,7 @@ def annotations_of(value: Any) -> Iterator[object]:
                 yield type(str(error.name), (), {"__module__": "kgctl.unknown"})
         return
     own = inspect.getmembers_static(value, lambda each: isinstance(each, property) or inspect.isfunction(each))
-    given = value.__doc__ is not None and value.__name__ in ("Admin", "AsyncAdmin", "Plan", "AsyncPlan", "Generation")
+    given = value.__doc__ is not None and value.__name__ in ("Admin", "AsyncAdmin", "Plan", "AsyncPlan", "Generation", "Records")
     for name, each in own:
         if not name.startswith("_") or (name == "__init__" and not given):
             yield from annotations_of(each.fget if isinstance(each, property) else each)
@@ -77,7 +78,7 @@ def test_every_type_in_a_public_signature_is_public() -> None:
     """Whoever writes down what a call gives needs its name; a type without one has no page either."""
     public = {name: getattr(kgctl, name) for name in set(kgctl.__all__) - {"simulate", "__version__"}}
     public |= {name: getattr(kgctl.results, name) for name in kgctl.results.__all__}
-    public |= {"EmbeddedServer": kgctl.testing.EmbeddedServer, "simulate": simulate()}
+    public |= {name: getattr(kgctl.testing, name) for name in kgctl.testing.__all__} | {"simulate": simulate()}
     found = {
         each.__name__
         for value in public.values()
@@ -128,7 +129,8 @@ def members(value: type) -> dict[str, str]:
     callables = {name: member for name, member in inspect.getmembers(value, callable) if not name.startswith("_")}
     if issubclass(value, dict):
         callables = {name: member for name, member in callables.items() if name in vars(value)}
-    own = {"__init__": vars(value)["__init__"]} if "__init__" in vars(value) else {}
+    makers = [vars(one)["__init__"] for one in own_classes(value) if "__init__" in vars(one)]
+    own = {"__init__": makers[0]} if makers else {}
     properties = {name: "property" for name, _ in inspect.getmembers(value, inspect.isdatadescriptor) if not name.startswith("_")}
     return {**properties, **{name: str(inspect.signature(member)) for name, member in {**own, **callables}.items()}}
 
@@ -174,11 +176,13 @@ def test_a_deprecated_name_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_public_name_is_in_the_reference() -> None:
     described = {SHOWN_AS.get(path, path).removeprefix("kgctl.") for paths in REFERENCE.values() for path in paths}
     results = {f"results.{name}" for name in kgctl.results.__all__}
-    assert described == {*kgctl.__all__, *results, "errors", "testing.EmbeddedServer"} - {"__version__"}
+    testing = {f"testing.{name}" for name in kgctl.testing.__all__}
+    assert described == {*kgctl.__all__, *results, *testing, "errors"} - {"__version__"}
 
 
 def test_every_public_name_is_documented() -> None:
     undocumented = [name for name in kgctl.__all__ if name != "__version__" and not inspect.getdoc(getattr(kgctl, name))]
+    undocumented += [name for name in kgctl.testing.__all__ if not inspect.getdoc(getattr(kgctl.testing, name))]
     undocumented += [name for name in kgctl.results.__all__ if not inspect.getdoc(getattr(kgctl.results, name))]
     assert undocumented == []
 

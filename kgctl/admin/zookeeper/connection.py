@@ -11,9 +11,11 @@ A connection that is lost is waited for until the deadline: reads begin again. A
 from __future__ import annotations
 
 import logging
+import ssl
 import struct
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -517,6 +519,17 @@ class _QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         return thread
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        """kazoo's connection; a socket whose handshake failed, which kazoo leaves open, is closed."""
+        try:
+            return super().create_connection(*args, **kwargs)
+        except Exception as error:
+            found = [value for frame, _ in traceback.walk_tb(error.__traceback__) for value in frame.f_locals.values()]
+            for value in found:
+                if isinstance(value, ssl.SSLSocket):
+                    value.close()
+            raise
 
 
 def _add(request: Any, operation: Operation) -> None:

@@ -8,9 +8,19 @@ import pytest
 
 from kgctl.admin.group_rates import Position, Sample, Verdict, Watch
 from kgctl.model.groups import GroupListing, GroupState, TopicPartition
-from kgctl.model.lag import Flag
+from kgctl.model.lag import Flag, lag_of
 
 P, Q = (TopicPartition("t", number) for number in (0, 1))
+
+
+def test_a_share_group_reads_what_it_acknowledges_past_its_start_offset() -> None:
+    watch, listing = Watch(), GroupListing("g", "share", GroupState.STABLE)
+    for number, lag in enumerate((90, 60)):
+        watch.add(Sample(number * 10_000, {"g": listing}, {"g": {P: Position(10, 0, 100 + 10 * number, None, lag)}}))
+
+    (rate,) = watch.rates()
+
+    assert (rate.lag, rate.consumed_per_s, rate.produced_per_s) == (60, 4.0, 1.0)
 
 
 def watched(positions: Sequence[tuple[int, int]]) -> Watch:
@@ -18,7 +28,9 @@ def watched(positions: Sequence[tuple[int, int]]) -> Watch:
     watch = Watch()
     listing = GroupListing("g", "consumer", GroupState.STABLE)
     for number, (committed, end) in enumerate(positions):
-        watch.add(Sample(number * 10_000, {"g": listing}, {"g": {P: Position(committed, 0, end)}}))
+        watch.add(
+            Sample(number * 10_000, {"g": listing}, {"g": {P: Position(committed, 0, end, None, lag_of(committed, 0, end))}})
+        )
     return watch
 
 
@@ -53,7 +65,9 @@ def test_a_commit_out_of_its_log_is_lost_and_a_log_that_cannot_be_asked_is_not_w
     assert (found.lag, found.drain_s, found.verdict, found.flags) == (None, None, Verdict.LOST, (Flag.PAST_LOG_END,))
     watch, listing = Watch(), GroupListing("g", "consumer", GroupState.STABLE)
     for at_ms in (0, 1000):
-        watch.add(Sample(at_ms, {"g": listing}, {"g": {P: Position(5, 0, 5), Q: Position(5, None, None, Flag.NO_LEADER)}}))
+        watch.add(
+            Sample(at_ms, {"g": listing}, {"g": {P: Position(5, 0, 5, None, 0), Q: Position(5, None, None, Flag.NO_LEADER)}})
+        )
     (found,) = watch.rates()
     assert (found.lag, found.produced_per_s, found.verdict, found.flags) == (None, None, Verdict.UNKNOWN, (Flag.NO_LEADER,))
 

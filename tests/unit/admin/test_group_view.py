@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from kgctl.admin import ItemError, Results
 from kgctl.admin.group_view import (
     GroupLag,
+    PartitionView,
     is_consumer_group,
+    lag_behind,
     lag_by_group,
-    partition_lag,
     view_offsets,
 )
 from kgctl.admin.offset_reset import parse_topic_scopes
@@ -21,7 +22,6 @@ from kgctl.model.groups import (
     LogOffsets,
     MemberDescription,
     OffsetAndMetadata,
-    PartitionLag,
     TopicPartition,
 )
 from kgctl.model.lag import Flag, total_of
@@ -50,7 +50,7 @@ def test_topic_that_is_gone_keeps_its_committed_rows() -> None:
     admin = FakeGroupAdmin()
     admin.group("a", {TopicPartition("gone", 3): 1})
     found = view_offsets(admin, ["a"])
-    assert [view.lag.partition for view in found.views[0].partitions] == [TopicPartition("gone", 3)]
+    assert [view.partition for view in found.views[0].partitions] == [TopicPartition("gone", 3)]
     assert [error.code for error in found.errors] == ["UNKNOWN_TOPIC_OR_PARTITION"]
 
 
@@ -68,8 +68,8 @@ def test_rows_are_every_partition_of_known_topics_once(committed: set[int], owne
     (view,) = view_offsets(admin, ["g"], scopes).views
     known = range(6) if committed or owned else ()
     expected = [number for number in known if not scopes or TopicPartition("t", number) in scopes[0]]
-    assert [row.lag.partition.partition for row in view.partitions] == expected
-    assert {row.lag.partition.partition for row in view.partitions if row.owner} == owned & set(expected)
+    assert [row.partition.partition for row in view.partitions] == expected
+    assert {row.partition.partition for row in view.partitions if row.owner} == owned & set(expected)
 
 
 def test_what_counts_as_a_consumer_group() -> None:
@@ -88,17 +88,23 @@ def test_what_counts_as_a_consumer_group() -> None:
 T0, T1 = (TopicPartition("t", number) for number in (0, 1))
 
 
-def test_row_of_a_commit() -> None:
-    assert partition_lag(T0, OffsetAndMetadata(7, "m", 3), LogOffsets(5, 10)) == PartitionLag(T0, 7, 5, 10, 3, 3, "m")
+def test_lag_is_unknown_without_a_commit_or_a_log() -> None:
+    assert lag_behind(OffsetAndMetadata(7), LogOffsets(5, 10)) == 3
+    assert lag_behind(None, LogOffsets(5, 10)) is None
+    assert lag_behind(OffsetAndMetadata(7), LogOffsets()) is None
 
 
-def test_no_commit_is_unknown_lag() -> None:
-    assert partition_lag(T0, None, LogOffsets(5, 10)) == PartitionLag(T0, None, 5, 10, None)
-    assert partition_lag(T0, OffsetAndMetadata(-1), LogOffsets(5, 10)) == PartitionLag(T0, None, 5, 10, None)
-
-
-def test_unknown_log_is_unknown_lag() -> None:
-    assert partition_lag(T0, OffsetAndMetadata(7), LogOffsets()) == PartitionLag(T0, 7, None, None, None, None, "")
+def test_rows_are_what_brokers_said_and_what_follows_from_it() -> None:
+    admin = FakeGroupAdmin()
+    admin.topic("t", FakeLog(5, 10), FakeLog(0, 3), FakeLog(0, 4))
+    admin.group("g", {T0: OffsetAndMetadata(7, "m", 3), T1: OffsetAndMetadata(-1)})
+    (view,) = view_offsets(admin, ["g"]).views
+    of_group = view.description
+    assert view.partitions == (
+        PartitionView(of_group, T0, OffsetAndMetadata(7, "m", 3), LogOffsets(5, 10), 3),
+        PartitionView(of_group, T1, None, LogOffsets(0, 3), None),
+        PartitionView(of_group, TopicPartition("t", 2), None, LogOffsets(0, 4), None),
+    )
 
 
 def test_a_member_that_reads_open_transactions_is_not_past_its_log() -> None:
@@ -106,7 +112,7 @@ def test_a_member_that_reads_open_transactions_is_not_past_its_log() -> None:
     admin.topic("t", FakeLog(0, 10, last_stable=6), FakeLog(0, 10, last_stable=6))
     admin.group("g", {T0: 8, T1: 12})
     (view,) = view_offsets(admin, ["g"], read_committed=True).views
-    assert [(each.lag.lag, each.flags) for each in view.partitions] == [(0, ()), (None, ("past-log-end",))]
+    assert [(each.lag, each.flags) for each in view.partitions] == [(0, ()), (None, ("past-log-end",))]
 
 
 def test_group_with_an_unknown_end_has_an_unknown_total() -> None:
@@ -130,6 +136,5 @@ COMMITS = st.dictionaries(
 def test_total_of_a_group_is_the_sum_of_its_rows(drawn: dict[TopicPartition, tuple[int, int]]) -> None:
     commits = {partition: OffsetAndMetadata(offset) for partition, (offset, _) in drawn.items()}
     logs = {partition: LogOffsets(0, end) for partition, (_, end) in drawn.items()}
-    rows = [partition_lag(partition, commit, logs[partition]) for partition, commit in commits.items()]
-    committed = [row.lag for row in rows if row.current_offset is not None]
-    assert lag_by_group({"g": commits}, Results(logs))["g"].lag == total_of(committed)
+    lags = [lag_behind(commit, logs[partition]) for partition, commit in commits.items() if commit.offset >= 0]
+    assert lag_by_group({"g": commits}, Results(logs))["g"].lag == total_of(lags)

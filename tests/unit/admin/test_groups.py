@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from kgctl.admin import ItemError
+from kgctl.admin.answers import group_state, group_type
 from kgctl.admin.groups import (
     OFFSETS_TOPIC,
     describe_groups,
-    group_state,
-    group_type,
     list_groups,
     orphaned_groups,
     remove_members,
@@ -338,8 +337,8 @@ def test_what_the_other_api_says_of_a_group_counts_when_it_says_more(
 @pytest.mark.parametrize(
     ("kind", "protocol", "named"),
     [
-        ("Share", "share", "a share group"),
-        ("Streams", "streams", "a streams group"),
+        ("Share", "share", "a share group, which brokers tell about since Kafka 4.1"),
+        ("Streams", "streams", "a streams group, which brokers tell about since Kafka 4.2"),
         ("Classic", "odd", "a group of protocol type 'odd'"),
         ("Quantum", "q", "a group of protocol type 'q'"),
     ],

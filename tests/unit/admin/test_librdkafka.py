@@ -15,6 +15,7 @@ from kgctl.admin.librdkafka import AdminCalls, connection_error, error_code, exp
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.wire import Deadline
 from kgctl.wire.settings import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES, OWN_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 
@@ -87,14 +88,14 @@ def test_a_call_that_runs_out_of_time_ends_in_time_and_its_client_lives_on(calls
     assert sys.getrefcount(client) > before
     with pytest.raises(TimedOutError, match="given up"):
         calls.wait([never()])
-    calls.begin()
+    calls.begin(Deadline(300))
     assert calls.client is not client
 
 
 def test_a_pause_is_refused_when_there_is_no_time_for_it() -> None:
     for timeout_ms, has_time in ((PATIENCE_MS, True), (1, False)):
         calls = AdminCalls(NOBODY, timeout_ms)
-        calls.begin()
+        calls.begin(Deadline(timeout_ms))
         assert calls.pause() is has_time
         calls.close()
 

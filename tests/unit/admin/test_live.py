@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from kgctl.admin.live import list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
+from kgctl.admin import LimitsTime
+from kgctl.admin.live import LiveGroupAdmin, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.admin.writes import delete_offsets
+from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
@@ -183,3 +185,34 @@ def test_an_error_of_the_whole_deletion_is_on_each_partition(broker: FakeBroker,
 def test_nothing_to_delete_is_nothing_sent(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
     assert delete_offsets(cluster, "g", [], deadline).status == "ok"
     assert broker.requests == []
+
+
+def test_calls_of_one_limit_end_within_it_together() -> None:
+    """Nobody answers: no call takes all that is left, and together they take no more than there is."""
+    limit = Deadline(900)
+    left = [limit.part(1).timeout_ms]
+    for _ in range(3):
+        left.append(left[-1] - Deadline.of_call(limit, 9_999).timeout_ms)
+        limit = Deadline(left[-1])
+    assert (left[0] > 890, left[1] < 310, left[3] < 40) == (True, True, True)
+    assert Deadline.of_call(None, 9_999).timeout_ms == 9_999
+
+
+def test_an_admin_takes_its_time_from_the_limit_of_the_command() -> None:
+    with LiveGroupAdmin({"bootstrap.servers": "127.0.0.1:1"}, 5_000) as admin:
+        assert isinstance(admin, LimitsTime)
+        admin.limit = Deadline(0)
+        with pytest.raises(UnreachableError):
+            admin.list_groups()
+
+
+def test_how_far_a_question_is_can_be_told(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    seen: list[tuple[int, int, str]] = []
+
+    def handler(request: DecodedRequest) -> dict[str, Any]:
+        seen.append((cluster.answered, cluster.wanted, cluster.noun))
+        return {"groups": [{"group_id": each.group_id, "topics": commits(commit(0, 5))} for each in request.body.groups]}
+
+    broker.handlers[OFFSET_FETCH] = handler
+    list_committed_offsets(cluster, [f"g{number:03}" for number in range(120)], deadline)
+    assert (seen[0], cluster.answered) == ((0, 120, "groups"), 120)

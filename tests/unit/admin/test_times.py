@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms
+from kgctl.admin.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms, second_reading_ms
 from kgctl.errors import UsageError
 
 START_OF_2024 = 1_704_067_200_000
+NOW_MS = 1_798_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -212,3 +213,21 @@ def test_days_that_are_none(text: str) -> None:
 )
 def test_a_zone_may_be_named_behind_a_day_or_a_time(text: str, expected: int) -> None:
     assert parse_past_instant_ms(text, START_OF_2024) == expected
+
+
+def test_a_wall_clock_s_time_that_is_skipped_is_none() -> None:
+    with pytest.raises(UsageError, match="is skipped, as clocks are put forward there: 03:30 comes after it"):
+        parse_past_instant_ms("2026-03-29 02:30 Europe/Berlin", NOW_MS)
+    assert format_instant(parse_past_instant_ms("2026-03-29 03:00 Europe/Berlin", NOW_MS)) == "2026-03-29T01:00:00.000Z"
+
+
+def test_a_wall_clock_s_time_that_comes_twice_is_the_first_and_has_a_second_reading() -> None:
+    text = "2026-10-25 02:30 Europe/Berlin"
+    assert format_instant(parse_past_instant_ms(text, NOW_MS)) == "2026-10-25T00:30:00.000Z"
+    assert second_reading_ms(text, NOW_MS) == parse_past_instant_ms(text, NOW_MS) + 3_600_000
+    for plain in ("2026-10-25 03:30 Europe/Berlin", "2026-10-25", "2h ago", "now"):
+        assert second_reading_ms(plain, NOW_MS) is None
+
+
+def test_a_day_whose_midnight_is_skipped_begins_at_its_first_moment() -> None:
+    assert format_instant(parse_past_instant_ms("2018-11-04 America/Sao_Paulo", NOW_MS)) == "2018-11-04T03:00:00.000Z"

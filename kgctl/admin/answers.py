@@ -1,0 +1,70 @@
+"""What a cluster answered, as results by group or by partition; failures have a sentence, states and types Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from kgctl.admin import GroupResults, ItemError, PartitionResults, Results, item_error
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType, TopicPartition
+from kgctl.wire.asking import Failure
+
+R = TypeVar("R")
+
+_OWN_WORDS = frozenset(
+    {
+        *(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION),
+        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNSUPPORTED_VERSION),
+    }
+)
+"""Errors whose message was made by kgctl's own connection, and says more than the general sentence."""
+
+
+def group_results(answers: Mapping[str, R | Failure]) -> GroupResults[R]:
+    """Results by group id, in the order of ``answers``."""
+    values: dict[str, R] = {}
+    errors: dict[str, ItemError] = {}
+    for group, answer in answers.items():
+        if isinstance(answer, Failure):
+            errors[group] = explained(answer, group=group)
+        else:
+            values[group] = answer
+    return Results(values, errors)
+
+
+def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str | None = None) -> PartitionResults[R]:
+    """Results by partition, in the order of ``answers``."""
+    values: dict[TopicPartition, R] = {}
+    errors: dict[TopicPartition, ItemError] = {}
+    for partition, answer in answers.items():
+        if isinstance(answer, Failure):
+            errors[partition] = explained(answer, group=group, partition=partition)
+        else:
+            values[partition] = answer
+    return Results(values, errors)
+
+
+def explained(
+    failure: Failure, *, group: str | None = None, partition: TopicPartition | None = None, member: str | None = None
+) -> ItemError:
+    """Return the failure with one sentence of explanation."""
+    if failure.message and failure.code in _OWN_WORDS:
+        return ItemError(failure.code, failure.message, failure.nothing_sent)
+    return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)
+
+
+def group_state(text: str) -> GroupState:
+    """The state by Kafka's name; UNKNOWN for one of a newer Kafka."""
+    try:
+        return GroupState(text)
+    except ValueError:
+        return GroupState.UNKNOWN
+
+
+def group_type(text: str) -> GroupType:
+    """The type by Kafka's name; UNKNOWN for one of a newer Kafka."""
+    try:
+        return GroupType(text.lower())
+    except ValueError:
+        return GroupType.UNKNOWN
