@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +20,10 @@ from kgctl.admin.connect import (
     save_current_context,
 )
 from kgctl.cli.completion import complete_contexts
-from kgctl.cli.kubernetes import in_kubernetes
 from kgctl.cli.options import Yes
 from kgctl.cli.project import Contexts, project_file, read_contexts, read_project_file, trust
 from kgctl.cli.render import printable
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
@@ -34,12 +33,21 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
 
 
+CONTEXT = Column("context", meaning="the context's name")
 CONTEXTS = (
-    *map(Column, ("context", "current", "bootstrap_server", "embedded", "zookeeper")),
-    Column("command_config", wide=True),
-    Column("timeout", wide=True),
+    CONTEXT,
+    Column("current", kind=Kind.BOOL, meaning="whether it is the current one"),
+    Column("bootstrap_server", meaning="the brokers' addresses"),
+    Column("embedded", meaning="the data folder of an embedded coordinator"),
+    Column("zookeeper", meaning="the addresses of ZooKeeper"),
+    Column("command_config", wide=True, meaning="the file of properties"),
+    Column("timeout", wide=True, meaning="the time limit, as written"),
 )
-SETTINGS = (Column("context"), Column("setting"), Column("value"))
+SETTINGS = (
+    CONTEXT,
+    Column("setting", meaning="the setting's name; librdkafka's for a property"),
+    Column("value", meaning="its value; secrets are `[hidden]`"),
+)
 HIDDEN = "[hidden]"
 UNSETTABLE = ("bootstrap_server", "embedded", "zookeeper", "command_config", "timeout")
 
@@ -60,14 +68,13 @@ def contexts_report(contexts: Sequence[ClusterContext], current: str | None, not
     return Report(CONTEXTS, rows, (), notices, ("context",))
 
 
-def settings_report(name: str, settings: ConnectionSettings, kubernetes: Mapping[str, str]) -> Report:
+def settings_report(name: str, settings: ConnectionSettings) -> Report:
     """One row a setting, with librdkafka's names for properties; what may be a secret is hidden."""
     values = {
         "bootstrap-server": settings.bootstrap,
         "embedded": str(settings.embedded) if settings.embedded else None,
         "zookeeper": settings.zookeeper,
         "timeout": f"{settings.timeout_ms} ms",
-        **{f"kubernetes {key}": value for key, value in kubernetes.items()},
         **{key: HIDDEN if is_secret(key) else value for key, value in sorted(settings.properties.items())},
     }
     rows = [{"context": name, "setting": key, "value": value} for key, value in values.items() if value is not None]
@@ -78,6 +85,7 @@ def register_list(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context list")(context_list)
 
 
+@shows(CONTEXTS)
 def context_list(ctx: typer.Context) -> Report:
     """List the contexts of the config file; the current one is marked."""
     contexts = read_contexts(session_of(ctx).environment)
@@ -91,6 +99,7 @@ def register_use(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context use staging")(context_use)
 
 
+@shows(CONTEXTS)
 def context_use(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
@@ -114,6 +123,7 @@ def register_show(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context show staging -o yaml")(context_show)
 
 
+@shows(SETTINGS)
 def context_show(
     ctx: typer.Context,
     name: Annotated[
@@ -127,13 +137,14 @@ def context_show(
     wanted = name or environment.variables.get("KGCTL_CONTEXT") or contexts.current
     if not wanted:
         raise UsageError(f"no context is named, and {contexts.user.path} has no current-context")
-    return settings_report(wanted, context_settings(contexts.context(wanted)), contexts.context(wanted).kubernetes)
+    return settings_report(wanted, context_settings(contexts.context(wanted)))
 
 
 def register_trust(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context trust")(context_trust)
 
 
+@shows(SETTINGS)
 def context_trust(
     ctx: typer.Context,
     file: Annotated[
@@ -166,7 +177,6 @@ def context_trust(
 def _as_written(context: ClusterContext) -> Iterator[Row]:
     """Yield one row a setting; a secret that stands there itself is hidden."""
     settings = {name.replace("_", "-"): getattr(context, name) for name in UNSETTABLE}
-    settings |= {f"kubernetes {key}": value for key, value in context.kubernetes.items()}
     settings |= {key: HIDDEN if is_secret(key) and not is_pointer(value) else value for key, value in context.properties.items()}
     yield from ({"context": context.name, "setting": key, "value": value} for key, value in settings.items() if value)
 
@@ -175,6 +185,7 @@ def register_current(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context current")(context_current)
 
 
+@shows(CONTEXTS)
 def context_current(ctx: typer.Context) -> Report:
     """Show which context commands use that name no cluster."""
     environment = session_of(ctx).environment
@@ -197,6 +208,7 @@ kgctl context add prod --bootstrap-server b:9093 --command-config prod.propertie
 """
 
 
+@shows(CONTEXTS)
 def context_add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
@@ -221,6 +233,7 @@ def register_set(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context set staging --timeout 30s")(context_set)
 
 
+@shows(CONTEXTS)
 def context_set(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
@@ -240,8 +253,8 @@ def context_set(
         field = setting.removeprefix("--").replace("-", "_")
         if setting in context.properties:
             context = replace(context, properties={key: value for key, value in context.properties.items() if key != setting})
-        elif getattr(context, field, None) and field in (*UNSETTABLE, "kubernetes"):
-            gone: dict[str, Any] = {field: {} if field == "kubernetes" else None}
+        elif getattr(context, field, None) and field in UNSETTABLE:
+            gone: dict[str, Any] = {field: None}
             context = replace(context, **gone)
         else:
             raise UsageError(f"context {name!r} has no setting {setting!r}")
@@ -252,6 +265,7 @@ def register_delete(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl context delete staging")(context_delete)
 
 
+@shows(CONTEXTS)
 def context_delete(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
@@ -279,8 +293,6 @@ def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
         raise UsageError("--bootstrap-server and --embedded exclude each other")
     address = {"bootstrap_server": flags.bootstrap_server, "embedded": flags.embedded, "zookeeper": flags.zookeeper}
     settings: dict[str, Any] = {"command_config": flags.command_config, "timeout": flags.timeout}
-    if flags.k8s:
-        settings["kubernetes"] = {**context.kubernetes, **in_kubernetes(flags.k8s)}
     changed: dict[str, Any] = {key: value for key, value in settings.items() if value}
     if any(address.values()):
         changed |= address

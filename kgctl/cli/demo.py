@@ -17,6 +17,7 @@ import typer
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
 
 TOPIC, GROUP, OTHER_GROUP = "orders", "payments", "shipping"
 PARTITIONS, MEMBERS = 3, 2
@@ -41,23 +42,43 @@ def demo(
     Starts the embedded coordinator on a free port of this machine, lets real consumers of confluent-kafka read and commit
     there, then runs the very commands that you would type, each printed before its output. Nothing is left behind.
     """
-    from kgctl.server.background import BackgroundServer
-
     outer = session_of(ctx).environment
     with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
-        stage = _Stage(outer, Path(folder))
-        stage.say("Starting an embedded coordinator: Kafka's protocol on a free local port, kept in memory.")
-        with BackgroundServer(topics={TOPIC: PARTITIONS}, config=SERVER_CONFIG) as server:
-            stage.act(server.bootstrap)
+        stage = Stage(outer, Path(folder))
+        with played(stage) as bootstrap:
             if keep:
-                _stay(stage, server.bootstrap)
+                _stay(stage, bootstrap)
     if not keep:
         stage.say("That cluster is gone again. Next, keep one to try commands on, or go to your own (HOST:PORT of a broker):")
         stage.write(f"{outer.program} demo --keep\n{outer.program} --bootstrap-server HOST:PORT list groups --lag\n")
     return stage.worst
 
 
-class _Stage:
+@contextmanager
+def played(stage: Stage) -> Iterator[str]:
+    """The whole story, on a cluster whose address this is and that is gone with the block."""
+    from kgctl.server.background import BackgroundServer
+
+    stage.say("Starting an embedded coordinator: Kafka's protocol on a free local port, kept in memory.")
+    with BackgroundServer(topics={TOPIC: PARTITIONS}, config=SERVER_CONFIG) as server:
+        stage.act(server.bootstrap)
+        yield server.bootstrap
+
+
+@contextmanager
+def kept(stage: Stage, bootstrap: str) -> Iterator[None]:
+    """What README's examples speak of beside the story: a second group, with members inside the block, and a history."""
+    from kgctl.admin.librdkafka import ConsumerTeam, produce
+
+    with ConsumerTeam(bootstrap, OTHER_GROUP, [TOPIC], MEMBERS, static=True, properties=UNPOLLED) as team:
+        team.consume(READ + UNREAD)
+        produce(bootstrap, TOPIC, LATE, PARTITIONS)
+        stage.say(f"Group {OTHER_GROUP!r} has {MEMBERS} members now. What both groups did so far becomes a history.")
+        stage.collect()
+        yield
+
+
+class Stage:
     """Plays the story: says what happens, shows each command line, runs it, and remembers the worst exit code.
 
     The commands see an environment of their own: this cluster and no other, no configuration of the user's, backups in a folder
@@ -69,6 +90,7 @@ class _Stage:
         self._folder = folder
         self._inner = replace(outer, stderr=outer.stdout)
         self.program = outer.program
+        self.exported: dict[str, str] = {}
         self.worst = int(ExitCode.OK)
 
     def write(self, text: str) -> None:
@@ -84,17 +106,31 @@ class _Stage:
         self.write(f"$ kgctl {shlex.join(argv)}\n")
         self.worst = max(self.worst, run(argv, self._inner))
 
+    def export(self, name: str, value: str) -> None:
+        """Set a variable for the commands that follow, and show it."""
+        self.exported[name] = value
+        own = {"KGCTL_CONFIG": str(self._folder / "config.yaml"), "KGCTL_BACKUP_DIR": str(self._folder)}
+        self._inner = replace(self._inner, variables={**self._outer.variables, **own, **self.exported})
+        self.write(f"$ export {name}={shlex.quote(value)}\n")
+
+    def collect(self) -> None:
+        """Make a history of the cluster; where that needs what is not installed, say what installs it."""
+        from kgctl.cli.history.asking import require_tables
+
+        try:
+            require_tables()
+        except UsageError as error:
+            self.write(f"(It does not: {error.message})\n")
+            return
+        self.export("KGCTL_WAREHOUSE", str(self._folder / "warehouse"))
+        self.run("history", "collect", "--once")
+        self.run("history", "build")
+
     def act(self, bootstrap: str) -> None:
         """The whole story, on the cluster at this address."""
         from kgctl.admin.librdkafka import ConsumerTeam, produce
 
-        variables = {
-            "KGCTL_BOOTSTRAP_SERVER": bootstrap,
-            "KGCTL_CONFIG": str(self._folder / "config.yaml"),
-            "KGCTL_BACKUP_DIR": str(self._folder),
-        }
-        self._inner = replace(self._inner, variables={**self._outer.variables, **variables})
-        self.write(f"$ export KGCTL_BOOTSTRAP_SERVER={bootstrap}\n")
+        self.export("KGCTL_BOOTSTRAP_SERVER", bootstrap)
         produce(bootstrap, TOPIC, READ, PARTITIONS)
         with ConsumerTeam(bootstrap, GROUP, [TOPIC], MEMBERS, properties=CLIENT_CONFIG) as team:
             team.consume(READ)
@@ -115,16 +151,14 @@ class _Stage:
         self.run("undo", "last", "--execute")
 
 
-def _stay(stage: _Stage, bootstrap: str) -> None:
-    """Until Ctrl-C, with the groups that README's examples speak of."""
-    from kgctl.admin.librdkafka import ConsumerTeam, produce
-
+def _stay(stage: Stage, bootstrap: str) -> None:
+    """Until Ctrl-C, with all that README's examples speak of."""
     try:
-        with ConsumerTeam(bootstrap, OTHER_GROUP, [TOPIC], MEMBERS, static=True, properties=UNPOLLED) as team:
-            team.consume(READ + UNREAD)
-            produce(bootstrap, TOPIC, LATE, PARTITIONS)
-            stage.say(f"Group {OTHER_GROUP!r} has {MEMBERS} members now. It all stays until Ctrl-C. Next, in another terminal:")
-            stage.write(f"export KGCTL_BOOTSTRAP_SERVER={bootstrap}\n{stage.program} list groups --lag\n")
+        with kept(stage, bootstrap):
+            stage.say("It all stays until Ctrl-C. Next, in another terminal:")
+            for name, value in stage.exported.items():
+                stage.write(f"export {name}={shlex.quote(value)}\n")
+            stage.write(f"{stage.program} list groups --lag\n")
             signal.pause()
     except KeyboardInterrupt:
         stage.write("\n")

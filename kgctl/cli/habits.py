@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from kgctl.cli.registry import COMMANDS
 from kgctl.errors import did_you_mean
-
-"""How the names of commands begin that are never suggested for a word that is none."""
 
 _WORDS = {
     "groups": "list groups",
@@ -17,62 +15,27 @@ _WORDS = {
     "get": "list groups",
     "ls": "list groups",
     "lag": "list groups --lag",
-    "desc": "describe group",
     "show": "describe group",
-    "config": "context list",
-    "contexts": "context list",
-    "use-context": "context use",
-    "version": "--version",
-    "diff": "diff-offsets",
-    "compare": "diff-offsets",
-    "restore": "undo",
     "rollback": "undo",
-    "use": "context use",
+    "version": "--version",
 }
 """A first word -> the command that was meant."""
 
-_KAFKA_COMMANDS = {
-    "--list": "list groups",
-    "--describe": "describe group",
-    "--reset-offsets": "reset-offsets",
-    "--delete-offsets": "delete-offsets",
-    "--delete": "delete-groups",
-    "--validate-regex": "validate-regex",
-}
-"""An option of kafka-consumer-groups.sh that is its command -> kgctl's."""
-
-_KAFKA_VALUES = {
-    *("--bootstrap-server", "--command-config", "--timeout", "--group", "--topic", "--from-file"),
-    *("--validate-regex", "--to-offset", "--to-datetime", "--by-duration", "--shift-by", "--state", "--type"),
-}
-"""The options of kafka-consumer-groups.sh that have a value; ``--state`` and ``--type`` may be without."""
-
+_KAFKA_ACTIONS = ("--list", "--describe", "--reset-offsets", "--delete-offsets", "--delete", "--validate-regex")
+"""The options of kafka-consumer-groups.sh that are its commands."""
 
 _OPTION_HABITS = {
-    "--to-earliest": ("--earliest", "--oldest", "--to-beginning", "--from-beginning", "--beginning", "--to-start"),
-    "--to-latest": ("--latest", "--newest", "--to-end", "--end"),
-    "--to-offset": ("--offset", "--to"),
-    "--to-datetime": ("--since", "--datetime", "--to-timestamp", "--timestamp", "--to-date"),
-    "--by-duration": ("--duration", "--to-duration"),
-    "--shift-by": ("--shift",),
-    "--bootstrap-server": ("-b", "--bootstrap", "--bootstrap-servers", "--broker", "--brokers", "--broker-list", "--server"),
-    "--context": ("--cluster", "-c", "--profile"),
-    "--command-config": ("--config", "--config-file", "--consumer.config", "-C"),
-    "--group": ("-g", "--groups", "--group-id", "--consumer-group", "--group.id"),
-    "--topic": ("-t", "--topics"),
-    "--topic TOPIC:PARTITION": ("-p", "--partition", "--partitions"),
-    "--dry-run": ("--dryrun", "--what-if", "--plan-only"),
-    "--yes": ("--noconfirm", "--no-confirm", "--assume-yes"),
-    "--all-groups": ("--all-group",),
+    "--to-earliest": ("--earliest", "--from-beginning"),
+    "--to-latest": ("--latest",),
+    "--to-offset": ("--offset",),
+    "--bootstrap-server": ("-b", "--bootstrap-servers", "--brokers"),
+    "--group": ("-g",),
+    "--topic": ("-t",),
+    "--topic TOPIC:PARTITION": ("--partition",),
     "-o json": ("--json",),
-    "-o yaml": ("--yaml",),
-    "-o csv": ("--csv",),
-    "-o name0": ("-0", "--null", "--print0"),
-    "-o FORMAT": ("--format",),
-    "--iterations": ("-n", "--count"),
-    "--interval": ("-i", "-s", "--every"),
+    "-o name0": ("-0",),
 }
-"""An option of kgctl -> what other tools, and tired people, call it."""
+"""An option of kgctl -> what other tools, and tired people, call it; what is nearly typed is found by its letters."""
 
 _OTHER_COMMANDS = {
     **dict.fromkeys(("--watch", "--follow"), "kgctl top watches groups"),
@@ -81,15 +44,7 @@ _OTHER_COMMANDS = {
 }
 """An option that a command may lack -> the command that does it."""
 
-_VALUE_HABITS = {
-    ("--to-offset", "latest"): "--to-latest",
-    ("--to-offset", "end"): "--to-latest",
-    ("--to-offset", "newest"): "--to-latest",
-    ("--to-offset", "earliest"): "--to-earliest",
-    ("--to-offset", "beginning"): "--to-earliest",
-    ("--to-offset", "oldest"): "--to-earliest",
-    ("--to-offset", "current"): "--to-current",
-}
+_VALUE_HABITS = {("--to-offset", name): f"--to-{name}" for name in ("latest", "earliest", "current")}
 """An option with a value that it does not take -> the option that was meant."""
 
 
@@ -132,23 +87,19 @@ def kgctl_line(family: str, typed: Sequence[str]) -> str:
     """
     if family:
         return _second_word(family, typed)
-    if any(name in typed[0].rpartition("/")[2] for name in ("consumer-groups", "kafka-groups")):
-        typed = typed[1:] or ["--list"]
-    if typed[0].startswith("-"):
-        return _kafka_line(typed)
     if typed[0] == "help":
         return _told([*typed[1:], "--help"])
+    words = typed if typed[0].startswith("-") else typed[1:]
+    if any(word in _KAFKA_ACTIONS for word in words):
+        return _told(["kafka-consumer-groups", *words])
     if joined := _spelled_apart(typed[0]):
         return _told([*joined, *typed[1:]])
     return _meant_by_word(typed) if typed[0] in _WORDS else ""
 
 
 def _meant_by_word(typed: Sequence[str]) -> str:
-    if any(word in _KAFKA_COMMANDS for word in typed[1:]):
-        return _kafka_line(typed[1:])
     rest = [word for word in typed[1:] if word not in ("groups", "group", "consumer-groups", "cg")]
-    is_kept = rest and (rest[0].startswith("-") or typed[0] in ("use", "use-context"))
-    return _told([*_WORDS[typed[0]].split(), *(rest if is_kept else [])])
+    return _told([*_WORDS[typed[0]].split(), *(rest if rest and rest[0].startswith("-") else [])])
 
 
 def _spelled_apart(word: str) -> list[str]:
@@ -166,42 +117,6 @@ def _second_word(family: str, typed: Sequence[str]) -> str:
     if family == "list":
         return _told(["list", "groups", *(typed if typed[0].startswith("-") else ())])
     return _told(["describe", "group", *("--group" if word == "-g" else word for word in typed)])
-
-
-def _kafka_line(typed: Sequence[str]) -> str:
-    """What a line of kafka-consumer-groups.sh is for kgctl, word by word, so that it can be typed as it stands."""
-    given = list(_options(typed))
-    asked = [name for name, _ in given if name in _KAFKA_COMMANDS]
-    if not asked:
-        return ""
-    command = _KAFKA_COMMANDS[asked[0]]
-    if asked[0] == "--delete" and any(name == "--topic" for name, _ in given):
-        command = "delete-offsets"
-    words: list[str] = []
-    for name, value in given:
-        if name == "--validate-regex" and value is not None:
-            words.append(value)
-        elif command == "validate-regex" and name == "--bootstrap-server":
-            continue  # nothing is contacted
-        if name in _KAFKA_COMMANDS or (command == "list groups" and name in ("--state", "--type") and value is None):
-            continue  # the list of groups has both columns anyway
-        is_bare_time = name == "--timeout" and value is not None and value.isdigit()
-        words += [name] if value is None else [name, f"{value}ms" if is_bare_time else value]
-    return _told([*command.split(), *words])
-
-
-def _options(typed: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Each option with its value, None where it has none; words that belong to no option come by themselves."""
-    at = 0
-    while at < len(typed):
-        name, sign, value = typed[at].partition("=")
-        after = typed[at + 1] if at + 1 < len(typed) else "--"
-        has_value = typed[at] in _KAFKA_VALUES and not after.startswith("--")
-        if sign:
-            yield name, value
-        else:
-            yield typed[at], after if has_value else None
-        at += 2 if has_value else 1
 
 
 def _told(words: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import typer
 
 from kgctl.cli.completion import complete_pages
 from kgctl.cli.environment import Environment
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, did_you_mean
 
@@ -31,17 +31,25 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "rehearsals": (
         "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
-    "history": ("history", "watch", "tables", "spark"),
+    "history": ("history", "watch", "tables", "cookbook", "spark"),
     "in programs": (
-        *("python", "reference-clusters", "reference-members", "reference-coordinator"),
+        *("python", "testing", "reference-clusters", "reference-members", "reference-coordinator"),
         *("reference-results", "reference-testing"),
     ),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
 }  # fmt: skip
 
-LIST_COLUMNS = (Column("page"), Column("subject"), Column("chapter", wide=True))
+LIST_COLUMNS = (
+    Column("page", meaning="the page's name"),
+    Column("subject", meaning="what it is about"),
+    Column("chapter", wide=True, meaning="the chapter that it stands in"),
+)
 MAX_WIDTH = 140
-PAGE_COLUMNS = (Column("page"), Column("title"), Column("text"))
+PAGE_COLUMNS = (
+    LIST_COLUMNS[0],
+    Column("title", meaning="the page's title"),
+    Column("text", meaning="the page, as Markdown"),
+)
 _COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
 
 
@@ -80,6 +88,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl manual resets")(manual)
 
 
+@shows(LIST_COLUMNS, PAGE_COLUMNS)
 def manual(
     ctx: typer.Context,
     page: Annotated[

@@ -20,9 +20,7 @@ MAX_STRING_BYTES = 2**15 - 1
 
 OUTPUT = ("output",)
 CLUSTER = ("bootstrap_server", "context", "embedded", "zookeeper", "command_config", "properties", "timeout")
-DIRECT = (*OUTPUT, *CLUSTER)
-ALL = (*DIRECT, "k8s")
-"""Of commands that can run in a pod, too: those whose files and folders are not the point."""
+ALL = (*OUTPUT, *CLUSTER)
 
 
 def _shared(
@@ -58,10 +56,6 @@ def _shared(
     ] = None,
     timeout: Annotated[
         str | None, typer.Option(metavar="TIME", help="Give up after this long: seconds, or 500ms, 2m. [default: 15]")
-    ] = None,
-    k8s: Annotated[
-        str | None,
-        typer.Option(metavar="CONTEXT/NAMESPACE", help="Run in a pod there, by kubectl. [env: KGCTL_K8S_POD, KGCTL_K8S_IMAGE]"),
     ] = None,
 ) -> None:
     """Declares the shared options; typer reads the signature, nothing calls it."""

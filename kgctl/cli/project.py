@@ -131,7 +131,6 @@ def _doubts(path: Path, config: ConfigFile) -> Iterator[str]:
         said += [f"{key} reads a secret" for key, value in context.properties.items() if _is_secret_elsewhere(value)]
         said += [f"it sets {key}" for key, value in context.properties.items() if key not in HARMLESS and not is_pointer(value)]
         said += ["it has a command-config"] if context.command_config else []
-        said += ["it runs kubectl"] if context.kubernetes else []
         if said:
             yield f"context {name!r}: {', '.join(said)}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgctl.cli.options import ALL, DIRECT, OUTPUT
+from kgctl.cli.options import ALL, OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,14 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
     ),
     CommandSpec(
+        "kafka-consumer-groups",
+        "kafka_tool.command",
+        "other-tools",
+        "Do what a line of kafka-consumer-groups.sh does.",
+        (),
+        aliases=("kafka-consumer-groups.sh",),
+    ),
+    CommandSpec(
         "validate-regex", "groups.validate_regex", "groups", "Say whether brokers take a regular expression of topics.", OUTPUT
     ),
     CommandSpec("context list", "context:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
@@ -71,22 +79,17 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context set", "context:register_set", "clusters", "Change settings of a context."),
     CommandSpec("context delete", "context:register_delete", "clusters", "Take a context out of the config file.", OUTPUT),
     CommandSpec("completion", "completion", "completion", "Print the completion script of a shell.", ()),
+    CommandSpec("simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
+    CommandSpec("simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide."),
+    CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it."),
     CommandSpec(
-        "simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors.", DIRECT
-    ),
-    CommandSpec(
-        "simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide.", DIRECT
-    ),
-    CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", DIRECT),
-    CommandSpec(
-        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs.", DIRECT
+        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs."
     ),
     CommandSpec(
         "simulate sweep",
         "simulate.sweep",
         "sweeps",
         "Run a scenario over a grid of parameters, here or on Spark.",
-        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -94,7 +97,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.why:register_explain",
         "simulate",
         "Why a run comes out as it does: its worst moment, and what each cause was worth.",
-        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -102,7 +104,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.why:register_shrink",
         "simulate",
         "The smallest scenario in which an expectation still fails.",
-        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -110,7 +111,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.scenarios:register_init",
         "simulate",
         "Write a first scenario, best from a group that there is.",
-        DIRECT,
     ),
     CommandSpec(
         "simulate list",
@@ -132,7 +132,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "history.collect",
         "history",
         "Collect the records of __consumer_offsets, live or from files.",
-        DIRECT,
         long_lived=True,
     ),
     CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
@@ -155,7 +154,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "history.watch",
         "watch",
         "Collect and build on and on; alerts, a webhook, metrics.",
-        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -179,6 +177,20 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "How groups were: status, members, rebalances, lag.",
         OUTPUT,
     ),
+    CommandSpec(
+        "history slo",
+        "history.objectives:register_slo",
+        "history",
+        "Whether groups kept to an objective over weeks, minute by minute.",
+        OUTPUT,
+    ),
+    CommandSpec(
+        "history fleet",
+        "history.objectives:register_fleet",
+        "history",
+        "How the groups of all clusters are, by cluster or by team.",
+        OUTPUT,
+    ),
     CommandSpec("history sql", "history.questions:register_sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
     CommandSpec("history prune", "history.retention:register_prune", "history", "Thin what was collected long ago.", OUTPUT),
     CommandSpec("history forget", "history.retention:register_forget", "history", "Take a cluster out of the history.", OUTPUT),
@@ -195,7 +207,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "serve.control:register_status",
         "serve",
         "How a running server is doing: groups, rebalances, delays.",
-        DIRECT,
     ),
     CommandSpec(
         "serve commits",
@@ -209,7 +220,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "serve.control:register_complete_rebalance",
         "serve",
         "End a rebalance without the members it waits for.",
-        DIRECT,
     ),
     CommandSpec("demo", "demo", "commands", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )

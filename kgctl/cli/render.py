@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
@@ -24,10 +24,6 @@ UNKNOWN = "-"
 
 def render_table(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
     columns = [column for column in report.columns if not column.wide]
-    limits = {column.key: column.most for column in columns if column.most is not None}
-    if limits:
-        rows = [{**row, **{key: _first(row[key], most) for key, most in limits.items()}} for row in report.rows]
-        report = replace(report, rows=rows)
     return render_columns(report, columns, environment, environment.columns)
 
 
@@ -44,8 +40,10 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
         return report.text
     if not report.rows:
         return ""
-    columns = [each for each in columns if not each.if_any or not all(_is_empty(row[each.key]) for row in report.rows)]
-    values = [[row[column.key] for row in report.rows] for column in columns]
+    found = [(column, column.cells(report.rows)) for column in columns]
+    found = [(column, values) for column, values in found if not column.if_any or not all(map(_is_empty, values))]
+    columns = [column for column, _ in found]
+    values = [cells if column.most is None else [_first(cell, column.most) for cell in cells] for column, cells in found]
     cells: Sequence[Sequence[str]] = [_cell_texts(column) for column in values]
     right = [_is_number(column) for column in values]
     if environment.stdout_is_terminal:
@@ -165,7 +163,7 @@ def render_for_terminal(
 
 
 def render_wide(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    return render_columns(report, report.columns, environment)
+    return render_columns(report, [replace(column, most=None) for column in report.columns], environment)
 
 
 def render_names(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
@@ -182,7 +180,9 @@ def render_names_with_nul(report: Report, command: str, environment: Environment
 
 
 def _names(report: Report) -> Iterable[str]:
-    return dict.fromkeys(":".join(str(row[key]) for key in report.name_keys if row[key] is not None) for row in report.rows)
+    known = {column.key: column for column in report.columns}
+    parts = zip(*(known.get(key, Column(key)).cells(report.rows) for key in report.name_keys), strict=True)
+    return dict.fromkeys(":".join(str(part) for part in name if part is not None) for name in parts)
 
 
 KGCTL_RESULT_VERSION = 1
@@ -200,10 +200,15 @@ def envelope(report: Report, command: str) -> Mapping[str, Any]:
         "command": command,
         "status": report.status,
         "exit_code": int(report.exit_code),
-        "data": [{key: _plain(row[key]) for key in keys} for row in report.rows] if report.data is None else report.data,
+        "data": [dict(zip(keys, row, strict=True)) for row in _cells(report, _plain)] if report.data is None else report.data,
         "errors": [_error(error) for error in report.errors],
         **({} if report.summary is None else {"summary": dict(report.summary)}),
     }
+
+
+def _cells(report: Report, shown: Callable[[Cell], Any]) -> Iterator[tuple[Any, ...]]:
+    """The values of each row, each as it is ``shown``."""
+    return zip(*(map(shown, column.cells(report.rows)) for column in report.columns), strict=True)
 
 
 def _error(error: KgctlError) -> Mapping[str, Any]:
@@ -279,8 +284,7 @@ def render_csv(report: Report, command: str, environment: Environment) -> str:  
     from kgctl.admin.notation import csv_text
 
     keys = [column.key for column in report.columns]
-    rows = [[_field(row[key]) for key in keys] for row in report.rows]
-    text = csv_text([keys, *rows] if keys else [])
+    text = csv_text([keys, *_cells(report, _field)] if keys else [])
     if environment.stdout_is_terminal:
         text = "\n".join(map(printable, text.split("\n")))
     return text

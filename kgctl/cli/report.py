@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
@@ -15,13 +16,28 @@ Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Row: TypeAlias = Mapping[str, Cell]
 
 
+class Kind(StrEnum):
+    """A type of JSON, and how it is written where that is text. Every value may be null besides, which is unknown or none."""
+
+    TEXT = "text"
+    WHOLE = "whole number"
+    NUMBER = "number"
+    BOOL = "true, false"
+    TEXTS = "list of texts"
+    TIME = "time (`2024-01-31T10:00:00.000Z`)"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given.
+    """One column of a command: all that tables, JSON, CSV and the manual have to know of it.
 
-    A ``wide`` column is left out of the ``table`` format only, one that is shown ``if_any`` row has a value of tables in which
-    none has. Of a list, the ``table`` format shows ``most`` values, and counts the rest; what ``may_be_cut`` it cuts in the
-    middle where a line would be longer than the terminal is wide.
+    ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given. ``kind``, ``unit`` and
+    ``meaning`` tell what the values are. ``read`` takes the value from a row; a row without it is a mapping, by keys.
+
+    A column is there ``when`` the command's option of that name is given, "" is always. A ``wide`` column is left out of the
+    ``table`` format only, one that is shown ``if_any`` row has a value of tables in which none has. Of a list, the ``table``
+    format shows ``most`` values, and counts the rest; what ``may_be_cut`` it cuts in the middle where a line would be longer than
+    the terminal is wide.
     """
 
     key: str
@@ -30,32 +46,46 @@ class Column:
     most: int | None = None
     if_any: bool = False
     may_be_cut: bool = False
+    kind: Kind = Kind.TEXT
+    meaning: str = ""
+    unit: str = ""
+    when: str = ""
+    read: Callable[[Any], Cell] | None = None
 
     @property
     def title(self) -> str:
         return self.header or self.key.upper().replace("_", "-")
+
+    def of(self, read: str | Callable[[Any], Cell], **otherwise: Any) -> Column:
+        """Return this column as one that is read from a row, by a function or by the path of an attribute."""
+        return replace(self, read=attrgetter(read) if isinstance(read, str) else read, **otherwise)
+
+    def cells(self, rows: Sequence[Any]) -> list[Cell]:
+        """Return the values of rows."""
+        return list(map(self.read or itemgetter(self.key), rows))
+
+
+def asked_for(columns: Sequence[Column], options: object) -> tuple[Column, ...]:
+    """Return those that are there ``when`` a field of ``options`` is true, or always."""
+    return tuple(column for column in columns if not column.when or getattr(options, column.when))
 
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def shows(*tables: Sequence[Column]) -> Callable[[_C], _C]:
-    """Mark a command with all columns that its rows may have: the manual's page of keys is made of these."""
+    """Mark a command with the tables that it may show, the usual one first: manual and tests of its keys are made of these."""
 
     def mark(command: _C) -> _C:
-        command.columns = tuple({column.key: column for table in tables for column in table}.values())  # type: ignore[attr-defined]
+        command.tables = tables  # type: ignore[attr-defined]
         return command
 
     return mark
 
 
-GROUP = Column("group", may_be_cut=True)
-"""Whoever may commit chooses a name, of up to 249 letters."""
-
-
 @dataclass(frozen=True)
 class Report:
-    """The result of a command. Every row has every column's key; unknown is None, never a guess.
+    """The result of a command. Every row has a value for every column; unknown is None, never a guess.
 
     ``name_keys`` are the keys whose values, joined by a colon, name what a row is about (format ``name``). ``notices`` go to
     stderr after the result. The exit code is derived from the errors unless it is fixed. ``something_done`` tells, where there
@@ -66,7 +96,7 @@ class Report:
     """
 
     columns: Sequence[Column] = ()
-    rows: Sequence[Row] = ()
+    rows: Sequence[Any] = ()
     errors: Sequence[KgctlError] = ()
     notices: Sequence[str] = ()
     name_keys: Sequence[str] = ()

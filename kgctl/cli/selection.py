@@ -12,6 +12,7 @@ import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE
+from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 from kgctl.model.groups import GroupListing, GroupState, GroupType
@@ -23,7 +24,9 @@ ExcludeOption = Annotated[str | None, typer.Option("--exclude", metavar="REGEX",
 MaxGroupsOption = Annotated[
     int | None, typer.Option("--max-groups", metavar="N", min=0, help="Refuse to change more than N groups.")
 ]
-AllGroupsOption = Annotated[bool, typer.Option("--all-groups", help="Every consumer group of the cluster.")]
+AllGroupsOption = Annotated[
+    bool, typer.Option("--all-groups", help="Every consumer group of the cluster, or every group of --type.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,84 @@ def _types() -> list[str]:
     return list(TYPES)
 
 
+TypeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE,...",
+        help="Only classic, consumer, share or streams groups.",
+        autocompletion=_types,
+    ),
+]
+
+
+def parse_types(given: Sequence[str] | None) -> tuple[GroupType, ...]:
+    """The types of ``--type``. Raises UsageError: there is no such type."""
+    return tuple(map(GroupType, parse_names("--type", given or (), TYPES)))
+
+
+@dataclass(frozen=True)
+class GroupChoice:
+    """A block of options: which groups are meant, by name, by regular expression, or all."""
+
+    groups: GroupArguments = None
+    group: GroupOptions = None
+    all_groups: AllGroupsOption = False
+    match: MatchOption = None
+    exclude: ExcludeOption = None
+    type_: TypeOption = None
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Return the groups that are named. Raises `UsageError` for what can be no group's id."""
+        return merged_groups(self.groups, self.group)
+
+    @cached_property
+    def names(self) -> NameFilter:
+        """Return the filter of those that are not. Raises `UsageError` as `name_filter`."""
+        return name_filter(self.match, self.exclude)
+
+    @cached_property
+    def types(self) -> tuple[GroupType, ...]:
+        """Return their types; none for consumer groups. Raises `UsageError`: there is no such type."""
+        return parse_types(self.type_)
+
+    @property
+    def is_by_name(self) -> bool:
+        """Return whether all are named."""
+        return not self.all_groups and not self.names and not self.types
+
+    def check(self) -> None:
+        """Whether the command line says which groups are meant, in one way only.
+
+        Raises:
+            UsageError: it does not.
+        """
+        if self.ids and not self.is_by_name:
+            raise UsageError("groups are named, so --all-groups, --match, --exclude and --type have no place")
+        if not self.ids and not self.all_groups and not self.names:
+            raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
+        if "" in self.ids:
+            raise UsageError("a group id must not be empty")
+
+    def select(self, admin: GroupAdmin) -> Selection:
+        """As `select_groups`."""
+        return select_groups(admin, self.ids, self.names, self.types)
+
+
+@dataclass(frozen=True)
+class ChangedGroups(GroupChoice):
+    """A block of options: which groups are changed, and how many at most."""
+
+    max_groups: MaxGroupsOption = None
+
+    def select(self, admin: GroupAdmin) -> Selection:
+        """As `GroupChoice`. Raises `RefusedError` where there are more than ``--max-groups`` allows."""
+        chosen = super().select(admin)
+        check_count(len(chosen.group_ids), self.max_groups)
+        return chosen
+
+
 @dataclass(frozen=True)
 class KindFilter:
     """A block of options: which states and types pass.
@@ -66,15 +147,7 @@ class KindFilter:
         list[str] | None,
         typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=_states),
     ] = None
-    type_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE,...",
-            help="Only classic, consumer, share or streams groups.",
-            autocompletion=_types,
-        ),
-    ] = None
+    type_: TypeOption = None
 
     def __post_init__(self) -> None:
         _ = self.states, self.types
@@ -85,7 +158,7 @@ class KindFilter:
 
     @cached_property
     def types(self) -> tuple[GroupType, ...]:
-        return tuple(map(GroupType, parse_names("--type", self.type_ or (), TYPES)))
+        return parse_types(self.type_)
 
     def __call__(self, listing: GroupListing) -> bool:
         return (not self.states or listing.state in self.states) and (not self.types or listing.type in self.types)
@@ -122,36 +195,35 @@ class Selection:
     errors: tuple[KgctlError, ...] = ()
 
 
-def check_selection(group_ids: Sequence[str], *, all_groups: bool, names: NameFilter) -> None:
-    """Whether the command line says which groups are meant, in one way only.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if group_ids and (all_groups or names):
-        raise UsageError("groups are named, so --all-groups, --match and --exclude have no place")
-    if not group_ids and not all_groups and not names:
-        raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
-    if "" in group_ids:
-        raise UsageError("a group id must not be empty")
-
-
-def select_groups(admin: GroupAdmin, group_ids: Sequence[str], names: NameFilter) -> Selection:
-    """The named groups, or else all consumer groups that pass the filter, sorted.
+def select_groups(admin: GroupAdmin, group_ids: Sequence[str], names: NameFilter, types: Sequence[GroupType] = ()) -> Selection:
+    """The named groups, or else all consumer groups, those of ``types`` where there are any, that pass the filter, sorted.
 
     Raises:
         NotFoundError: no group passes.
     """
     if group_ids:
-        return Selection(tuple(group_ids))
+        return Selection(tuple(as_shown(admin, group_ids)))
     from kgctl.admin.group_view import is_consumer_group
 
-    listed = admin.list_groups()
+    listed = admin.list_groups(types=types)
     errors = [error.to_exception() for error in listed.unreachable.values()]
-    chosen = [group_id for group_id, listing in sorted(listed.values.items()) if is_consumer_group(listing) and names(group_id)]
+    found = [group_id for group_id, listing in sorted(listed.values.items()) if types or is_consumer_group(listing)]
+    chosen = [group_id for group_id in found if names(group_id)]
     if not chosen and not errors:
-        raise NotFoundError("no group matches" if names else "the cluster has no consumer groups")
+        what = " or ".join(kind.value for kind in types) or "consumer"
+        raise NotFoundError("no group matches" if names else f"the cluster has no {what} groups")
     return Selection(tuple(chosen), tuple(errors))
+
+
+def as_shown(admin: GroupAdmin, group_ids: Sequence[str]) -> Sequence[str]:
+    """Return the ids, each that is the escaped form of a group's (as ``-o name`` and tables write control characters) as that."""
+    from kgctl.cli.render import printable
+
+    if not any("\\" in group_id for group_id in group_ids):
+        return group_ids
+    known = admin.list_groups().values
+    meant = {printable(group_id): group_id for group_id in known if not group_id.isprintable()}
+    return [group_id if group_id in known else meant.get(group_id, group_id) for group_id in group_ids]
 
 
 def with_neighbours(admin: GroupAdmin, errors: Iterable[KgctlError]) -> tuple[KgctlError, ...]:
@@ -227,6 +299,7 @@ def confirm(session: Session, question: str, *, yes: bool) -> bool:
     environment.stderr.flush()
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KgctlError("not confirmed; nothing was changed", code="DECLINED")
+    session.begin_limit()
     return True
 
 

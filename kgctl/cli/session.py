@@ -53,10 +53,27 @@ class Session:
         """The signal that ends the command, where one does."""
         self.argv = argv
         self._held = ExitStack()
+        self._admin: GroupAdmin | None = None
 
     def stop_signals(self) -> StopSignals:
-        """What signals say to a change, in force from here on until `close`."""
+        """What signals say to a change, in force from here on until `close`. Each of its requests has a time limit of its own."""
+        self.end_limit()
         return self._held.enter_context(StopSignals())
+
+    def begin_limit(self) -> None:
+        """All that is asked of the cluster from here on, until the next time or a change, has one time limit."""
+        self._limit(is_one=True)
+
+    def end_limit(self) -> None:
+        """Each request has a time limit of its own from here on."""
+        self._limit(is_one=False)
+
+    def _limit(self, *, is_one: bool) -> None:
+        from kgctl.admin import LimitsTime
+        from kgctl.wire import Deadline
+
+        if isinstance(self._admin, LimitsTime):
+            self._admin.limit = Deadline(self._admin.timeout_ms) if is_one else None
 
     def close(self) -> None:
         """Give the signals back: everything has been told."""
@@ -71,10 +88,10 @@ class Session:
         self.environment.notice(line)
 
     @contextmanager
-    def waiting(self, how_far: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """Tell how long the cluster has been waited for, and ``how_far`` it has got: on a terminal each second in a line that is
-        gone afterwards, elsewhere in a line every 30 seconds."""
-        stderr = self.environment.stderr
+    def waiting(self, how_far: Callable[[], str] | None = None) -> Iterator[None]:
+        """Tell how long the cluster has been waited for, and ``how_far`` it has got, looking where that is None: on a terminal
+        each second in a line that is gone afterwards, elsewhere in a line every 30 seconds."""
+        stderr, how_far = self.environment.stderr, how_far or (lambda: getattr(self._admin, "progress", ""))
         is_terminal, is_over, begun_s = stderr.isatty(), threading.Event(), time.monotonic()
 
         def tell() -> None:
@@ -112,6 +129,8 @@ class Session:
         for line in secret_warnings(self.flags, self.environment, settings):
             self.notice(line)
         with self.terminating(), self.environment.connect(settings) as admin:
+            self._admin = admin
+            self.begin_limit()
             yield admin
 
     @contextmanager
@@ -139,8 +158,6 @@ class Session:
             KgctlError: it cannot be reached.
         """
         label, arguments = cluster_reference(self.flags, self.environment)
-        if via := self.environment.variables.get("KGCTL_VIA"):
-            arguments = tuple(shlex.split(via))
         return NamedCluster(label, admin.cluster_id(), arguments)
 
 

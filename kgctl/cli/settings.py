@@ -33,7 +33,6 @@ class Flags:
     command_config: str | None = None
     properties: tuple[str, ...] = ()
     timeout: str | None = None
-    k8s: str | None = None
 
     def merged(self, later: Mapping[str, Any]) -> Self:
         """Return these flags overridden by those given later (nearer to the end of the line); properties add up."""
@@ -81,23 +80,21 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     context = _context(flags, environment, by_file, by_x)
     if not (context.name or context.has_address() or _has_address({**by_file, **by_x})):
         raise UsageError(NO_CLUSTER)
-    if context.kubernetes:
-        raise UsageError(
-            f"context {context.name!r} is reached from a pod; this command runs here, and needs an address of its own"
-        )
     settings = context_settings(context, {**by_file, **by_x}, flags.timeout)
     return replace(settings, properties=resolved(settings.properties, os.environ))
 
 
 def secret_warnings(flags: Flags, environment: Environment, settings: ConnectionSettings) -> list[str]:
-    """What to say of secrets that others can read: in the config file's context in use, in ``--command-config FILE``, and on the
-    way to another machine."""
-    from kgctl.admin.connect import plain_password_warning, warning
+    """What to say of secrets that others can read: on the command line, in the config file's context in use, in
+    ``--command-config FILE``, and on the way to another machine."""
+    from kgctl.admin.connect import POINTERS, literal_secrets, plain_password_warning, warning
     from kgctl.cli.project import read_contexts
 
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
+    typed = ", ".join(literal_secrets(by_x))
     told = [
+        f"-X {typed}: all users of this machine can see it in the list of processes; write {POINTERS}" if typed else None,
         warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None,
         warning(Path(flags.command_config).expanduser(), by_file) if flags.command_config else None,
         plain_password_warning(settings),

@@ -102,15 +102,7 @@ class KgctlCommand(TyperCommand):
                 raise UsageError(f"kgctl {session_of(ctx).command} takes no {flag_text(name)}")
             if getattr(flags, name) == "":  # as good as left out would mean another cluster: the environment's, the context's
                 raise UsageError(f"{flag_text(name)} is empty (an unset variable?): leave it out, or give it a value")
-        if "k8s" in self.shared and not self.path.startswith("context "):
-            self._elsewhere(ctx)
         return super().invoke(ctx)
-
-    def _elsewhere(self, ctx: Any) -> None:
-        """Run in a pod, where that is wanted; what was typed is known from the root on."""
-        from kgctl.cli.kubernetes import run_in_pod
-
-        run_in_pod(session_of(ctx), session_of(ctx).argv, ctx.params)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)

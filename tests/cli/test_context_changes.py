@@ -147,6 +147,14 @@ def test_command_config_with_a_secret_that_others_can_read_is_told(cli: Cli) -> 
     assert "Others can read" not in cli(f"--command-config {path} list groups").err
 
 
+def test_a_secret_on_the_command_line_is_remarked_upon(cli: Cli) -> None:
+    said = "-X sasl.password: all users of this machine can see it in the list of processes; write env:NAME, file:PATH"
+    assert cli("list groups -X sasl.password=geheim").err.startswith(said)
+    assert "geheim" not in cli("list groups -X sasl.password=geheim").err
+    for harmless in ("sasl.password=env:HOME", "sasl.oauthbearer.token.endpoint.url=https://a.b/token", "client.id=x"):
+        assert "list of processes" not in cli(f"list groups -X {harmless}").err
+
+
 @pytest.mark.parametrize(
     ("server", "protocol", "mechanism", "told"),
     [

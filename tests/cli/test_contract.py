@@ -45,6 +45,8 @@ from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran, example_cluster
 from tests.cli.history.questions import QUESTIONS
+from tests.docs.generated import tables_of
+from tests.docs.test_keys import wrong_values
 from tests.support.pipeline.collected import collected_history
 from tests.support.pipeline.example import example_history
 from tests.support.pipeline.segments import example_segments
@@ -67,26 +69,27 @@ SUMMARIES = {
 """Commands whose rows do not tell all, and what their JSON has besides."""
 ERROR = ["code", "message", "group", "topic", "partition"]
 
-# A line for every command that has a result, and the keys of its rows.
+
+def keys_of(path: str, line: str) -> str:
+    """The keys that a command declares for its usual table, with the options of a line."""
+    (spec,) = (spec for spec in COMMANDS if spec.path == path)
+    asked = [each for each in tables_of(spec)[0] if not each.when or f"--{each.when.replace('_', '-')}" in line]
+    return " ".join(column.key for column in asked)
+
+
+# A line for every command that has a result, and the keys of its rows: `tests/docs/keys_1.json` holds those of the code.
 LINES = {
-    "list groups": ("--lag", "group state type protocol_type coordinator coordinator_id partitions lag flags"),
-    "describe group": (
-        "g1",
-        "group topic partition current_offset log_start_offset log_end_offset lag consumer_id host client_id group_instance_id "
-        "leader_epoch metadata flags",
-    ),
-    "reset-offsets": (
-        "g1 --topic t1 --to-latest",
-        "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
-    ),
-    "peek": ("g1", "group topic partition offset place time key value headers"),
-    "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict flags"),
-    "diff-offsets": ("g1 g3", "group other_group topic partition offset other_offset difference result"),
-    "undo": ("", "id time groups partitions command cluster cluster_id is_gone file"),
-    "delete-groups": ("g1 --yes", "group type state offsets result error"),
-    "delete-offsets": ("g1 --topic t1 --yes", "group topic partition offset result error"),
-    "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),
-    "validate-regex": ("^t.* --topic t1", "topic matches"),
+    "list groups": ("--lag", keys_of("list groups", "--lag")),
+    "describe group": ("g1", keys_of("describe group", "g1")),
+    "reset-offsets": ("g1 --topic t1 --to-latest", keys_of("reset-offsets", "g1 --topic t1 --to-latest")),
+    "peek": ("g1", keys_of("peek", "g1")),
+    "top": ("--iterations 1", keys_of("top", "--iterations 1")),
+    "diff-offsets": ("g1 g3", keys_of("diff-offsets", "g1 g3")),
+    "undo": ("", keys_of("undo", "")),
+    "delete-groups": ("g1 --yes", keys_of("delete-groups", "g1 --yes")),
+    "delete-offsets": ("g1 --topic t1 --yes", keys_of("delete-offsets", "g1 --topic t1 --yes")),
+    "remove-members": ("g2 --all --yes", keys_of("remove-members", "g2 --all --yes")),
+    "validate-regex": ("^t.* --topic t1", keys_of("validate-regex", "^t.* --topic t1")),
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
     "simulate compare": ("small.yaml --all", "a b metric verdict a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
@@ -137,6 +140,7 @@ WITHOUT_A_RESULT = {
     "serve",
     "demo",
     "completion",
+    "kafka-consumer-groups",
     "context add",
     "context delete",
     "serve complete-rebalance",
@@ -223,6 +227,9 @@ def test_json_is_one_envelope_with_the_documented_keys(cli: Cli, command: str) -
     }
     assert document["data"]
     assert all(list(row) == keys.split() for row in document["data"])
+    (spec,) = (spec for spec in COMMANDS if spec.path == command)
+    if tables := tables_of(spec):
+        assert wrong_values(document["data"], {column.key: column.kind for table in tables for column in table}) == []
 
 
 @pytest.mark.parametrize("command", DATA_OF_THEIR_OWN)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from kgctl.cli.demo import Stage
+from kgctl.cli.environment import Environment
+from kgctl.extras import install_line
 from tests.support.patience import PATIENCE_S, SOON_S
 
 DEMO = [sys.executable, "-m", "kgctl", "demo"]
@@ -55,24 +60,50 @@ def test_demo_runs_the_main_job_and_leaves_nothing_behind(tmp_path: Path) -> Non
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_kept_demo_answers_until_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
-        [*DEMO, "--keep"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path)
+        [*DEMO, "--keep"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(tmp_path)
     ) as process:
         assert process.stdout is not None
-        address = ""
+        exported = {}
         for line in process.stdout:
-            if not line.startswith("$") and (found := re.search(r"^export KGCTL_BOOTSTRAP_SERVER=(127\S+)$", line.strip())):
-                address = found[1]
+            if found := re.fullmatch(r"export (KGCTL_\w+)=(\S+)\n", line):
+                exported[found[1]] = found[2]
+            elif exported:
                 break
-        other = subprocess.run(
-            [sys.executable, "-m", "kgctl", "--bootstrap-server", address, "list", "groups", "--lag", "-o", "csv"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        typed = {**environment(tmp_path), **exported}
+        groups = rows(typed, "list", "groups", "--lag")
+        resets = rows(typed, "history", "resets", "payments", "--topic", "orders:0")
         process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    groups = [(row["group"], row["state"], row["lag"]) for row in csv.DictReader(other.stdout.splitlines())]
-    assert groups == [("payments", "Empty", "120"), ("shipping", "Stable", "30")]
-    assert (process.returncode, errors) == (0, "")
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+    assert sorted(exported) == ["KGCTL_BOOTSTRAP_SERVER", "KGCTL_WAREHOUSE"]
+    assert [(row["group"], row["state"], row["lag"]) for row in groups] == [
+        ("payments", "Empty", "120"),
+        ("shipping", "Stable", "30"),
+    ]
+    assert [(row["offset_before"], row["offset_after"]) for row in resets] == [("100", "50"), ("50", "100")]
+    assert (process.returncode, rest) == (0, "\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def rows(variables: Mapping[str, str], *argv: str) -> list[dict[str, str]]:
+    """What one command line prints, as CSV."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "kgctl", *argv, "-o", "csv"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return list(csv.DictReader(ran.stdout.splitlines()))
+
+
+def test_a_kept_demo_without_the_history_s_packages_says_what_brings_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    out = io.StringIO()
+    stage = Stage(Environment(stdout=out), tmp_path)
+    stage.collect()
+    assert out.getvalue() == f"(It does not: kgctl history needs deltalake: {install_line('history')})\n"
+    assert (stage.worst, stage.exported, list(tmp_path.iterdir())) == (0, {}, [])

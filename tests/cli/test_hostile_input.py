@@ -71,6 +71,19 @@ def test_one_group_is_one_line_for_the_command_behind_the_pipe(hostile: Cli) -> 
     assert len(hostile("list groups -o name").out.splitlines()) == len(NAMES)
 
 
+@pytest.mark.parametrize(
+    "line", ["describe group", "reset-offsets --all-topics --to-earliest", "delete-groups --dry-run", "describe group --state"]
+)
+def test_commands_take_back_the_names_that_are_shown(hostile: Cli, line: str) -> None:
+    """Each form that ``-o name`` prints is the group's, and a name that is really so comes first."""
+    assert isinstance(hostile.admin, FakeGroupAdmin)
+    hostile.admin.group("tab\\there", {TopicPartition("t", 0): OffsetAndMetadata(5)})
+    shown = [name for name in hostile("list groups -o name").out.splitlines() if name != "tab\\there"]
+    ran = hostile.run([*line.split(), "-o", "json", "--", *shown])
+    assert (ran.code, {row["group"] for row in ran.data}) == (0, {*NAMES} - {"tab\there"}), ran.err
+    assert {row["group"] for row in hostile.run([*line.split(), "-o", "json", "tab\\there"]).data} == {"tab\\there"}
+
+
 def test_an_unknown_name_is_told_as_text(hostile: Cli) -> None:
     for name in NAMES:
         ran = hostile.run(["describe", "group", f"--group={name}x"])

@@ -97,7 +97,6 @@ def another_users(path: Path) -> None:
         ("    properties: {sasl.password: 'env:PROD'}\n", None, "sasl.password reads a secret"),
         ("    properties: {plugin.library.paths: ./evil}\n", None, "it sets plugin.library.paths"),
         ("    command-config: c.properties\n", None, "it has a command-config"),
-        ("    kubernetes: {pod: deploy/kgctl}\n", None, "it runs kubectl"),
         ("", loosened, "every user can write it"),
         pytest.param("", another_users, "it belongs to another user (id 12345)", marks=pytest.mark.needs("root")),
     ],

@@ -94,6 +94,30 @@ def test_comparing_gives_a_verdict_and_an_exit_code(cli: Cli, scenario: Path) ->
     assert (wrong.code, "did you mean 'collateral'?" in wrong.err) == (2, True)
 
 
+UNSETTLED = """\
+kgctl: 1
+name: unsettled
+topics: {orders: 4}
+members: {app: {count: 2, on_failure: restart}}
+warmup: 30s
+duration: 60s
+allow: [kicked, failed, missing, no_effect, not_started, stuck, unsettled]
+variants: {quiet: {}, noisy: {events: [{at: 0s, name: first, restart: app/0}, {at: 59s, crash: app/1, for: 20s}]}}
+events: [{at: 0s, name: first, restart: app/0}]
+expect: [moves >= 0]
+"""
+
+
+def test_what_never_ends_in_any_seed_fails_a_comparison(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "unsettled.yaml").write_text(UNSETTLED)
+    compared = cli(f"simulate compare {tmp_path}/unsettled.yaml:quiet {tmp_path}/unsettled.yaml:noisy --fail-if-worse any")
+    assert compared.code == 6, compared.out + compared.err
+    assert "noisy is worse than" in compared.err
+    assert "-> never" in compared.err
+    unknown = cli(f"simulate compare {tmp_path}/unsettled.yaml --fail-if-worse latency_p99")  # nothing is written
+    assert (unknown.code, "latency_p99 cannot be compared" in unknown.err) == (6, True)
+
+
 def test_summary_of_a_job_on_github_is_added_to(cli: Cli, scenario: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
@@ -175,5 +199,6 @@ def test_comparing_explaining_and_sweeping_say_it_first(cli: Cli, tmp_path: Path
     assert (compared.code, "is worse than" in compared.err) == (6, True)
     explained = cli(f"simulate explain {tmp_path}/slow.yaml")
     assert explained.out.startswith("FAIL app-1 left the group, past max.poll.interval.ms=30s")
-    swept = cli(f"simulate sweep {tmp_path}/slow.yaml --set group.config.max.poll.records=50,500 --variant big")
+    swept = cli(f"simulate sweep {tmp_path}/slow.yaml --set group.config.max.poll.records=50,500 --variant big --must-hold")
+    assert swept.err.startswith("FAIL app-1 left the group, past max.poll.interval.ms=30s")
     assert (swept.code, "did not hold in 1 of 2 runs" in swept.err) == (6, True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -16,11 +17,12 @@ from kgctl.admin.changes import Account, Outcome
 from kgctl.admin.notation import FileHeader, UndoRow, kafka_rows, named_groups, plan_rows, seal
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE, GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.admin.resets import Executed, execute_reset
+from kgctl.cli.columns import DELTA, ERROR, GROUP, LAG_AFTER, LOG_END, LOG_START, PARTITION, RESULT, STATE, TOPIC
 from kgctl.cli.environment import StopSignals
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError
@@ -39,7 +41,7 @@ OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file
 
 K = TypeVar("K", bound=Hashable)
 
-RESULT = (Column("result"), Column("error"))
+RESULT_AND_ERROR = (RESULT, ERROR)
 FAILED = Outcome.FAILED.value
 
 
@@ -50,7 +52,7 @@ def result_report(
     shown = [{**row, "result": FAILED if error else done, "error": error.code if error else None} for row, error in rows]
     errors = [error for _, error in rows if error]
     notices = [f"{len(rows) - len(errors)} {done}, {len(errors)} failed."] if errors else []
-    return Report((*columns, *RESULT), shown, errors, notices, name_keys, something_done=len(errors) < len(rows))
+    return Report((*columns, *RESULT_AND_ERROR), shown, errors, notices, name_keys, something_done=len(errors) < len(rows))
 
 
 def account_report(
@@ -76,7 +78,7 @@ def account_report(
         word = done if outcomes[item] is Outcome.DONE else outcomes[item].value
         shown.append({**row, "result": word, "error": failures[item].code if item in failures else None})
     report = Report(
-        (*columns, *RESULT),
+        (*columns, *RESULT_AND_ERROR),
         shown,
         [failures[item] for item in rows if item in failures and failures[item].message != told],
         (),
@@ -113,19 +115,62 @@ def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None
 
 
 COLUMNS = (
-    GROUP,
-    *map(Column, ("topic", "partition", "old_offset", "new_offset", "delta", "lag_after")),
-    Column("log_start_offset", wide=True),
-    Column("log_end_offset", wide=True),
-    Column("result"),
-    Column("note", wide=True),
+    GROUP.of("group_id"),
+    TOPIC.of("partition.topic"),
+    PARTITION.of("partition.partition"),
+    Column(
+        "old_offset",
+        kind=Kind.WHOLE,
+        meaning="the committed offset before the change",
+        read=lambda row: row.old.offset if row.old else None,
+    ),
+    Column(
+        "new_offset",
+        kind=Kind.WHOLE,
+        meaning="that after it; null where the commit is deleted",
+        read=lambda row: row.new.offset if row.new else None,
+    ),
+    DELTA.of("delta"),
+    LAG_AFTER.of("lag_after"),
+    LOG_START.of("log.log_start_offset"),
+    LOG_END.of("log.log_end_offset", wide=True),
+    RESULT.of("result.value"),
+    Column("note", wide=True, meaning="why, in words", read=attrgetter("note")),
 )
+_TAKEN_AWAY = (ResetResult.PLANNED, ResetResult.DELETED)
 SUMMARY = (
-    GROUP,
-    Column("state"),
-    Column("partitions", "#PARTITIONS"),
-    *map(Column, ("delta", "lag_before", "lag_after", "results")),
+    GROUP.of("group_id"),
+    STATE.of("state.value"),
+    Column(
+        "partitions",
+        "#PARTITIONS",
+        kind=Kind.WHOLE,
+        meaning="how many partitions the change has",
+        read=lambda group: len(group.rows),
+    ),
+    DELTA.of(lambda group: sum(row.delta for row in group.rows if row.delta is not None)),
+    Column(
+        "lag_before",
+        kind=Kind.WHOLE,
+        unit="records",
+        meaning="the lag before the change",
+        read=lambda group: total_of(_lag_before(row) for row in group.rows if row.old),
+    ),
+    LAG_AFTER.of(lambda group: total_of(row.lag_after for row in group.rows if row.new or row.result not in _TAKEN_AWAY)),
+    Column("results", kind=Kind.TEXTS, meaning="how many partitions have which result", read=lambda group: _results(group.rows)),
 )
+
+
+def _lag_before(row: ResetRow) -> int | None:
+    from kgctl.admin.group_view import lag_behind
+
+    return lag_behind(row.old, row.log)
+
+
+def _results(rows: Iterable[ResetRow]) -> list[str]:
+    return [f"{count} {result}" for result, count in sorted(Counter(row.result.value for row in rows).items())]
+
+
 _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
 
 
@@ -135,7 +180,7 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
     counts = _counts(plan)
     return Report(
         COLUMNS,
-        [_row(row) for row in plan.rows],
+        plan.rows,
         errors,
         notices,
         ("group", "topic", "partition"),
@@ -143,9 +188,6 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
         any(_is_something(group) for group in plan.groups),
         summary={result.value: counts[result] for result in ResetResult if counts[result]},
     )
-
-
-_TAKEN_AWAY = (ResetResult.PLANNED, ResetResult.DELETED)
 
 
 def _is_something(group: GroupPlan) -> bool:
@@ -158,23 +200,7 @@ def _is_something(group: GroupPlan) -> bool:
 
 def summarised(report: Report, plan: ResetPlan) -> Report:
     """The report with one row a group: how many partitions of each result, how far they move, and the lag before and after."""
-    return replace(report, columns=SUMMARY, rows=[_group_row(group) for group in plan.groups], name_keys=("group",))
-
-
-def _group_row(group: GroupPlan) -> Row:
-    from kgctl.admin.group_view import partition_lag
-
-    counts = Counter(row.result.value for row in group.rows)
-    moved = [row.delta for row in group.rows if row.delta is not None]
-    return {
-        "group": group.group_id,
-        "state": group.state.value,
-        "partitions": len(group.rows),
-        "delta": sum(moved),
-        "lag_before": total_of(partition_lag(row.partition, row.old, row.log).lag for row in group.rows if row.old),
-        "lag_after": total_of(row.lag_after for row in group.rows if row.new or row.result not in _TAKEN_AWAY),
-        "results": [f"{count} {result}" for result, count in sorted(counts.items())],
-    }
+    return replace(report, columns=SUMMARY, rows=plan.groups, name_keys=("group",))
 
 
 def executed_report(executed: Executed, notices: Sequence[str]) -> Report:
@@ -231,20 +257,13 @@ def _counts(plan: ResetPlan) -> Counter[ResetResult]:
     return Counter(row.result for row in plan.rows)
 
 
-def _row(row: ResetRow) -> Row:
-    return {
-        "group": row.group_id,
-        "topic": row.partition.topic,
-        "partition": row.partition.partition,
-        "old_offset": row.old.offset if row.old else None,
-        "new_offset": row.new.offset if row.new else None,
-        "delta": row.delta,
-        "lag_after": row.lag_after,
-        "log_start_offset": row.log.log_start_offset,
-        "log_end_offset": row.log.log_end_offset,
-        "result": row.result.value,
-        "note": row.note,
-    }
+def left_alone(plan: ResetPlan) -> Iterator[str]:
+    """What a reset of a streams group leaves as it is: by it, what is read again is counted again."""
+    for description in (group.description for group in plan.groups if group.rows):
+        own = description.topology.internal_topics if description and description.topology else ()
+        if description and own:
+            what = f"its own topics ({', '.join(own)}) and its instances' local state"
+            yield f"Streams group {description.group_id!r}: {what} stay as they are."
 
 
 _CHANGED = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
@@ -284,7 +303,7 @@ class Change:
         """The dry run, kept as a plan where ``plan_out`` names a file."""
         if plan_out is not None:
             self.write_plan(plan, plan_out)
-        notices = [*self.remarks, *row_warnings(plan), *dry_run_notices(plan, self.cluster)]
+        notices = [*self.remarks, *row_warnings(plan), *left_alone(plan), *dry_run_notices(plan, self.cluster)]
         return self._shown(reset_report(plan, notices), plan)
 
     def execute(self, admin: GroupAdmin, plan: ResetPlan, again: Callable[[], ResetPlan] | None, *, yes: bool) -> Report:
@@ -310,7 +329,8 @@ class Change:
         return self._told(executed)
 
     def _told(self, executed: Executed) -> Report:
-        notices = [*self.remarks, *row_warnings(executed.plan), *executed_notices(executed, self.cluster)]
+        notices = [*self.remarks, *row_warnings(executed.plan), *left_alone(executed.plan)]
+        notices += executed_notices(executed, self.cluster)
         return self._shown(executed_report(executed, notices), executed.plan)
 
     def _shown(self, report: Report, plan: ResetPlan) -> Report:
@@ -343,6 +363,7 @@ def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[st
     until_ms = environment.now_ms() + wait_ms
     is_told = False
     while wait_ms:
+        session.begin_limit()
         described = admin.describe_groups(group_ids).values
         active = [group_id for group_id, description in described.items() if not description.state.is_inactive]
         if not active:

@@ -13,45 +13,49 @@ from kgctl.admin import DELETE_OFFSETS, GroupAdmin, ItemError, Sight, check_supp
 from kgctl.admin.changes import (
     Account,
     CommitsAsPlanned,
+    Committed,
     Decision,
     Outcome,
     Step,
     carry_out,
     decide_deletion,
     execute_deletion,
-    patience_ms,
 )
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
+from kgctl.admin.share_groups import in_part
+from kgctl.cli.columns import GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.groups.changes import (
-    RESULT,
+    RESULT_AND_ERROR,
     account_report,
     counted,
     how_far,
     result_report,
 )
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.options import TopicOptions, Yes
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.selection import (
-    AllGroupsOption,
-    ExcludeOption,
-    MatchOption,
-    MaxGroupsOption,
+    ChangedGroups,
     check_as_shown,
-    check_count,
-    check_selection,
     confirm,
-    name_filter,
     plural,
-    select_groups,
     with_neighbours,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    NO_OFFSET,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    OffsetAndMetadata,
+    StartOffset,
+    TopicPartition,
+)
 
 GROUPS_EPILOG = """Examples:
 
@@ -59,23 +63,23 @@ GROUPS_EPILOG = """Examples:
 kgctl delete-groups payments-old payments-test --dry-run
 kgctl delete-groups --match '^tmp-' --exclude keep --max-groups 50 --yes
 """
-GROUPS_COLUMNS = (Column("group"), Column("type"), Column("state"), Column("offsets", "#OFFSETS"))
+GROUPS_COLUMNS = (
+    GROUP,
+    TYPE,
+    STATE,
+    Column("offsets", "#OFFSETS", kind=Kind.WHOLE, meaning="how many partitions the group has a commit for"),
+)
 
 
 def register_groups(app: typer.Typer) -> None:
     app.command(epilog=GROUPS_EPILOG)(delete_groups)
 
 
-@shows(GROUPS_COLUMNS, RESULT)
+@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR))
 def delete_groups(
     ctx: typer.Context,
-    groups: GroupArguments = None,
     *,
-    group: GroupOptions = None,
-    all_groups: AllGroupsOption = False,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
-    max_groups: MaxGroupsOption = None,
+    groups: ChangedGroups,
     backup: Backup,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
@@ -83,16 +87,14 @@ def delete_groups(
     """Delete groups with all their committed offsets. Asks first, unless --yes.
 
     A group with members cannot be deleted, and fails alone: the others are deleted, and the exit code says partial. The offsets
-    are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups; others are named.
+    are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups, or those of
+    --type; others are named.
     """
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
-    check_selection(group_ids, all_groups=all_groups, names=names)
+    groups.check()
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        chosen = select_groups(admin, group_ids, names)
-        check_count(len(chosen.group_ids), max_groups)
+        chosen = groups.select(admin)
         plan = _groups_plan(admin, chosen.group_ids)
         if dry_run:
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
@@ -143,7 +145,9 @@ class _GroupsPlan:
     @property
     def lost(self) -> list[str]:
         shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
-        lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
+        lines = [f"{plural(shared, 'share group')}: undo brings start offsets back, not what was acknowledged past them"] * bool(
+            shared
+        )
         lines += [f"{error.message}: not saved" for error in self.flaws]
         if self.sight.lacks_topics:
             lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
@@ -157,9 +161,7 @@ class _GroupsPlan:
 
 def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
     decisions = decide_deletion(admin, group_ids)
-    groups = [
-        group_id for group_id, one in decisions.items() if isinstance(one, GroupListing) and one.type is not GroupType.SHARE
-    ]
+    groups = [group_id for group_id, one in decisions.items() if isinstance(one, GroupListing)]
     found = admin.list_committed_offsets(groups)
     rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
     unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
@@ -200,7 +202,12 @@ def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:
     }
 
 
-OFFSETS_COLUMNS = (Column("group"), Column("topic"), Column("partition"), Column("offset"))
+OFFSETS_COLUMNS = (
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("offset", kind=Kind.WHOLE, meaning="the committed offset that is deleted"),
+)
 OFFSETS_EPILOG = """Examples:
 
 \b
@@ -216,16 +223,11 @@ def register_offsets(app: typer.Typer) -> None:
     app.command(epilog=OFFSETS_EPILOG)(delete_offsets)
 
 
-@shows(OFFSETS_COLUMNS, RESULT)
+@shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR))
 def delete_offsets(
     ctx: typer.Context,
-    groups: GroupArguments = None,
     *,
-    group: GroupOptions = None,
-    all_groups: AllGroupsOption = False,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
-    max_groups: MaxGroupsOption = None,
+    groups: ChangedGroups,
     topic: TopicOptions = None,
     stale: Annotated[bool, typer.Option("--stale", help="Those on topics that no member subscribes to any more.")] = False,
     backup: Backup,
@@ -238,19 +240,16 @@ def delete_offsets(
     partition that is named and has no commit fails as not found. --stale finds what a stable group has committed on topics that
     it reads no more. The offsets are saved first, and kgctl undo brings them back.
     """
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
-    check_selection(group_ids, all_groups=all_groups, names=names)
+    groups.check()
     scopes = parse_topic_scopes(topic or ())
     if not scopes and not stale:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        chosen = select_groups(admin, group_ids, names)
+        chosen = groups.select(admin)
         check_supports(admin, DELETE_OFFSETS)
-        check_count(len(chosen.group_ids), max_groups)
-        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
+        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
         errors = (*chosen.errors, *plan.errors)
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
@@ -261,7 +260,7 @@ def delete_offsets(
             return replace(report, errors=(*errors, *report.errors), notices=told)
         saved = [UndoRow(*item, commit) for item, commit in plan.commits.items()]
         if saved and confirm(session, _question(plan, cluster), yes=yes):
-            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
+            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
         started = start_change(session, cluster, saved, backup)
@@ -270,7 +269,7 @@ def delete_offsets(
             lambda items: _are_gone(admin, items),
             stop,
             CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits)),
-            patience_ms=patience_ms(admin),
+            admin=admin,
         )
     report = _offsets_report(plan, account, errors, str(cluster))
     started.settle({*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}, report.summary or {})
@@ -326,7 +325,22 @@ def _offsets_plan(
                 errors.append(_nothing(group_id, scope.topic, counts))
             for partition in wanted:
                 _decide((group_id, partition), described.values[group_id], present, commits, refused)
+    commits = {item: commit for item, commit in commits.items() if item not in _in_part(commits, committed.values, refused)}
     return _OffsetsPlan(commits, refused, with_neighbours(admin, errors))
+
+
+def _in_part(
+    commits: Mapping[Item, OffsetAndMetadata], committed: Mapping[str, Committed], refused: dict[Item, KgctlError]
+) -> Mapping[Item, KgctlError]:
+    """Refuse start offsets that Kafka cannot delete without others of their topic."""
+    by_group: dict[str, list[TopicPartition]] = {}
+    for (group_id, partition), commit in commits.items():
+        if isinstance(commit, StartOffset):
+            by_group.setdefault(group_id, []).append(partition)
+    for group_id, partitions in by_group.items():
+        for partition, error in in_part(committed[group_id], partitions).items():
+            refused[group_id, partition] = _explain((group_id, partition), error)
+    return refused
 
 
 def _stale(
@@ -359,6 +373,8 @@ def _decide(
     if partition not in present:
         what = f"group {group_id!r} has no committed offset on {partition}"
         refused[item] = NotFoundError(what, group=group_id, topic=partition.topic, partition=partition.partition)
+    elif description.type.has_start_offsets and description.members:
+        refused[item] = _explain(item, item_error(ErrorCode.NON_EMPTY_GROUP, group=group_id))
     elif _is_read(description, partition.topic):
         refused[item] = _explain(item, item_error(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, group=group_id, partition=partition))
     else:

@@ -19,17 +19,11 @@ from kgctl.cli.groups.thresholds import (
     hidden,
     judge,
 )
-from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
+from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.selection import (
-    AllGroupsOption,
-    ExcludeOption,
-    MatchOption,
-    NameFilter,
-    check_selection,
-    name_filter,
+    GroupChoice,
     parse_names,
-    select_groups,
     with_neighbours,
 )
 from kgctl.cli.session import Session, session_of
@@ -85,15 +79,12 @@ def register(app: typer.Typer) -> None:
 @shows(*describe_rows.TABLES)
 def describe_group(
     ctx: typer.Context,
-    groups: GroupArguments = None,
     *,
-    group: GroupOptions = None,
-    all_groups: AllGroupsOption = False,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
+    chosen: GroupChoice,
     offsets: Annotated[bool, typer.Option("--offsets", help="Offsets and lag of each partition (the default).")] = False,
     members: Annotated[bool, typer.Option("--members", help="The members, and how many partitions each owns.")] = False,
     state: Annotated[bool, typer.Option("--state", help="State, coordinator, assignor and number of members.")] = False,
+    topology: Annotated[bool, typer.Option("--topology", help="The subtopologies of streams groups, and their topics.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="All columns in the table, as -o wide has them.")] = False,
     topic: TopicOptions = None,
     only_lagging: Annotated[bool, typer.Option("--only-lagging", help="Only partitions with lag, or with a flag.")] = False,
@@ -119,12 +110,10 @@ def describe_group(
     if not watch and (interval is not None or iterations is not None):
         raise UsageError(f"{'--interval' if interval is not None else '--iterations'} belongs to --watch")
     interval_ms = parse_interval_ms(interval or "2s")
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
-    check_selection(group_ids, all_groups=all_groups, names=names)
+    chosen.check()
     if watch and not interval:
-        _check_interval(groups or ())
-    view = _chosen_view(offsets=offsets, members=members, state=state)
+        _check_interval(chosen.groups or ())
+    view = _chosen_view(offsets=offsets, members=members, state=state, topology=topology)
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
     from kgctl.admin.offset_reset import parse_topic_scopes
@@ -134,7 +123,7 @@ def describe_group(
     (mode,) = parse_names("--lag-mode", [lag_mode], LAG_MODES) if lag_mode else LAG_MODES[:1]
     shown = describe_rows.Shown(scopes, only_lagging, sort_key, time_lag, commit_age, next_record, mode == READ_COMMITTED, totals)
     session = session_of(ctx)
-    question = Question(session, group_ids, names, view, shown, limits, verbose)
+    question = Question(session, chosen, view, shown, limits, verbose)
     if not watch:
         with session.connect() as admin:
             return question.ask(admin)
@@ -169,8 +158,7 @@ class Question:
     """What is to be shown, as the command line says it."""
 
     session: Session
-    group_ids: Sequence[str]
-    names: NameFilter
+    wanted: GroupChoice
     view: str
     shown: describe_rows.Shown
     limits: Thresholds
@@ -178,12 +166,13 @@ class Question:
 
     def ask(self, admin: GroupAdmin, changed: Callable[[], None] | None = None) -> Report:
         """The answer of this moment. ``changed`` is called when another is due, if the admin can tell that."""
+        self.session.begin_limit()
         with self.session.waiting():
             return self._asked(admin, changed)
 
     def _asked(self, admin: GroupAdmin, changed: Callable[[], None] | None) -> Report:
 
-        chosen = select_groups(admin, self.group_ids, self.names)
+        chosen = self.wanted.select(admin)
         ids, scopes, limits = chosen.group_ids, self.shown.scopes, self.limits
         if changed and isinstance(admin, TellsChanges):
             admin.watch_groups(ids, changed)
@@ -191,13 +180,13 @@ class Question:
         found = replace(found, errors=(*chosen.errors, *with_neighbours(admin, found.errors)))
         if scopes:
             check_topics(admin, found, scopes)
-        scope = Scope(names_groups=bool(self.group_ids), names_topics=bool(scopes))
-        now_ms = self.session.environment.now_ms()
-        verdict = judge(admin, found, limits, now_ms, scope) if limits else None
+        scope = Scope(names_groups=bool(self.wanted.ids), names_topics=bool(scopes))
+        judgement = judge(admin, found, limits, self.session.environment.now_ms(), scope) if limits else None
         builders: dict[str, Callable[[GroupViews], Report]] = {
-            "offsets": lambda views: describe_rows.offsets_report(views, self.shown, now_ms, verdict),
+            "offsets": lambda views: describe_rows.offsets_report(views, self.shown, judgement),
             "members": describe_rows.members_report,
             "state": describe_rows.state_report,
+            "topology": describe_rows.topology_report,
         }
         report = builders[self.view](found)
         if not limits and self.view == "offsets":
@@ -213,8 +202,9 @@ class Question:
         if self.view != "offsets":
             return view_groups(admin, ids)
         found = view_offsets(admin, ids, self.shown.scopes, read_committed=self.shown.read_committed)
-        found = with_record_times(admin, found) if self.shown.time_lag else found
-        found = with_commit_times(admin, found) if self.shown.commit_age else found
+        now_ms = self.session.environment.now_ms
+        found = with_record_times(admin, found, now_ms()) if self.shown.time_lag else found
+        found = with_commit_times(admin, found, now_ms()) if self.shown.commit_age else found
         return with_next_records(admin, found) if self.shown.next_record else found
 
 
@@ -253,7 +243,7 @@ def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicSco
         NotFoundError: no group has anything on a topic, and there is none of its name that this user may see.
         AuthError: this user may not see it, there or not.
     """
-    present = {each.lag.partition.topic for view in found.views for each in view.partitions}
+    present = {each.partition.topic for each in found.partitions}
     wanted = [scope.topic for scope in scopes if scope.topic not in present]
     if wanted and found.views and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
         from kgctl.admin.group_view import check_rights_on, missing_topic

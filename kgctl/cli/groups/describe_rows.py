@@ -1,61 +1,47 @@
-"""The reports of ``describe group``: what was learnt about groups, as rows."""
+"""The tables of ``describe group``: their columns, and which rows of what was learnt about groups they show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
 from kgctl.admin.offset_reset import TopicScope
 from kgctl.admin.times import format_instant
-from kgctl.cli.groups.thresholds import Verdict
-from kgctl.cli.report import GROUP, Column, Report, Row
+from kgctl.cli.columns import (
+    ASSIGNOR,
+    CLIENT_ID,
+    CONSUMER_ID,
+    COORDINATOR,
+    COORDINATOR_ID,
+    FLAGS,
+    GROUP,
+    HOST,
+    INSTANCE_ID,
+    LAG,
+    LOG_END,
+    LOG_START,
+    MEMBERS,
+    PARTITION,
+    PROTOCOL_TYPE,
+    STATE,
+    TARGET_EPOCH,
+    TOPIC,
+    TYPE,
+)
+from kgctl.cli.groups.thresholds import Judgement
+from kgctl.cli.report import Cell, Column, Kind, Report, asked_for
 from kgctl.cli.selection import plural
 from kgctl.errors import KgctlError, NotFoundError
-from kgctl.model.groups import Assignment, GroupDescription, GroupState, MemberDescription
+from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
+from kgctl.model.streams import Subtopology
 
 MOST_NOTED = 5
 """Up to so many groups have notices of their own; of more, one line sums them up."""
-
-OFFSETS = (
-    GROUP,
-    *map(Column, ("topic", "partition", "current_offset")),
-    Column("log_start_offset", wide=True, if_any=True),
-    *map(Column, ("log_end_offset", "lag")),
-    *(Column(name, if_any=True) for name in ("consumer_id", "host", "client_id")),
-    *(Column(name, wide=True, if_any=True) for name in ("group_instance_id", "leader_epoch", "metadata")),
-    Column("flags", if_any=True),
-)
-LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
-NEXT_RECORD = tuple(Column(name, if_any=True) for name in ("next_record_time", "next_record_key", "next_record_value"))
 MOST_SHOWN = 200
 """Bytes of a key or a value that are shown."""
-COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True, if_any=True))
-TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True, if_any=True))
-MEMBERS = (
-    GROUP,
-    Column("consumer_id"),
-    *(Column(name, if_any=True) for name in ("group_instance_id", "host", "client_id")),
-    Column("partitions", "#PARTITIONS"),
-    *(
-        Column(name, wide=True, if_any=True)
-        for name in (
-            *("assignment", "member_epoch", "target_assignment_epoch", "target_assignment"),
-            *("subscribed_topics", "rack", "assignor", "upgraded"),
-        )
-    ),
-)
-STATE = (
-    GROUP,
-    Column("coordinator"),
-    Column("coordinator_id", "ID"),
-    Column("assignor", "ASSIGNMENT-STRATEGY"),
-    Column("state"),
-    Column("type"),
-    *(Column(name, wide=True) for name in ("protocol_type", "group_epoch", "target_assignment_epoch")),
-    Column("members", "#MEMBERS"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,160 +61,27 @@ class Shown:
     totals: bool = False
 
 
-def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdict | None = None) -> Report:
-    """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
-    pairs = [(view, partition) for view in found.views for partition in view.partitions]
-    if shown.only_lagging:
-        pairs = [(view, each) for view, each in pairs if each.lag.lag or each.flags]
-    if shown.sort:
-        pairs.sort(key=lambda pair: SORTS[shown.sort](pair[1]))
-    errors: list[KgctlError] = [*(verdict.errors if verdict else found.errors)]
-    if shown.scopes:
-        errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
-    notices = [*_offset_notices(found.views, is_whole=not shown.scopes), *(verdict.notices if verdict else ())]
-    if shown.read_committed:
-        notices.append("Log ends are last stable offsets: records of open transactions are not counted.")
-    if shown.totals:
-        return _totals_report(found.views, errors, notices, verdict)
-    rows = [_offset_row(view.description, each) for view, each in pairs]
-    if shown.time_lag:
-        rows = [{**row, **_time_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
-    if shown.commit_age:
-        rows = [{**row, **_commit_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
-    if shown.next_record:
-        rows = [{**row, **_record_cells(each)} for row, (_, each) in zip(rows, pairs, strict=True)]
-    times = (*(TIME_LAG if shown.time_lag else ()), *(COMMIT_AGE if shown.commit_age else ()))
-    last = NEXT_RECORD if shown.next_record else ()
-    return Report(
-        (*OFFSETS[:LAG_AT], *times, *OFFSETS[LAG_AT:], *last),
-        rows,
-        errors,
-        notices,
-        ("group", "topic", "partition"),
-        verdict.exit_code if verdict else None,
-        something_done=bool(found.views) if shown.only_lagging else None,
-        summary=_totals(found.views),
-    )
+def _of_owner(name: str) -> Callable[[PartitionView], Cell]:
+    return lambda row: None if row.owner is None else getattr(row.owner, name)
 
 
-SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
-    "lag": lambda each: (
-        -each.lag.lag if each.lag.lag is not None else -float("inf") if each.flags else float("inf"),
-        *each.lag.partition,
-    ),
-    "partition": lambda each: (0, *each.lag.partition),
-    "consumer": lambda each: (
-        0,
-        each.owner.member_id if each.owner else "\N{REPLACEMENT CHARACTER}",
-        each.lag.partition.partition,
-    ),
-}
+def _leader_epoch(row: PartitionView) -> int | None:
+    return None if row.commit is None or row.commit.leader_epoch == NO_LEADER_EPOCH else row.commit.leader_epoch
 
 
-def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
-    """The known lag of each group and, by topic, what it is made of; partitions whose lag is unknown are counted apart."""
-    groups = []
-    for view in views:
-        topics: dict[str, int] = {}
-        for each in view.partitions:
-            topic = each.lag.partition.topic
-            topics[topic] = topics.get(topic, 0) + total_lag([each.lag])
-        unknown = sum(each.lag.lag is None for each in view.partitions)
-        group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
-        groups.append({**group, "unknown": unknown, "topics": topics})
-    return {"lag": sum(view.total_lag for view in views), "groups": groups}
+def _time_lag_s(row: PartitionView) -> float | None:
+    """0 where there is no record to read."""
+    at_ms = row.record_time_ms
+    return max(0, row.asked_ms - at_ms) / 1000 if at_ms is not None else 0.0 if row.lag == 0 else None
 
 
-TOTALS = (GROUP, Column("topic"), Column("partitions", "#PARTITIONS"), Column("unknown", "#UNKNOWN"), Column("lag"))
+def _commit_age_s(row: PartitionView) -> float | None:
+    """A clock that is behind the broker's makes it 0."""
+    return None if row.commit_time_ms is None else max(0, row.asked_ms - row.commit_time_ms) / 1000
 
 
-def _totals_report(
-    views: Sequence[GroupView], errors: Sequence[KgctlError], notices: Sequence[str], verdict: Verdict | None
-) -> Report:
-    """One row a topic of a group, and one without a topic for the group as a whole."""
-    rows: list[Row] = []
-    for view in views:
-        topics = sorted({each.lag.partition.topic for each in view.partitions})
-        parts = [(topic, [each for each in view.partitions if each.lag.partition.topic == topic]) for topic in topics]
-        rows += [_total_row(view, topic, found) for topic, found in (*parts, (None, view.partitions))]
-    return Report(
-        TOTALS, rows, errors, notices, ("group", "topic"), verdict.exit_code if verdict else None, summary=_totals(views)
-    )
-
-
-def _total_row(view: GroupView, topic: str | None, found: Sequence[PartitionView]) -> Row:
-    known = [each.lag.lag for each in found if each.lag.lag is not None]
-    return {
-        "group": view.description.group_id,
-        "topic": topic,
-        "partitions": len(found),
-        "unknown": len(found) - len(known),
-        "lag": total_lag(each.lag for each in found) if known else None,
-    }
-
-
-TABLES = (OFFSETS, TIME_LAG, COMMIT_AGE, NEXT_RECORD, TOTALS, MEMBERS, STATE)
-"""All columns that `describe group` may have."""
-
-
-def members_report(found: GroupViews) -> Report:
-    """One row a member, those without partitions too."""
-    rows = [_member_row(view.description, member) for view in found.views for member in view.description.members]
-    noted = found.views if len(found.views) <= MOST_NOTED else ()
-    notices = [line for view in noted for line in _state_notices(view.description)]
-    done = bool(found.views)
-    return Report(MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=done)
-
-
-def state_report(found: GroupViews) -> Report:
-    return Report(STATE, [_state_row(view.description) for view in found.views], found.errors, (), ("group",))
-
-
-def assignment_text(assignment: Assignment | None) -> str | None:
-    """``orders:0,1;users:2``, as Kafka's own tool writes it; None for none or an unknown one."""
-    if not assignment:
-        return None
-    return ";".join(f"{topic}:{','.join(map(str, sorted(assignment[topic])))}" for topic in sorted(assignment))
-
-
-def _offset_row(description: GroupDescription, view: PartitionView) -> Row:
-    row, owner = view.lag, view.owner
-    return {
-        "group": description.group_id,
-        "topic": row.partition.topic,
-        "partition": row.partition.partition,
-        "current_offset": row.current_offset,
-        "log_start_offset": row.log_start_offset,
-        "log_end_offset": row.log_end_offset,
-        "lag": row.lag,
-        "consumer_id": owner.member_id if owner else None,
-        "host": owner.host if owner else None,
-        "client_id": owner.client_id if owner else None,
-        "group_instance_id": owner.group_instance_id if owner else None,
-        "leader_epoch": row.leader_epoch,
-        "metadata": row.metadata,
-        "flags": tuple(map(str, view.flags)),
-    }
-
-
-def _time_cells(view: PartitionView, now_ms: int) -> Row:
-    """How old the next record to read is, in seconds, and its time; 0 where there is none to read."""
-    at_ms = view.record_time_ms
-    is_done = view.lag.lag is not None and view.lag.lag <= 0
-    age = max(0, now_ms - at_ms) / 1000 if at_ms is not None else 0.0 if is_done else None
-    return {"time_lag_s": age, "record_time": None if at_ms is None else format_instant(at_ms)}
-
-
-def _record_cells(view: PartitionView) -> Row:
-    """What the group reads next there: where, when it was written, key and value as text, bytes that are none escaped."""
-    record = view.next_record
-    if record is None:
-        return dict.fromkeys((column.key for column in NEXT_RECORD), None)
-    return {
-        "next_record_time": None if record.timestamp_ms is None else format_instant(record.timestamp_ms),
-        "next_record_key": shown_bytes(record.key),
-        "next_record_value": shown_bytes(record.value),
-    }
+def _instant(at_ms: int | None) -> str | None:
+    return None if at_ms is None else format_instant(at_ms)
 
 
 def shown_bytes(data: bytes | None, most: int | None = MOST_SHOWN) -> str | None:
@@ -239,52 +92,371 @@ def shown_bytes(data: bytes | None, most: int | None = MOST_SHOWN) -> str | None
     return text if most is None or len(data) <= most else f"{text}..."
 
 
-def _commit_cells(view: PartitionView, now_ms: int) -> Row:
-    """How long ago the commit was made, in seconds, and when; a clock that is behind the broker's makes it 0."""
-    at_ms = view.commit_time_ms
-    if at_ms is None:
-        return {"commit_age_s": None, "commit_time": None}
-    return {"commit_age_s": max(0, now_ms - at_ms) / 1000, "commit_time": format_instant(at_ms)}
+OFFSETS = (
+    GROUP.of("description.group_id"),
+    TOPIC.of("partition.topic"),
+    PARTITION.of("partition.partition"),
+    Column(
+        "current_offset",
+        kind=Kind.WHOLE,
+        meaning="the committed offset, of the record that is read next; a share group's start offset",
+        read=lambda row: None if row.commit is None else row.commit.offset,
+    ),
+    LOG_START.of("log.log_start_offset", if_any=True),
+    LOG_END.of(
+        "log.log_end_offset",
+        meaning=f"{LOG_END.meaning}; with `--lag-mode read-committed` its last stable offset",
+    ),
+    LAG.of("lag"),
+    Column(
+        "time_lag_s",
+        kind=Kind.NUMBER,
+        unit="s",
+        meaning="since the record that is read next was written; 0 where there is none; null where that may be read already",
+        when="time_lag",
+        read=_time_lag_s,
+    ),
+    Column(
+        "record_time",
+        wide=True,
+        if_any=True,
+        kind=Kind.TIME,
+        meaning="when that record was written",
+        when="time_lag",
+        read=lambda row: _instant(row.record_time_ms),
+    ),
+    Column(
+        "commit_age_s",
+        kind=Kind.NUMBER,
+        unit="s",
+        meaning="since the offset was committed",
+        when="commit_age",
+        read=_commit_age_s,
+    ),
+    Column(
+        "commit_time",
+        wide=True,
+        if_any=True,
+        kind=Kind.TIME,
+        meaning="when it was committed",
+        when="commit_age",
+        read=lambda row: _instant(row.commit_time_ms),
+    ),
+    CONSUMER_ID.of(_of_owner("member_id"), if_any=True),
+    HOST.of(_of_owner("host")),
+    CLIENT_ID.of(_of_owner("client_id")),
+    INSTANCE_ID.of(_of_owner("group_instance_id"), wide=True),
+    Column(
+        "leader_epoch",
+        wide=True,
+        if_any=True,
+        kind=Kind.WHOLE,
+        meaning="the leader epoch that was committed with the offset",
+        read=_leader_epoch,
+    ),
+    Column(
+        "metadata",
+        wide=True,
+        if_any=True,
+        meaning="the text that was committed with the offset",
+        read=lambda row: None if row.commit is None else row.commit.metadata,
+    ),
+    FLAGS.of(lambda row: row.flags and tuple(map(str, row.flags))),
+    Column(
+        "next_record_time",
+        if_any=True,
+        kind=Kind.TIME,
+        meaning="the time of the record that is read next",
+        when="next_record",
+        read=lambda row: _instant(row.next_record.timestamp_ms) if row.next_record else None,
+    ),
+    Column(
+        "next_record_key",
+        if_any=True,
+        meaning="its key, bytes that are no text escaped, the first 200",
+        when="next_record",
+        read=lambda row: shown_bytes(row.next_record.key) if row.next_record else None,
+    ),
+    Column(
+        "next_record_value",
+        if_any=True,
+        meaning="its value, likewise",
+        when="next_record",
+        read=lambda row: shown_bytes(row.next_record.value) if row.next_record else None,
+    ),
+)
 
 
-def _member_row(description: GroupDescription, member: MemberDescription) -> Row:
-    return {
-        "group": description.group_id,
-        "consumer_id": member.member_id,
-        "group_instance_id": member.group_instance_id,
-        "host": member.host,
-        "client_id": member.client_id,
-        "partitions": None if member.assignment is None else member.partition_count,
-        "assignment": assignment_text(member.assignment),
-        "member_epoch": member.member_epoch,
-        "target_assignment_epoch": description.assignment_epoch,
-        "target_assignment": assignment_text(member.target_assignment),
-        "subscribed_topics": member.subscribed_topics,
-        "rack": member.rack_id,
-        "assignor": description.assignor,
-        "upgraded": not member.is_classic_in_consumer_group if _is_mixed(description) else None,
-    }
+class Totals(NamedTuple):
+    """The partitions of a topic of a group, or of a group as a whole, with no topic."""
+
+    group_id: str
+    topic: str | None
+    partitions: Sequence[PartitionView]
+
+    @property
+    def unknown(self) -> int:
+        """Return how many partitions have a lag that is unknown."""
+        return sum(each.lag is None for each in self.partitions)
+
+    @property
+    def lag(self) -> int | None:
+        """Return what is known of the lag; None where nothing is."""
+        return None if self.unknown == len(self.partitions) else total_lag(each.lag for each in self.partitions)
 
 
-def _is_mixed(description: GroupDescription) -> bool:
-    """Whether members of the classic and of the consumer protocol are in one group, as while it is being upgraded."""
-    return len({member.is_classic_in_consumer_group for member in description.members}) > 1
+TOTALS = (
+    GROUP.of("group_id"),
+    TOPIC.of("topic", meaning="the topic; null in the row of a whole group"),
+    Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions", read=lambda row: len(row.partitions)),
+    Column(
+        "unknown", "#UNKNOWN", kind=Kind.WHOLE, meaning="how many of them have a lag that is unknown", read=attrgetter("unknown")
+    ),
+    LAG.of("lag", meaning="the sum of the lags that are known"),
+)
 
 
-def _state_row(description: GroupDescription) -> Row:
-    coordinator = description.coordinator
-    return {
-        "group": description.group_id,
-        "coordinator": str(coordinator) if coordinator else None,
-        "coordinator_id": coordinator.node_id if coordinator else None,
-        "assignor": description.assignor or None,
-        "state": description.state.value,
-        "type": description.type.value,
-        "protocol_type": description.protocol_type or None,
-        "group_epoch": description.group_epoch,
-        "target_assignment_epoch": description.assignment_epoch,
-        "members": len(description.members),
-    }
+class MemberOf(NamedTuple):
+    """A member, and its group."""
+
+    group: GroupDescription
+    member: MemberDescription
+
+    @property
+    def is_upgraded(self) -> bool | None:
+        """Whether it speaks the consumer protocol, in a group with members of both, as while it is being upgraded; else None."""
+        is_mixed = len({each.is_classic_in_consumer_group for each in self.group.members}) > 1
+        return not self.member.is_classic_in_consumer_group if is_mixed else None
+
+
+def assignment_text(assignment: Assignment | None) -> str | None:
+    """``orders:0,1;users:2``, as Kafka's own tool writes it; None for none or an unknown one."""
+    if not assignment:
+        return None
+    return ";".join(f"{topic}:{','.join(map(str, sorted(assignment[topic])))}" for topic in sorted(assignment))
+
+
+def _task_column(name: str, meaning: str, *, wide: bool = True) -> Column:
+    """A column of one kind of tasks of the members of streams groups."""
+    return Column(
+        f"{name}_tasks",
+        wide=wide,
+        if_any=True,
+        meaning=meaning,
+        read=lambda row: row.member.tasks and assignment_text(getattr(row.member.tasks, name)),
+    )
+
+
+OF_TASKS = (
+    _task_column("active", "streams: the tasks that the member processes, by subtopology: `0:0,2;1:1`", wide=False),
+    _task_column("standby", "streams: those whose state it keeps a copy of", wide=False),
+    _task_column("warmup", "streams: those that it gets ready for", wide=False),
+    *(_task_column(f"target_{name}", f"streams: what `{name}_tasks` is to be") for name in ("active", "standby", "warmup")),
+    Column(
+        "process",
+        wide=True,
+        if_any=True,
+        meaning="streams: the instance of the application",
+        read=lambda row: row.member.tasks and row.member.tasks.process_id,
+    ),
+    Column(
+        "topology_epoch",
+        wide=True,
+        if_any=True,
+        kind=Kind.WHOLE,
+        meaning="streams: the epoch of the member's topology",
+        read=lambda row: row.member.tasks and row.member.tasks.topology_epoch,
+    ),
+)
+OF_MEMBERS = (
+    GROUP.of("group.group_id"),
+    CONSUMER_ID.of("member.member_id"),
+    INSTANCE_ID.of("member.group_instance_id"),
+    HOST.of("member.host"),
+    CLIENT_ID.of("member.client_id"),
+    Column(
+        "partitions",
+        "#PARTITIONS",
+        kind=Kind.WHOLE,
+        meaning="how many partitions the member has",
+        read=lambda row: None if row.member.assignment is None else row.member.partition_count,
+    ),
+    Column(
+        "assignment",
+        wide=True,
+        if_any=True,
+        meaning="what the member has: `orders:0,1;users:2`",
+        read=lambda row: assignment_text(row.member.assignment),
+    ),
+    Column(
+        "member_epoch",
+        wide=True,
+        if_any=True,
+        kind=Kind.WHOLE,
+        meaning="the member's epoch (consumer protocol)",
+        read=attrgetter("member.member_epoch"),
+    ),
+    TARGET_EPOCH.of("group.assignment_epoch", if_any=True),
+    Column(
+        "target_assignment",
+        wide=True,
+        if_any=True,
+        meaning="what the member is to have, as `assignment`",
+        read=lambda row: assignment_text(row.member.target_assignment),
+    ),
+    Column(
+        "subscribed_topics",
+        wide=True,
+        if_any=True,
+        kind=Kind.TEXTS,
+        meaning="the topics that the member subscribes to",
+        read=attrgetter("member.subscribed_topics"),
+    ),
+    Column("rack", wide=True, if_any=True, meaning="the member's `client.rack`", read=attrgetter("member.rack_id")),
+    ASSIGNOR.of("group.assignor", wide=True, if_any=True),
+    Column(
+        "upgraded",
+        wide=True,
+        if_any=True,
+        kind=Kind.BOOL,
+        meaning="whether the member speaks the consumer protocol, in a group that has both kinds",
+        read=attrgetter("is_upgraded"),
+    ),
+    *OF_TASKS,
+)
+OF_STATE = (
+    GROUP.of("group_id"),
+    COORDINATOR.of(lambda group: str(group.coordinator) if group.coordinator else None),
+    COORDINATOR_ID.of(lambda group: group.coordinator.node_id if group.coordinator else None, header="ID"),
+    ASSIGNOR.of(lambda group: group.assignor or None, header="ASSIGNMENT-STRATEGY"),
+    STATE.of("state.value"),
+    TYPE.of("type.value"),
+    PROTOCOL_TYPE.of(lambda group: group.protocol_type or None),
+    Column(
+        "group_epoch", wide=True, kind=Kind.WHOLE, meaning="the group's epoch (consumer protocol)", read=attrgetter("group_epoch")
+    ),
+    TARGET_EPOCH.of("assignment_epoch"),
+    MEMBERS.of(lambda group: len(group.members)),
+)
+
+
+class SubtopologyOf(NamedTuple):
+    """A part of the topology of a streams group."""
+
+    group_id: str
+    epoch: int
+    subtopology: Subtopology
+
+
+OF_TOPOLOGY = (
+    GROUP.of("group_id"),
+    Column("topology_epoch", wide=True, kind=Kind.WHOLE, meaning="the epoch of the group's topology", read=attrgetter("epoch")),
+    Column("subtopology", meaning="the subtopology's id", read=attrgetter("subtopology.subtopology_id")),
+    *(
+        Column(name, kind=Kind.TEXTS, meaning=meaning, read=attrgetter(f"subtopology.{name}"))
+        for name, meaning in (
+            ("source_topics", "the topics that it reads and others write"),
+            ("repartition_source_topics", "the application's own topics that it reads"),
+            ("repartition_sink_topics", "the application's own topics that it writes for another subtopology"),
+            ("changelog_topics", "the topics that its state is written to"),
+        )
+    ),
+)
+TABLES = (OFFSETS, TOTALS, OF_MEMBERS, OF_STATE, OF_TOPOLOGY)
+"""All tables that `describe group` may show."""
+
+
+def offsets_report(found: GroupViews, shown: Shown, judgement: Judgement | None = None) -> Report:
+    """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
+    rows = [each for each in found.partitions if not shown.only_lagging or each.lag or each.flags]
+    if shown.sort:
+        rows.sort(key=SORTS[shown.sort])
+    errors: list[KgctlError] = [*(judgement.errors if judgement else found.errors)]
+    if shown.scopes:
+        errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
+    notices = [*_offset_notices(found.views, is_whole=not shown.scopes), *(judgement.notices if judgement else ())]
+    if shown.read_committed:
+        notices.append("Log ends are last stable offsets: records of open transactions are not counted.")
+    code, summary = judgement.exit_code if judgement else None, _totals(found.views)
+    if shown.totals:
+        totals = [each for view in found.views for each in _totals_of(view)]
+        return Report(TOTALS, totals, errors, notices, ("group", "topic"), code, summary=summary)
+    return Report(
+        asked_for(OFFSETS, shown),
+        rows,
+        errors,
+        notices,
+        ("group", "topic", "partition"),
+        code,
+        something_done=bool(found.views) if shown.only_lagging else None,
+        summary=summary,
+    )
+
+
+SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
+    "lag": lambda each: (
+        -each.lag if each.lag is not None else -float("inf") if each.flags else float("inf"),
+        *each.partition,
+    ),
+    "partition": lambda each: (0, *each.partition),
+    "consumer": lambda each: (
+        0,
+        each.owner.member_id if each.owner else "\N{REPLACEMENT CHARACTER}",
+        each.partition.partition,
+    ),
+}
+
+
+def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
+    """The known lag of each group and, by topic, what it is made of; partitions whose lag is unknown are counted apart."""
+    groups = []
+    for view in views:
+        topics: dict[str, int] = {}
+        for each in view.partitions:
+            topics[each.partition.topic] = topics.get(each.partition.topic, 0) + (each.lag or 0)
+        unknown = sum(each.lag is None for each in view.partitions)
+        group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
+        groups.append({**group, "unknown": unknown, "topics": topics})
+    return {"lag": sum(view.total_lag for view in views), "groups": groups}
+
+
+def _totals_of(view: GroupView) -> Iterator[Totals]:
+    """Of each topic, and of the group as a whole."""
+    group_id = view.description.group_id
+    for topic in sorted({each.partition.topic for each in view.partitions}):
+        yield Totals(group_id, topic, [each for each in view.partitions if each.partition.topic == topic])
+    yield Totals(group_id, None, view.partitions)
+
+
+def members_report(found: GroupViews) -> Report:
+    """One row a member, those without partitions too."""
+    rows = [MemberOf(view.description, member) for view in found.views for member in view.description.members]
+    noted = found.views if len(found.views) <= MOST_NOTED else ()
+    notices = [line for view in noted for line in _state_notices(view.description)]
+    done = bool(found.views)
+    return Report(OF_MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=done)
+
+
+def state_report(found: GroupViews) -> Report:
+    return Report(OF_STATE, [view.description for view in found.views], found.errors, (), ("group",))
+
+
+def topology_report(found: GroupViews) -> Report:
+    """One row a subtopology. A group that has no topology, or whose coordinator knows none now, is not found."""
+    rows, errors = [], [*found.errors]
+    for group in (view.description for view in found.views):
+        if group.topology is None or group.topology.subtopologies is None:
+            errors.append(NotFoundError(_without_topology(group), group=group.group_id))
+        else:
+            rows += [SubtopologyOf(group.group_id, group.topology.epoch, each) for each in group.topology.subtopologies]
+    return Report(OF_TOPOLOGY, rows, errors, (), ("group", "subtopology"))
+
+
+def _without_topology(group: GroupDescription) -> str:
+    if group.type is not GroupType.STREAMS:
+        return f"group {group.group_id!r} is a {group.type.value} group: only streams groups have a topology"
+    why = "it is not initialised, or a topic that it reads is missing or has the wrong number of partitions"
+    return f"the topology of group {group.group_id!r} is not known ({group.state.value}): {why}"
 
 
 def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator[KgctlError]:
@@ -298,8 +470,7 @@ def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator
 
 def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:
     if len(views) > MOST_NOTED:
-        lags = [partition.lag for view in views for partition in view.partitions]
-        unknown = sum(lag.lag is None and lag.current_offset is not None for lag in lags)
+        unknown = sum(each.lag is None and each.commit is not None for view in views for each in view.partitions)
         told = f", unknown for {plural(unknown, 'partition')}" if unknown else ""
         return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}{told}."]
     return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view, is_whole=is_whole))]
@@ -315,13 +486,13 @@ def _state_notices(description: GroupDescription) -> Iterator[str]:
 
 def _lag_notices(view: GroupView, *, is_whole: bool) -> Iterator[str]:
     """``is_whole``: no topics were asked for, so that a group without a row has committed nothing."""
-    group_id, rows = view.description.group_id, [partition.lag for partition in view.partitions]
+    group_id, rows = view.description.group_id, view.partitions
     if not rows:
         if is_whole:
             yield f"Group {group_id!r} has no committed offsets."
         return
-    without = sum(row.current_offset is None for row in rows)
-    unknown = sum(row.lag is None and row.current_offset is not None for row in rows)
+    without = sum(row.commit is None for row in rows)
+    unknown = sum(row.lag is None and row.commit is not None for row in rows)
     told = [f"{without} of them without a commit"] if without else []
     told += [f"{unknown} of them with an unknown lag"] if unknown else []
     total = "unknown" if unknown and unknown + without == len(rows) else view.total_lag

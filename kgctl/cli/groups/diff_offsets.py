@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -32,11 +33,14 @@ kgctl diff-offsets before.csv after.csv
 kgctl diff-offsets payments payments-green --fail-if-different
 """
 COLUMNS = (
-    Column("group"),
-    Column("other_group", if_any=True),
-    *map(Column, ("topic", "partition")),
-    *(Column(name, if_any=True) for name in ("offset", "other_offset", "difference")),
-    Column("result"),
+    GROUP,
+    Column("other_group", if_any=True, meaning="the id of the group that it is compared with"),
+    TOPIC,
+    PARTITION,
+    Column("offset", if_any=True, kind=Kind.WHOLE, meaning="the committed offset of the first"),
+    Column("other_offset", if_any=True, kind=Kind.WHOLE, meaning="that of the second"),
+    Column("difference", if_any=True, kind=Kind.WHOLE, unit="records", meaning="`other_offset` - `offset`"),
+    Column("result", meaning="same, differs, only-here or only-there"),
 )
 SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
 
@@ -140,7 +144,7 @@ def _sides(session: Session, one: str, other: str | None) -> tuple[_Offsets, _Of
 def _from_file(session: Session, name: str, groups: Sequence[str]) -> _Offsets:
     """Of a file beside one group: this group's offsets, where it has them or does not say whose they are."""
     from kgctl.admin.notation import parse_offset_file
-    from kgctl.cli.groups.reset_offsets import read_text
+    from kgctl.cli.groups.targets import read_text
 
     text, shown = read_text(name, session.environment.stdin)
     try:

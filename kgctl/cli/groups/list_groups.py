@@ -4,26 +4,65 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated
 
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
-from kgctl.cli.groups.thresholds import Scope, Thresholds, Verdict, hidden, judge_listed
+from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
+from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
+from kgctl.cli.groups.thresholds import Judgement, Scope, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import GROUP, Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, asked_for, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import GroupListing
 
+
+@dataclass(slots=True)
+class Listed:
+    """One row: what a listing says of a group, and what was asked about it besides. None is unknown, or was not asked."""
+
+    listing: GroupListing
+    members: int | None = None
+    topics: Sequence[str] | None = None
+    partitions: int | None = None
+    lag: GroupLag = NO_LAG
+
+    @property
+    def group_id(self) -> str:
+        return self.listing.group_id
+
+
 COLUMNS = (
-    GROUP,
-    *map(Column, ("state", "type")),
-    *(Column(name, wide=True) for name in ("protocol_type", "coordinator", "coordinator_id")),
+    GROUP.of("group_id"),
+    STATE.of("listing.state.value"),
+    TYPE.of("listing.type.value"),
+    PROTOCOL_TYPE.of(lambda row: row.listing.protocol_type or None),
+    COORDINATOR.of(lambda row: str(row.listing.coordinator) if row.listing.coordinator else None, wide=True),
+    COORDINATOR_ID.of(lambda row: row.listing.coordinator.node_id if row.listing.coordinator else None, wide=True),
+    MEMBERS.of("members", when="members"),
+    Column(
+        "topics",
+        kind=Kind.TEXTS,
+        meaning="its topics: of commits, assignments and subscriptions",
+        when="members",
+        read=attrgetter("topics"),
+    ),
+    Column(
+        "partitions",
+        "#PARTITIONS",
+        kind=Kind.WHOLE,
+        meaning="how many partitions have a commit",
+        when="lag",
+        read=attrgetter("partitions"),
+    ),
+    LAG.of("lag.lag", when="lag"),
+    FLAGS.of(lambda row: row.lag.flags and tuple(map(str, row.lag.flags)), when="lag"),
 )
-LAG_COLUMNS = (Column("partitions", "#PARTITIONS"), Column("lag"), Column("flags", if_any=True))
-MEMBER_COLUMNS = (Column("members", "#MEMBERS"), Column("topics"))
 
 EPILOG = """Examples:
 
@@ -34,24 +73,32 @@ kgctl list groups --match '^payments' --fail-if-lag-over 10000
 """
 
 
-def _largest_first(value: object) -> tuple[bool, int]:
-    return (False, -value) if isinstance(value, int) else (True, 0)
+def _largest_first(value: int | None) -> tuple[bool, int]:
+    return (True, 0) if value is None else (False, -value)
 
 
-SORTS: Mapping[str, Callable[[Row], tuple[object, ...]]] = {
-    "name": lambda row: (row["group"],),
-    "lag": lambda row: (not row["flags"], *_largest_first(row["lag"])),
-    "state": lambda row: (row["state"],),
-    "members": lambda row: _largest_first(row["members"]),
+SORTS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
+    "name": lambda row: (row.group_id,),
+    "lag": lambda row: (not row.lag.flags, *_largest_first(row.lag.lag)),
+    "state": lambda row: (row.listing.state.value,),
+    "members": lambda row: _largest_first(row.members),
 }
 """What ``--sort`` takes: equal rows stay sorted by group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which columns are there ``when`` they are asked for."""
+
+    lag: bool
+    members: bool
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(list_groups)
 
 
-@shows(COLUMNS, LAG_COLUMNS, MEMBER_COLUMNS)
+@shows(COLUMNS)
 def list_groups(
     ctx: typer.Context,
     *,
@@ -84,88 +131,66 @@ def list_groups(
         listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
         errors += [error.to_exception() for error in listed.unreachable.values()]
-        rows: list[Row] = [_row(listing) for listing in listings]
+        rows = list(map(Listed, listings))
         if members:
             rows = _with_members(admin, rows, errors, topic or ())
         if lag:
-            rows = _with_lag(admin, rows, errors)
-        measured = [str(row["group"]) for row in rows] if lag else ()
-        verdict = Verdict((), tuple(error.message for error in hidden(sight, measured, Scope())))
+            _add_lag(admin, rows, errors)
+        measured = [row.group_id for row in rows] if lag else ()
+        judgement = Judgement((), tuple(error.message for error in hidden(sight, measured, Scope())))
         if limits and not rows and not errors:
             raise NotFoundError("no group matches: there is nothing that the limits could hold for")
         if limits:
-            shown = {row["group"] for row in rows}
-            judged = [listing for listing in listings if listing.group_id in shown]
-            verdict = judge_listed(admin, judged, limits, session.environment.now_ms())
+            judgement = judge_listed(admin, [row.listing for row in rows], limits, session.environment.now_ms())
     rows.sort(key=SORTS[sort_key])
-    columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
+    columns = asked_for(COLUMNS, _Asked(lag, members))
     is_filtered = bool(names or kinds or topic or protocol)
     told = _summary(rows, lag=lag) if rows else () if errors else _nothing(sight, is_filtered=is_filtered)
-    known = {error.message for error in verdict.errors}
-    errors = [*(error for error in errors if error.message not in known), *verdict.errors]
-    return Report(columns, rows, errors, (*told, *verdict.notices), ("group",), verdict.exit_code)
+    known = {error.message for error in judgement.errors}
+    errors = [*(error for error in errors if error.message not in known), *judgement.errors]
+    return Report(columns, rows, errors, (*told, *judgement.notices), ("group",), judgement.exit_code)
 
 
 def _speaks(listing: GroupListing, protocol: str | None) -> bool:
     return protocol in (None, listing.protocol_type)
 
 
-def _row(listing: GroupListing) -> Row:
-    coordinator = listing.coordinator
-    return {
-        "group": listing.group_id,
-        "state": listing.state.value,
-        "type": listing.type.value,
-        "protocol_type": listing.protocol_type or None,
-        "coordinator": str(coordinator) if coordinator else None,
-        "coordinator_id": coordinator.node_id if coordinator else None,
-    }
-
-
-def _with_lag(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError]) -> list[Row]:
-    from kgctl.admin.group_view import GroupLag, lag_by_group
-
-    by_group = {str(row["group"]): row for row in rows}
-    committed = admin.list_committed_offsets(list(by_group))
+def _add_lag(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError]) -> None:
+    committed = admin.list_committed_offsets([row.group_id for row in rows])
     partitions = sorted({partition for offsets in committed.values.values() for partition in offsets})
     logs = admin.list_log_offsets(partitions)
     lags = lag_by_group(committed.values, logs)
     errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
     errors += [error for group_id in sorted(committed.flaws) for error in committed.flaws[group_id]]
     errors += [error.to_exception(partition=partition) for partition, error in sorted(logs.errors.items())]
-    found: list[Row] = []
-    for group_id, row in by_group.items():
-        offsets = committed.values.get(group_id)
-        known, count = (lags[group_id] if offsets else GroupLag(None)), None if offsets is None else len(offsets)
-        found.append({**row, "partitions": count, "lag": known.lag, "flags": tuple(map(str, known.flags))})
-    return found
+    for row in rows:
+        offsets = committed.values.get(row.group_id)
+        row.partitions = None if offsets is None else len(offsets)
+        row.lag = lags[row.group_id] if offsets else NO_LAG
 
 
-def _with_members(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError], topics: Sequence[str]) -> list[Row]:
-    """With the number of members and the topics, for groups whose members are consumers; the others have neither."""
-    ids = [str(row["group"]) for row in rows if row["type"] not in ("share", "streams")]
+def _with_members(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError], topics: Sequence[str]) -> list[Listed]:
+    """With the number of members and the topics. Of ``topics``, where there are any, only the groups that have something to do
+    with one."""
+    ids = [row.group_id for row in rows]
     described = admin.describe_groups(ids).values
     committed = admin.list_committed_offsets(ids)
     errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
-    found: list[Row] = []
     for row in rows:
-        group_id = str(row["group"])
-        description = described.get(group_id)
-        of_group = {partition.topic for partition in committed.values.get(group_id, {})}
+        description = described.get(row.group_id)
+        of_group = {partition.topic for partition in committed.values.get(row.group_id, {})}
         for member in description.members if description else ():
             of_group |= {*(member.assignment or {}), *(member.subscribed_topics or ())}
-        if not topics or of_group & {*topics}:
-            count = len(description.members) if description else None
-            found.append({**row, "members": count, "topics": sorted(of_group)})
-    return found
+        row.members, row.topics = len(description.members) if description else None, sorted(of_group)
+    return [row for row in rows if not topics or {*topics} & {*(row.topics or ())}]
 
 
-def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:
+def _summary(rows: Sequence[Listed], *, lag: bool) -> tuple[str, ...]:
     """How many there are, for a person who looks at many."""
-    states = Counter(str(row["state"]) for row in rows)
+    states = Counter(row.listing.state.value for row in rows)
     shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    known = [row["lag"] for row in rows if isinstance(row.get("lag"), int)] if lag else []
-    total = f"; total lag {sum(int(str(each)) for each in known)}" if lag else ""
+    known = [row.lag.lag for row in rows if row.lag.lag is not None]
+    total = f"; total lag {sum(known)}" if lag else ""
     unknown = f", unknown for {plural(len(rows) - len(known), 'group')}" if lag and len(known) < len(rows) else ""
     return (f"{plural(len(rows), 'group')}: {shown}{total}{unknown}.",) if len(rows) > 1 else ()
 

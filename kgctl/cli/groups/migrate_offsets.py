@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.offset_reset import parse_topic_scopes
+from kgctl.admin.offset_reset import ResetResult, parse_topic_scopes
 from kgctl.cli.groups.changes import COLUMNS, Change, DryRun, Execute
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
-from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
+from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
-    AllGroupsOption,
-    ExcludeOption,
-    MatchOption,
-    MaxGroupsOption,
-    check_count,
-    check_selection,
-    name_filter,
+    ChangedGroups,
     plural,
-    select_groups,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.cli.settings import connection_settings
@@ -51,13 +44,8 @@ def register(app: typer.Typer) -> None:
 @shows(COLUMNS)
 def migrate_offsets(
     ctx: typer.Context,
-    groups: GroupArguments = None,
     *,
-    group: GroupOptions = None,
-    all_groups: AllGroupsOption = False,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
-    max_groups: MaxGroupsOption = None,
+    groups: ChangedGroups,
     to_group: Annotated[
         str | None,
         typer.Option(
@@ -79,17 +67,14 @@ def migrate_offsets(
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
     session = session_of(ctx)
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
-    check_selection(group_ids, all_groups=all_groups, names=names)
+    groups.check()
     scopes = parse_topic_scopes(topic or ())
-    if len(group_ids) > 1 or not group_ids:
+    if len(groups.ids) != 1:
         _check_holder(to_group)
     with _both(session) as (source, target, cluster):
         from kgctl.admin.zookeeper.consumer import plan_migration
 
-        chosen = select_groups(source, group_ids, names)
-        check_count(len(chosen.group_ids), max_groups)
+        chosen = groups.select(source)
         targets = {name: (to_group or HOLDER).replace(HOLDER, name) for name in chosen.group_ids}
 
         def planned() -> Migration:
@@ -100,7 +85,7 @@ def migrate_offsets(
         change = Change(session, cluster, _remarks(migration, execute=execute), backup)
         if not execute:
             return change.show(migration.plan)
-        again = (lambda: planned().for_execution()) if all_groups or names else None
+        again = None if groups.is_by_name else lambda: planned().for_execution()
         report = change.execute(target, migration.for_execution(), again, yes=yes)
         return _verified(source, target, migration, report)
 
@@ -140,8 +125,8 @@ def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, repo
 
     done: dict[str, list[TopicPartition]] = {}
     for row in report.rows:
-        if row["result"] in ("reset", "unchanged"):
-            done.setdefault(str(row["group"]), []).append(TopicPartition(str(row["topic"]), int(str(row["partition"]))))
+        if row.result in (ResetResult.RESET, ResetResult.UNCHANGED):
+            done.setdefault(row.group_id, []).append(row.partition)
     try:
         problems = verify_migration(source, target, migration, done)
     except (KgctlError, Interrupted) as error:  # the rows are told whatever becomes of the look behind them

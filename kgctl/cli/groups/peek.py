@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.groups.describe_group import check_topics
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
-from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.selection import as_shown
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
 
@@ -25,8 +27,15 @@ kgctl peek payments --topic orders:3
 kgctl peek payments --before 0 --after 20 -o ndjson
 """
 COLUMNS = (
-    *map(Column, ("group", "topic", "partition", "offset", "place")),
-    *(Column(name, if_any=True) for name in ("time", "key", "value", "headers")),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("offset", kind=Kind.WHOLE, meaning="the record's offset"),
+    Column("place", meaning="read, next or unread: where the record lies, as seen from the commit"),
+    Column("time", if_any=True, kind=Kind.TIME, meaning="when the record was written"),
+    Column("key", if_any=True, meaning="the record's key, bytes that are no text escaped"),
+    Column("value", if_any=True, meaning="the record's value, likewise"),
+    Column("headers", if_any=True, kind=Kind.TEXTS, meaning="the record's headers, `name=value`"),
 )
 READ, NEXT, UNREAD = "read", "next", "unread"
 MOST_RECORDS = 1_000
@@ -70,13 +79,15 @@ def peek(
     scopes = parse_topic_scopes(topic or ())
     session = session_of(ctx)
     with session.connect() as admin, session.waiting():
-        found = view_offsets(admin, group_ids, scopes)
+        found = view_offsets(admin, as_shown(admin, group_ids), scopes)
         check_topics(admin, found, scopes)
         around, errors = read_neighbours(admin, found, before, after)
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, is_cut=is_cut)]
     missing = _without_commits(found, around)
     notices = [] if rows or errors or missing or found.errors else ["There is no record around these offsets."]
+    if any(view.description.type.has_start_offsets for view in found.views):
+        notices.append("Of share groups: records past a start offset may be acknowledged already.")
     report = Report(COLUMNS, rows, (*found.errors, *missing, *errors), notices, ("group", "topic", "partition", "offset"))
     return replace(report, something_done=bool(around))
 

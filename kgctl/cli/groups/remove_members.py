@@ -9,32 +9,26 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, item_error
-from kgctl.admin.changes import Account, Step, carry_out, patience_ms
+from kgctl.admin.changes import Account, Step, carry_out
 from kgctl.admin.notation import named_groups
+from kgctl.cli.columns import CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.groups.changes import RESULT, account_report, counted, result_report
+from kgctl.cli.groups.changes import RESULT_AND_ERROR, account_report, counted, result_report
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
-from kgctl.cli.report import Column, Report, shows
+from kgctl.cli.options import Yes
+from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
-    AllGroupsOption,
-    ExcludeOption,
-    MatchOption,
-    MaxGroupsOption,
+    ChangedGroups,
     check_as_shown,
-    check_count,
-    check_selection,
     confirm,
-    name_filter,
     plural,
-    select_groups,
     with_neighbours,
 )
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.error_codes import ErrorCode
 
-COLUMNS = (Column("group"), Column("consumer_id"), Column("group_instance_id"))
+COLUMNS = (GROUP, CONSUMER_ID, replace(INSTANCE_ID, if_any=False))
 EPILOG = """Examples:
 
 \b
@@ -56,16 +50,11 @@ class _Member:
     is_static: bool
 
 
-@shows(COLUMNS, RESULT)
+@shows((*COLUMNS, *RESULT_AND_ERROR))
 def remove_members(
     ctx: typer.Context,
-    groups: GroupArguments = None,
     *,
-    group: GroupOptions = None,
-    all_groups: AllGroupsOption = False,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
-    max_groups: MaxGroupsOption = None,
+    groups: ChangedGroups,
     member: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A member id (CONSUMER-ID); repeatable.", autocompletion=complete_members),
@@ -83,22 +72,19 @@ def remove_members(
     A consumer that still runs joins again: stop it first. It is meant for members that are gone and whose session, a static
     member's above all, has long to run.
     """
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
-    check_selection(group_ids, all_groups=all_groups, names=names)
+    groups.check()
     if bool(member or instance) == all_members:
         raise UsageError("say which members: --member ID, --instance ID, or --all")
-    if not all_members and len(group_ids) != 1:
+    if not all_members and len(groups.ids) != 1:
         raise UsageError("--member and --instance need exactly one group, by name")
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        chosen = select_groups(admin, group_ids, names)
+        chosen = groups.select(admin)
         check_supports(admin, REMOVE_MEMBERS)
-        check_count(len(chosen.group_ids), max_groups)
-        present, errors = _members(admin, chosen.group_ids, is_named=bool(group_ids))
+        present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
         errors = [*chosen.errors, *errors]
-        members = present if all_members else _named(group_ids[0], member or [], instance or [])
+        members = present if all_members else _named(chosen.group_ids[0], member or [], instance or [])
         if not members:
             return Report(COLUMNS, (), errors, () if errors else ("No group has members: nothing to remove.",))
         absent = {
@@ -112,11 +98,10 @@ def remove_members(
             told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*errors, *report.errors), notices=told)
         if confirm(session, _question(members, cluster), yes=yes) and all_members:
-            check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(group_ids))[0], cluster)
+            check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0], cluster)
         stop = session.stop_signals()
         started = start_change(session, cluster, (), Backup(), list(dict.fromkeys(one.group_id for one in members)))
-        steps, again = _steps(admin, members, reason), patience_ms(admin)
-        account = carry_out(steps, lambda items: _are_gone(admin, items), stop, patience_ms=again)
+        account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin)
     report = _report(members, account, errors, str(cluster))
     started.settle((), report.summary or {})
     return report

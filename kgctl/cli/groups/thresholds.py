@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -15,7 +15,7 @@ from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupType, TopicPartition
+from kgctl.model.groups import GroupDescription, GroupListing, GroupType
 
 UNKNOWN_LAG = "LAG_UNKNOWN"
 
@@ -61,7 +61,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What does not hold, what could not be told and is let pass, and the exit code of that, None where all holds."""
 
     errors: tuple[KgctlError, ...]
@@ -83,51 +83,46 @@ def judge(
     thresholds: Thresholds,
     now_ms: int,
     scope: Scope,
-    *,
-    apart: Iterable[KgctlError] = (),
-) -> Verdict:
-    """Hold groups against the limits; ``apart`` is said of what cannot be measured at all (`unmeasured`).
+) -> Judgement:
+    """Hold groups against the limits.
 
     A commit that is out of its log's range is within no limit. A partition that has records and no commit, one whose log cannot
-    be read, and a group of which nothing can be read are unknown: no limit holds for them, unless they are allowed. So is what
-    may be hidden from this user: groups, where not all are named, and commits on topics. Errors of ``found`` that say why are
-    replaced by these.
+    be read, and a group of which nothing can be read, or whose type cannot, are unknown: no limit holds for them, unless they are
+    allowed. So is what may be hidden from this user: groups, where not all are named, and commits on topics. Errors of ``found``
+    that say why are replaced by these.
     """
     reasons: dict[tuple[str | None, int | None], KgctlError] = {
         (error.topic, error.partition): error for error in found.errors if error.partition is not None
     }
-    others = [error for error in found.errors if error.partition is None]
+    apart = [error for error in found.errors if error.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL.name]
+    others = [error for error in found.errors if error.partition is None and error not in apart]
     exceeded = [error for view in found.views for error in _exceeded(view, thresholds)]
     exceeded += _too_late(admin, found.views, thresholds, now_ms)
-    unknown = [*apart, *(error for view in found.views for error in _unknown(view, reasons))]
+    unknown = [*map(_unmeasured, apart), *(error for view in found.views for error in _unknown(view, reasons))]
     unknown += hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
     if thresholds.allow_unknown:
         notices = tuple(f"{error.message} (allowed)" for error in unknown)
-        return Verdict((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
+        return Judgement((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
     lacks_right = any(isinstance(error, AuthError) for error in (*unknown, *others))
     code = ExitCode.EXPECTATION if exceeded or (unknown and not lacks_right) else ExitCode.AUTH if lacks_right else None
-    return Verdict((*others, *exceeded, *unknown), (), code)
-
-
-_NOT_MEASURED = (GroupType.SHARE, GroupType.STREAMS)
+    return Judgement((*others, *exceeded, *unknown), (), code)
 
 
 def judge_listed(
     admin: GroupAdmin, listed: Sequence[GroupListing], limits: Thresholds, now_ms: int, scope: Scope = Scope()
-) -> Verdict:
+) -> Judgement:
     """Look at these groups, and `judge` them."""
-    found = view_offsets(admin, [listing.group_id for listing in listed if listing.type not in _NOT_MEASURED])
+    found = view_offsets(admin, [listing.group_id for listing in listed])
     without = {view.description.group_id for view in found.views if not view.partitions and _is_of_others(view.description)}
     views = tuple(view for view in found.views if view.description.group_id not in without)
-    apart = [unmeasured(listing.group_id, listing.type) for listing in listed if listing.type in _NOT_MEASURED]
-    verdict = judge(admin, replace(found, views=views), limits, now_ms, scope, apart=apart)
+    judgement = judge(admin, replace(found, views=views), limits, now_ms, scope)
     told = [f"Group {group_id!r} is of no consumers and has no offsets: no limit is about it." for group_id in sorted(without)]
-    return replace(verdict, notices=(*verdict.notices, *told))
+    return replace(judgement, notices=(*judgement.notices, *told))
 
 
 def _is_of_others(description: GroupDescription) -> bool:
     """Whether it is a group of Connect workers, or the like."""
-    return description.protocol_type not in ("", "consumer")
+    return description.type is GroupType.CLASSIC and description.protocol_type not in ("", "consumer")
 
 
 def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:
@@ -136,11 +131,11 @@ def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:
     if most is not None and view.total_lag > most:
         yield ExpectationError(f"group {group_id!r}: total lag {view.total_lag} is over {most}", group=group_id)
     for each in view.partitions:
-        if most_each is not None and each.lag.lag is not None and each.lag.lag > most_each:
-            yield _of_partition(view, each, f"lag {each.lag.lag} is over {most_each}")
+        if most_each is not None and each.lag is not None and each.lag > most_each:
+            yield _of_partition(view, each, f"lag {each.lag} is over {most_each}")
         if each.is_out_of_range:
-            where = f"a log of {each.lag.log_start_offset} to {each.lag.log_end_offset}"
-            yield _of_partition(view, each, f"{each.flags[0]}: {each.lag.current_offset} is committed, in {where}")
+            where = f"a log of {each.log.log_start_offset} to {each.log.log_end_offset}"
+            yield _of_partition(view, each, f"{each.flags[0]}: {each.current_offset} is committed, in {where}")
         elif thresholds.fail_if_flagged and each.flags:
             yield _of_partition(view, each, ", ".join(each.flags))
 
@@ -152,20 +147,22 @@ def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresho
     """
     if thresholds.time_lag_ms is None:
         return []
-    behind = [(view, each) for view in views for each in view.partitions if each.lag.lag]
+    behind = [(view, each) for view in views for each in view.partitions if each.lag]
     at_ms = max(0, now_ms - thresholds.time_lag_ms)
-    found = admin.list_offsets_at(sorted({each.lag.partition for _, each in behind}), at_ms)
+    found = admin.list_offsets_at(sorted({each.partition for _, each in behind}), at_ms)
     errors: list[KgctlError] = []
     for view, each in behind:
-        partition, committed, end = each.lag.partition, each.lag.current_offset, each.lag.log_end_offset
+        partition, committed, end = each.partition, each.current_offset, each.log.log_end_offset
         if partition in found.errors:
             error = found.errors[partition].to_exception(group=view.description.group_id, partition=partition)
-            errors.append(_unknown_error(view, partition, error))
+            errors.append(_unknown_error(view, each, error))
         else:
             first = found.values.get(partition)
             limit = end if first is None else first
             if committed is not None and limit is not None and committed < limit:
-                errors.append(_of_partition(view, each, f"its next record is older than {_span(thresholds.time_lag_ms)}"))
+                is_older = "is" if each.knows_next else "may be"
+                what = f"its next record {is_older} older than {_span(thresholds.time_lag_ms)}"
+                errors.append(_of_partition(view, each, what))
     return errors
 
 
@@ -174,15 +171,14 @@ def _span(milliseconds: int) -> str:
 
 
 def _of_partition(view: GroupView, each: PartitionView, what: str) -> KgctlError:
-    group_id, partition = view.description.group_id, each.lag.partition
+    group_id, partition = view.description.group_id, each.partition
     message = f"group {group_id!r}, {partition}: {what}"
     return ExpectationError(message, group=group_id, topic=partition.topic, partition=partition.partition)
 
 
-def unmeasured(group_id: str, kind: GroupType) -> KgctlError:
-    """Return the error of a group whose lag nobody can tell, by its type."""
-    message = f"group {group_id!r} is a {kind.value} group: its lag is unknown"
-    return ExpectationError(message, code=UNKNOWN_LAG, group=group_id)
+def _unmeasured(error: KgctlError) -> KgctlError:
+    """Return the error of a group that cannot be described here, as one whose lag nobody can tell."""
+    return ExpectationError(f"{error.message}: its lag is unknown", code=UNKNOWN_LAG, group=error.group)
 
 
 def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], KgctlError]) -> Iterator[KgctlError]:
@@ -191,16 +187,20 @@ def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], Kg
         what = "nothing is committed, or this user may not see it: its lag is unknown"
         yield ExpectationError(f"group {group_id!r}: {what}", code=UNKNOWN_LAG, group=group_id)
     for each in view.partitions:
-        row = each.lag
-        is_empty = row.current_offset is None and row.log_end_offset is not None and row.log_start_offset == row.log_end_offset
-        if row.lag is None and not is_empty and not each.is_out_of_range:
-            yield _unknown_error(view, row.partition, reasons.get((row.partition.topic, row.partition.partition)))
+        log = each.log
+        is_empty = each.commit is None and log.log_end_offset is not None and log.log_start_offset == log.log_end_offset
+        if each.lag is None and not is_empty and not each.is_out_of_range:
+            yield _unknown_error(view, each, reasons.get(each.partition))
 
 
-def _unknown_error(view: GroupView, partition: TopicPartition, reason: KgctlError | None) -> KgctlError:
-    """Names what stands in the way: a right that lacks, a log that cannot be read, or that nothing is committed."""
-    group_id = view.description.group_id
-    why = reason.message if reason else "it has records, and nothing is committed"
+def _unknown_error(view: GroupView, each: PartitionView, reason: KgctlError | None) -> KgctlError:
+    """Names what stands in the way: a right that lacks, a log that cannot be read, that nothing is committed, or that a share
+    group's coordinator does not tell (DescribeShareGroupOffsets version 0)."""
+    group_id, partition = view.description.group_id, each.partition
+    unsaid = (
+        "it has records, and nothing is committed" if each.commit is None else "its coordinator does not tell it before Kafka 4.2"
+    )
+    why = reason.message if reason else unsaid
     kind = AuthError if isinstance(reason, AuthError) else ExpectationError
     message = f"group {group_id!r}, {partition}: lag is unknown: {why}"
     code = reason.code if isinstance(reason, AuthError) else UNKNOWN_LAG

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
+from operator import attrgetter
 from typing import Annotated
 
 import typer
@@ -14,25 +15,57 @@ from kgctl.admin import GroupAdmin
 from kgctl.admin.group_rates import WORST_LAST, GroupRate, Verdict, Watch, take_sample
 from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
+from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.report import GROUP, Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
 from kgctl.extras import install_line, is_there
 from kgctl.model.groups import GroupListing
 
+
+def _rounded(name: str) -> Callable[[GroupRate], float | None]:
+    def read(one: GroupRate) -> float | None:
+        value: float | None = getattr(one, name)
+        return None if value is None else round(value, 1)
+
+    return read
+
+
 COLUMNS = (
-    GROUP,
-    *map(Column, ("state", "lag")),
-    Column("consumed_per_s", "READ/S"),
-    Column("produced_per_s", "WRITTEN/S"),
-    Column("drain_s", "DRAIN-S"),
-    Column("verdict"),
-    Column("flags", if_any=True),
+    GROUP.of("group_id"),
+    STATE.of("state"),
+    LAG.of("lag"),
+    Column(
+        "consumed_per_s",
+        "READ/S",
+        kind=Kind.NUMBER,
+        unit="records/s",
+        meaning="what the group reads, over the looks so far",
+        read=_rounded("consumed_per_s"),
+    ),
+    Column(
+        "produced_per_s",
+        "WRITTEN/S",
+        kind=Kind.NUMBER,
+        unit="records/s",
+        meaning="what is written, over the looks so far",
+        read=_rounded("produced_per_s"),
+    ),
+    Column(
+        "drain_s",
+        "DRAIN-S",
+        kind=Kind.NUMBER,
+        unit="s",
+        meaning="until nothing is left to read at these rates; null where that is never",
+        read=_rounded("drain_s"),
+    ),
+    Column("verdict", meaning="how the group does (`kgctl manual top`)", read=attrgetter("verdict.value")),
+    FLAGS.of(lambda one: tuple(map(str, one.flags))),
 )
 EPILOG = """Examples:
 
@@ -155,6 +188,7 @@ class Look:
 
     def take(self) -> None:
         """Look once more. Raises KgctlError where the cluster cannot be asked."""
+        self.session.begin_limit()
         sample = take_sample(self._admin, self._wanted, self._passes, self.session.environment.now_ms())
         self.errors, self.at_ms, self._listings = sample.errors, sample.at_ms, tuple(sample.listings.values())
         self._watch.add(sample)
@@ -176,17 +210,17 @@ class Look:
         """
         if not self._listings and not report.errors:
             raise NotFoundError("no group matches: there is nothing that the limits could hold for")
-        verdict = judge_listed(
+        judgement = judge_listed(
             self._admin, self._listings, limits, self.session.environment.now_ms(), Scope(names_groups=bool(self._wanted))
         )
-        told = {error.group for error in verdict.errors}
+        told = {error.group for error in judgement.errors}
         bad, unknown = list(self._bad(limits)), [error for error in self._undecided(limits) if error.group not in told]
         notices = [f"{error.message} (allowed)" for error in unknown if limits.allow_unknown]
         more = bad if limits.allow_unknown else [*bad, *unknown]
-        known = {error.message for error in verdict.errors}
-        errors = [*(error for error in report.errors if error.message not in known), *verdict.errors, *more]
-        code = verdict.exit_code or (ExitCode.EXPECTATION if more else None)
-        return replace(report, errors=errors, notices=(*verdict.notices, *notices), fixed_exit_code=code)
+        known = {error.message for error in judgement.errors}
+        errors = [*(error for error in report.errors if error.message not in known), *judgement.errors, *more]
+        code = judgement.exit_code or (ExitCode.EXPECTATION if more else None)
+        return replace(report, errors=errors, notices=(*judgement.notices, *notices), fixed_exit_code=code)
 
     def _bad(self, limits: Limits) -> Iterator[KgctlError]:
         for one in self.rates():
@@ -211,31 +245,11 @@ def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int
     def report() -> Report:
         number = next(looks)
         look.take()
-        found = Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
+        found = Report(COLUMNS, look.rates(), look.errors, (), ("group",))
         return look.judged(found, limits) if limits and number == iterations else found
 
     environment = look.session.environment
     return Frames(look.session, report, lambda: look.title(cluster), lambda: environment.sleep_ms(interval_ms), iterations)
-
-
-def rows(rates: Sequence[GroupRate]) -> list[Row]:
-    return [
-        {
-            "group": one.group_id,
-            "state": one.state,
-            "lag": one.lag,
-            "consumed_per_s": _rounded(one.consumed_per_s),
-            "produced_per_s": _rounded(one.produced_per_s),
-            "drain_s": _rounded(one.drain_s),
-            "verdict": one.verdict.value,
-            "flags": tuple(map(str, one.flags)),
-        }
-        for one in rates
-    ]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)
 
 
 def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:

@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
-from kgctl.cli.groups.top import COLUMNS, SORTS, Look, rows
+from kgctl.cli.groups.top import COLUMNS, SORTS, Look
 from kgctl.cli.render import cell_text, fitted
 from kgctl.cli.session import NamedCluster
 from kgctl.errors import KgctlError
@@ -64,11 +64,11 @@ class TopApp(App[None]):
         table = self.query_one(DataTable)
         cursor = table.cursor_row
         table.clear()
-        found = rows(self._look.rates())
-        cells = [[cell_text(row[column.key]) for row in found] for column in COLUMNS]
+        found = self._look.rates()
+        cells = [[cell_text(value) for value in column.cells(found)] for column in COLUMNS]
         shown, _ = fitted(COLUMNS, cells, self.size.width)
         for row, texts in zip(found, zip(*shown, strict=True), strict=True):
-            table.add_row(*texts, key=str(row["group"]))
+            table.add_row(*texts, key=row.group_id)
         table.move_cursor(row=min(cursor, max(0, table.row_count - 1)))
         told = f"  ({len(self._look.errors)} errors: {self._look.errors[0].message})" if self._look.errors else ""
         self.query_one("#title", Static).update(self._look.title(self._cluster) + told)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kgctl.admin.notation import FileHeader, FromFile, named_groups
-from kgctl.admin.offset_reset import ResetRequest
+from kgctl.admin.offset_reset import CHANGED_MEANWHILE, ResetRequest
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.completion import complete_undo_ids
 from kgctl.cli.groups.changes import COLUMNS as OFFSETS
 from kgctl.cli.groups.changes import SUMMARY, Change, DryRun, Execute, OtherCluster, PerPartition, Summary
-from kgctl.cli.groups.reset_offsets import read_file
+from kgctl.cli.groups.targets import read_file
 from kgctl.cli.groups.undo_files import (
     Backup,
     LoggedChange,
@@ -27,29 +28,41 @@ from kgctl.cli.groups.undo_files import (
     undo_files,
 )
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import KgctlError, StorageError, UsageError
+from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 
+ID = Column("id", meaning="the change's id, for `kgctl undo ID`")
+TIME = Column("time", kind=Kind.TIME, meaning="when the change was made")
+GROUPS = Column("groups", most=3, kind=Kind.TEXTS, meaning="the groups that were changed; of many, the log has the first 100")
+PARTITIONS = Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions were changed")
+COMMAND = Column("command", meaning="the line that was typed, without `-X`")
+CLUSTER = Column("cluster", wide=True, meaning="how the cluster was named")
+CLUSTER_ID = Column("cluster_id", wide=True, meaning="the cluster's own id")
+FILE = Column("file", wide=True, meaning="the undo file; null where there is none")
 COLUMNS = (
-    Column("id"),
-    Column("time"),
-    Column("groups", most=3),
-    Column("partitions", "#PARTITIONS"),
-    Column("command"),
-    *(Column(name, wide=True) for name in ("cluster", "cluster_id")),
-    Column("is_gone", "GONE", if_any=True),
-    Column("file", wide=True),
+    ID,
+    TIME,
+    GROUPS,
+    PARTITIONS,
+    COMMAND,
+    CLUSTER,
+    CLUSTER_ID,
+    Column("is_gone", "GONE", if_any=True, kind=Kind.BOOL, meaning="whether the undo file is gone"),
+    FILE,
 )
 LOG_COLUMNS = (
-    Column("time"),
-    Column("user"),
-    Column("host", wide=True),
-    Column("command"),
-    Column("groups", most=3),
-    Column("partitions", "#PARTITIONS"),
-    Column("results"),
-    *(Column(name, wide=True) for name in ("cluster", "cluster_id", "id", "file")),
+    TIME,
+    Column("user", meaning="who made the change"),
+    Column("host", wide=True, meaning="the host that the user was on"),
+    COMMAND,
+    GROUPS,
+    PARTITIONS,
+    Column("results", kind=Kind.TEXTS, meaning="how many partitions have which result"),
+    CLUSTER,
+    CLUSTER_ID,
+    replace(ID, wide=True),
+    FILE,
 )
 EPILOG = """Examples:
 
@@ -117,6 +130,8 @@ def undo(
         strategy = read_file(str(path), (), session.environment.stdin)
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
         remarks = _remarks(strategy, path)
+        if strategy.is_blind and execute and not overwrite:
+            raise RefusedError(f"{_blind(path)}: --overwrite insists; nothing was changed", code=CHANGED_MEANWHILE)
         if overwrite:
             strategy = strategy.overwriting()
         request = ResetRequest(tuple(strategy.groups), strategy, create=True, per_partition=per_partition)
@@ -126,10 +141,17 @@ def undo(
 
 
 def _remarks(strategy: FromFile, path: Path) -> tuple[str, ...]:
-    if not strategy.is_blind:
-        return (_about(strategy, path),)
-    blind = f"{path} is of an earlier kgctl, and does not say what the change wrote: what was committed since is overwritten."
-    return _about(strategy, path), blind
+    remarks = [_about(strategy, path)]
+    if strategy.header and strategy.header.share_groups:
+        named = named_groups(strategy.header.share_groups)
+        remarks.append(f"Share groups get their start offsets back ({named}), not what was acknowledged past them.")
+    if strategy.is_blind:
+        remarks.append(f"{_blind(path)}; --execute needs --overwrite.")
+    return tuple(remarks)
+
+
+def _blind(path: Path) -> str:
+    return f"{path} does not say what the change wrote, so that what was committed since cannot be told, and would be lost"
 
 
 def _about(strategy: FromFile, path: Path) -> str:

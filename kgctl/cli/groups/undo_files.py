@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import FileHeader, UndoRow, read_header, seal, undo_rows
+from kgctl.admin.notation import FileHeader, UndoRow, read_header, seal, share_groups, undo_rows
 from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.files import write_again, write_new
@@ -97,7 +97,7 @@ class StartedChange:
                 path.unlink()
                 self.session.notice(f"{path} is removed again: nothing was changed, so there is nothing to undo.")
                 return None
-            header = replace(self.header, groups=_groups(kept), partitions=len(kept))
+            header = replace(self.header, groups=_groups(kept), partitions=len(kept), share_groups=share_groups(kept))
             write_again(path, seal(header, undo_rows(kept)))
         except (OSError, StorageError) as error:
             self.session.notice(f"{path} also has offsets that were not changed, and could not be written anew: {error}")
@@ -134,7 +134,8 @@ def start_change(
     """
     environment = session.environment
     now_ms, named = environment.now_ms(), tuple(groups) or _groups(rows)
-    header = FileHeader("undo", cluster.identity, cluster.label, session.command_line, now_ms, named, len(rows))
+    about = (cluster.identity, cluster.label, session.command_line, now_ms, named, len(rows))
+    header = FileHeader("undo", *about, share_groups(rows))
     change_id = _free_id(environment, now_ms, session.command)
     path = backup.place(environment.undo_folder, change_id) if rows else None
     if path is not None:

@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from kgctl.cli.columns import TOPIC
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.errors import UsageError
 
-COLUMNS = (Column("topic"), Column("matches"))
+COLUMNS = (
+    TOPIC,
+    Column("matches", kind=Kind.BOOL, meaning="whether the regular expression matches the topic"),
+)
 
 
 def register(app: typer.Typer) -> None:

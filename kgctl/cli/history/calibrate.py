@@ -16,7 +16,7 @@ from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.recorded import Happened, Stay
-    from kgctl.simulate.batch.against import Pod, Search, Story, Trial
+    from kgctl.simulate.batch.against import RecordedGroup, RecordedPod, Search, Trial
 
 COLUMNS = (
     Column("metric"),
@@ -150,14 +150,14 @@ def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
         )
 
 
-def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | None) -> Story:
+def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | None) -> RecordedGroup:
     from kgctl.pipeline.answers.recorded import measures
-    from kgctl.simulate.batch.against import Story
+    from kgctl.simulate.batch.against import RecordedGroup
 
     row = found.generations[-1]
     interval = measures(found, from_ms, to_ms)["commit_interval_s"]
     commit_ms = None if interval is None else max(round(interval * 10) * 100, 100)
-    return Story(
+    return RecordedGroup(
         group=group,
         is_consumer=row["type"] == "consumer",
         assignor=next((each["assignor"] for each in reversed(found.generations) if each["assignor"]), None),
@@ -170,16 +170,16 @@ def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | 
     )
 
 
-def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> list[Pod]:
+def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> list[RecordedPod]:
     """A pod for each member; one for all stays under one instance id."""
-    from kgctl.simulate.batch.against import Pod
+    from kgctl.simulate.batch.against import RecordedPod
 
     stays: dict[str, list[Stay]] = {}
     for stay in found.stays:
         if stay.to_ms is None or stay.to_ms >= from_ms:
             stays.setdefault(stay.instance_id or f"member {stay.member_id}", []).append(stay)
     return [
-        Pod(
+        RecordedPod(
             each[0].instance_id or each[0].client_id,
             each[0].instance_id is not None,
             each[0].session_ms,
@@ -234,7 +234,7 @@ def _written(found: Happened, length_ms: int) -> dict[str, float]:
     return {topic: total * 1000 / length_ms for topic, total in sorted(totals.items()) if total}
 
 
-def _search(story: Story, recorded: dict[str, float | None]) -> Search:
+def _search(story: RecordedGroup, recorded: dict[str, float | None]) -> Search:
     from kgctl.pipeline.answers.recorded import happened_in, measures
     from kgctl.simulate.batch.against import Search
 
@@ -296,7 +296,7 @@ _NAMES = {
 }
 
 
-def _told(story: Story, before: Trial, best: Trial, runs: int) -> list[str]:
+def _told(story: RecordedGroup, before: Trial, best: Trial, runs: int) -> list[str]:
     crashes = sum(1 for pod in story.pods for stay in pod.stays if stay.is_crash)
     came = sum(1 for pod in story.pods for stay in pod.stays if stay.begin_us is not None)
     went = sum(1 for pod in story.pods for stay in pod.stays if stay.end_us is not None)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli.columns import GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
@@ -69,9 +70,20 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
 
 
 STATUS_COLUMNS = (
-    *map(Column, ("group", "type", "state", "members", "generation")),
-    *(Column(key, wide=True) for key in ("leader", "protocol", "in_state_since", "created", "last_activity")),
-    *map(Column, ("waiting_for", "awaited", "left_ms", "stuck")),
+    GROUP,
+    TYPE,
+    STATE,
+    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
+    Column("generation", kind=Kind.WHOLE, meaning="its generation, or epoch"),
+    Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
+    Column("protocol", wide=True, meaning="the assignor that its members agreed on"),
+    Column("in_state_since", wide=True, kind=Kind.TIME, meaning="since when it is in this state"),
+    Column("created", wide=True, kind=Kind.TIME, meaning="when it was made"),
+    Column("last_activity", wide=True, kind=Kind.TIME, meaning="when it was last heard of"),
+    Column("waiting_for", meaning="what a rebalance waits for"),
+    Column("awaited", kind=Kind.TEXTS, meaning="the members that it waits for"),
+    Column("left_ms", kind=Kind.WHOLE, unit="ms", meaning="until it waits no longer"),
+    Column("stuck", kind=Kind.BOOL, meaning="whether it waits longer than it should"),
 )
 MEMBER_COLUMNS = (
     *map(Column, ("group", "member", "instance", "client", "host", "joined", "last_heartbeat")),
@@ -87,6 +99,7 @@ def register_status(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl serve status 127.0.0.1:9092")(status)
 
 
+@shows(STATUS_COLUMNS)
 def status(
     ctx: typer.Context,
     target: Annotated[
@@ -175,8 +188,14 @@ def _at_rest(session: Session, folder: str) -> Report:
 
 
 COMMITS_COLUMNS = (
-    *map(Column, ("time", "group", "topic", "partition", "offset")),
-    *(Column("metadata", wide=True), Column("leader_epoch", wide=True), Column("member")),
+    Column("time", kind=Kind.TIME, meaning="when the offset was committed"),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("offset", kind=Kind.WHOLE, meaning="the committed offset; null where the commit was deleted"),
+    Column("metadata", wide=True, meaning="the text that was committed with it"),
+    Column("leader_epoch", wide=True, kind=Kind.WHOLE, meaning="the leader epoch that was committed with it"),
+    Column("member", meaning="the id of the member that committed"),
 )
 
 
@@ -184,6 +203,7 @@ def register_commits(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl serve commits ./coordinator --group payments --since -PT1H")(commits)
 
 
+@shows(COMMITS_COLUMNS)
 def commits(
     ctx: typer.Context,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="A data folder; a server may have it open.")],

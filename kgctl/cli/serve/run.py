@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+ANY_PORT = "127.0.0.1:0"
 MAX_PARTITIONS = 100_000
 
 
@@ -52,6 +53,24 @@ BrokerVersion = Annotated[
     str | None,
     typer.Option(metavar="VERSION", help="Answer as a broker of this version: 3.9, 4.0, 4.1, 4.2, 4.3.", show_default=False),
 ]
+Advertise = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Where clients find it, if not where it listens: from a container, by a proxy."),
+]
+ForTests = Annotated[
+    bool,
+    typer.Option(
+        "--for-tests", help="Print `export KAFKA_BOOTSTRAP_SERVERS=...`, pick a free port, end with the parent process."
+    ),
+]
+Acls = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="An access rule, 'allow alice read topic:orders*'; repeatable. With one, what no rule allows is refused.",
+        show_default=False,
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")]
 
 
@@ -73,23 +92,28 @@ def serve(
     metrics: Metrics = None,
     brokers: Brokers = 1,
     broker_version: BrokerVersion = None,
+    advertise: Advertise = None,
+    for_tests: ForTests = False,
+    acl: Acls = None,
     verbose: Verbose = False,
 ) -> int:
     """Run a group coordinator that Kafka clients talk to, without a broker.
 
     Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
-    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON.
+    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON. `kgctl manual serve` lists all that a broker
+    does otherwise, and `--verbose` logs it.
     """
     from kgctl.coordinator.config import with_broker_version
     from kgctl.server.config import ServeOptions
+    from kgctl.server.differences import AT_ONCE
     from kgctl.server.security import split_security
     from kgctl.server.service import Server
     from kgctl.server.service import serve as run
     from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
-    settings = with_broker_version(settings, broker_version)
-    protocol, address = parse_protocol(listen)
+    settings = with_broker_version({**(AT_ONCE if for_tests else {}), **settings}, broker_version)
+    protocol, address = parse_protocol(ANY_PORT if for_tests and listen == DEFAULT_LISTEN else listen)
     security, _ = split_security(protocol, settings)
     host, port = parse_address(address, allow_remote=allow_remote or security.keeps_strangers_out)
     metrics_address = None if metrics is None else parse_address(metrics, allow_remote=allow_remote, flag="--metrics")
@@ -105,13 +129,15 @@ def serve(
         brokers=brokers,
         on_damage=parse_on_damage(data, begin_anew=begin_anew, accept_loss=accept_loss),
         verbose=verbose,
+        acls=acl,
+        advertised=None if advertise is None else parse_address(advertise, allow_remote=True, flag="--advertise"),
     )
     log_to_stderr(verbose=verbose)
 
     def announce(server: Server) -> None:
-        typer.echo(f"listening on {server.bootstrap}")
+        typer.echo(f"export KAFKA_BOOTSTRAP_SERVERS={server.bootstrap}" if for_tests else f"listening on {server.bootstrap}")
 
-    run_in_loop(run(options, announce))
+    run_in_loop(run(options, announce, with_parent=for_tests))
     return 0
 
 

@@ -152,7 +152,11 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
     with session.connect() as admin:
         groups = Groups(admin)
         groups.check()  # before minutes of work
-        yield Stage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
+        session.end_limit()  # a play is as long as it is: each request has a time limit of its own
+        try:
+            yield Stage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
+        finally:
+            kind.close()  # after the last of all plays
 
 
 def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kind: ClientKind) -> None:

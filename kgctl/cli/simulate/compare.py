@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
-from kgctl.simulate.recording.recording import Identity
+from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
@@ -52,27 +53,19 @@ def simulate_compare(
     jobs: running.Jobs = None,
     time_limit: running.TimeLimit = None,
     everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
-    fail_if_worse: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-if-worse",
-            metavar="METRIC",
-            help="Exit with 6 where B is worse than A in this metric; repeatable; any: one that the verdict goes by.",
-            show_default=False,
-        ),
-    ] = None,
+    fail_if_worse: running.FailIfWorse = None,
 ) -> Report:
     """Run two scenarios or variants with the same seeds and say which is better, and what differs, seed by seed.
 
     Better or worse is what the 95% interval of the mean difference leaves no doubt about.
     """
     from kgctl.cli.simulate.running import RunOptions, WrongFile
-    from kgctl.simulate.batch.outcome import FEW_SEEDS, verdict_text
+    from kgctl.simulate.batch.outcome import FEW_SEEDS, decided_by, verdict_text
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
     how.time_limit_s()
-    asked = _asked(fail_if_worse or ())
+    asked = decided_by(fail_if_worse or (), "--fail-if-worse")
     try:
         pairs, troubles = _pairs(session, a, b, settings, how)
     except WrongFile as wrong:
@@ -86,7 +79,7 @@ def simulate_compare(
     errors: list[KgctlError] = []
     if not any(found for _, _, found in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
-    errors += _worse(pairs, asked)
+    errors += _worse(pairs, asked, [name for name in fail_if_worse or () if name != "any"])
     verdicts = [verdict_text(*pair) for pair in pairs if pair[2]]
     for text in (*(f"FAIL {each}" for each in troubles), *verdicts):
         session.notice(text)  # before the table
@@ -100,27 +93,20 @@ def simulate_compare(
     return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
 
 
-def _asked(names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics that must not be worse. Raises `UsageError` for what is none."""
-    from kgctl.simulate.batch.outcome import DECIDING
-    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, did_you_mean
+def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[str], named: Sequence[str]) -> list[KgctlError]:
+    """What is worse of what is asked about, and what is ``named`` and cannot be compared: what is unknown is not well."""
+    from kgctl.simulate.batch.outcome import Comparison, with_size
 
-    for name in names:
-        if name != "any" and name not in METRIC_SPECS:
-            raise UsageError(f"--fail-if-worse: there is no metric {name!r}{did_you_mean(name, dict.fromkeys(METRIC_SPECS))}")
-    return tuple(dict.fromkeys(each for name in names for each in (DECIDING if name == "any" else (name,))))
-
-
-def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[str]) -> list[KgctlError]:
-    from kgctl.simulate.batch.outcome import Comparison
-    from kgctl.simulate.report.outcome import show
-
-    return [
-        ExpectationError(f"{b} is worse than {a}: {each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}")
-        for a, b, found in pairs
-        for each in found
-        if each.metric in asked and each.verdict is Comparison.WORSE
-    ]
+    found: list[KgctlError] = []
+    for a, b, differences in pairs:
+        worse = (each for each in differences if each.metric in asked and each.verdict is Comparison.WORSE)
+        found += [ExpectationError(f"{b} is worse than {a}: {with_size(each)}") for each in worse]
+        known = {each.metric for each in differences}
+        missing = [name for name in named if name not in known] if differences else []
+        found += [
+            ExpectationError(f"{name} cannot be compared: {a} and {b} have no seed in which both know it") for name in missing
+        ]
+    return found
 
 
 def _pairs(
@@ -207,7 +193,8 @@ def _row(a: str, b: str, each: Difference) -> Row:
 
 
 def _number(value: float | None) -> int | float | None:
-    if value is None:
+    """A number of JSON; null for a single pair's interval, and for what never ends."""
+    if value is None or not math.isfinite(value):
         return None
     rounded = round(value, 3)
     return int(rounded) if rounded == int(rounded) else rounded

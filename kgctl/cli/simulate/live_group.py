@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.cli.session import Session
     from kgctl.model.groups import GroupDescription, TopicPartition
-    from kgctl.simulate.scenario.sources import LiveGroup, Observed
+    from kgctl.simulate.scenario.observed import Observed
+    from kgctl.simulate.scenario.sources import LiveGroup
 
 SAMPLE_S = 5.0
 
@@ -46,7 +47,7 @@ def observed(session: Session, group_id: str, sample_s: float) -> Observed:
     Raises:
         NotFoundError, UsageError: there is no such group, or nothing to learn from it. KgctlError: the cluster does not tell.
     """
-    from kgctl.simulate.scenario.sources import Observed
+    from kgctl.simulate.scenario.observed import Observed
 
     with session.connect() as admin:
         group = group_with_members(admin, group_id, "to write a scenario about")

@@ -19,10 +19,11 @@ from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.batch.files import OutputFiles
-from kgctl.simulate.recording.recording import Identity
+from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
+    from kgctl.simulate.batch.baseline import Baseline
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
 
@@ -51,6 +52,13 @@ StateOut = Annotated[
     Path | None,
     typer.Option("--state-out", metavar="DIR", help="Write the group as it is left, for --embedded DIR.", show_default=False),
 ]
+Stored = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline", metavar="FILE", help="Hold it beside a result that --metrics FILE has written.", show_default=False
+    ),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")]
 
 
 _WIDTH = 100
@@ -153,22 +161,19 @@ def simulate_run(
     runs: running.Runs = None,
     variant: running.Variants = None,
     settings: running.Settings = None,
-    check: Annotated[
-        list[str] | None,
-        typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
-    ] = None,
+    check: running.Checks = None,
     identity: running.Who = Identity.POD,
     jobs: running.Jobs = None,
     time_limit: running.TimeLimit = None,
     check_determinism: Annotated[
         bool, typer.Option("--check-determinism", help="Run each seed twice and compare the event logs.")
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")
-    ] = False,
+    explain: Explain = False,
     assumptions: Annotated[
         bool, typer.Option("--assumptions", help="Print what the runs assume: latencies, the poll loop, how the clients behave.")
     ] = False,
+    baseline: Stored = None,
+    fail_if_worse: running.FailIfWorse = None,
     gantt: Gantt = None,
     html: Html = None,
     junit: Junit = None,
@@ -189,6 +194,8 @@ def simulate_run(
 
     session = session_of(ctx)
     asked = None if against is None else real.AgainstOptions(against, plays, client, kafka_libs, yes)
+    if baseline is None and fail_if_worse:
+        raise UsageError("--fail-if-worse: worse than what? name a stored result by --baseline FILE")
     if asked is None and client is not None:
         raise UsageError("--client is what --against HOST:PORT plays with; without it nothing is played")
     files = {"html": html, "junit": junit, "markdown": markdown, "events": events, "metrics": metrics}
@@ -199,16 +206,32 @@ def simulate_run(
         loaded = load_scenario(session, file, settings=settings, variants=variant, checks=check)
         outputs = Outputs(session, loaded.output, gantt=gantt, **files, **folders)
         outputs.check(loaded)
+        beside = None if baseline is None else _baseline(loaded, how, baseline, fail_if_worse or ())
         how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
         if asked is not None:
-            return _against(session, loaded, how, outputs, asked, assumes=assumptions)
-        return _report(loaded, outputs, _simulated(session, loaded, how), explains=explain, assumes=assumptions)
+            return _against(session, loaded, how, outputs, asked, assumes=assumptions, beside=beside)
+        return _report(loaded, outputs, _simulated(session, loaded, how, beside), explains=explain, assumes=assumptions)
     except WrongFile as wrong:
         return wrong.report
 
 
+def _baseline(loaded: LoadedFile, how: RunOptions, path: Path, asked: Sequence[str]) -> Baseline:
+    from kgctl.simulate.batch.baseline import read_baseline
+
+    found = read_baseline(path, loaded.name, asked)
+    found.require_common([variant.name for variant in loaded.variants], how.seeds(loaded))
+    return found
+
+
 def _against(
-    session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, asked: real.AgainstOptions, *, assumes: bool
+    session: Session,
+    loaded: LoadedFile,
+    how: RunOptions,
+    outputs: Outputs,
+    asked: real.AgainstOptions,
+    *,
+    assumes: bool,
+    beside: Baseline | None,
 ) -> Report:
     """Everything that can be wrong is found before anything is played; what is simulated are the clients that play."""
     from kgctl.simulate.batch.against import as_played
@@ -218,7 +241,7 @@ def _against(
     loaded = as_played(loaded, kind.profile)
     real.ask_first(session, asked, loaded, kind)
     with real.staged(session, asked, kind) as stage:
-        outcome = _simulated(session, loaded, how)
+        outcome = _simulated(session, loaded, how, beside)
         try:
             outcome = real.play_beside(session, loaded, outcome, stage, draws=outputs.need_pictures)
         except real.Stopped as stopped:
@@ -232,7 +255,7 @@ def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str,
     return words if identity is Identity.POD else (*words, "--identity", identity.value)
 
 
-def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome:
+def _simulated(session: Session, loaded: LoadedFile, how: RunOptions, beside: Baseline | None) -> Outcome:
     from kgctl.cli.simulate.running import look_closer, run_scenario
     from kgctl.simulate.batch.outcome import outcome_of
 
@@ -242,6 +265,10 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome
         )
     seeds = how.seeds(loaded)
     outcome = outcome_of(loaded, seeds, run_scenario(session, loaded, how, seeds), replay_of=how.words)
+    if beside is not None and outcome.seeds:
+        from kgctl.simulate.batch.baseline import held_beside  # few runs have one
+
+        outcome = held_beside(outcome, beside, how.words)
     return look_closer(session, loaded, how, outcome)
 
 

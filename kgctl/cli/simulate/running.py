@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,17 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli import session as sessions
 from kgctl.cli.environment import Environment
 from kgctl.cli.report import Report
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
-from kgctl.simulate.recording.recording import Identity
+from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
-    from kgctl.simulate.scenario.sources import Observed
+    from kgctl.simulate.scenario.observed import Observed
     from kgctl.yaml_files import FileError
 
 
@@ -51,6 +53,19 @@ Jobs = Annotated[
 ]
 TimeLimit = Annotated[
     str | None, typer.Option(metavar="TIME", help="Stop after this long, with what is known by then.", show_default=False)
+]
+Checks = Annotated[
+    list[str] | None,
+    typer.Option("--check", metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
+]
+FailIfWorse = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if-worse",
+        metavar="METRIC",
+        help="Exit with 6 where this metric is worse; repeatable; any: one that the verdict goes by.",
+        show_default=False,
+    ),
 ]
 Who = Annotated[
     Identity,
@@ -102,8 +117,12 @@ def report_of_problems(error: FileError) -> Report:
 
 @contextmanager
 def progress(environment: Environment, title: str, total: int) -> Iterator[Callable[[Any], None]]:
-    """Gives what is to be called when a run is done."""
-    if total < 2 or not environment.stderr.isatty():
+    """Gives what is to be called when a run is done. On a terminal there is a bar, elsewhere a line every 30 seconds."""
+    if not environment.stderr.isatty():
+        with _told_in_lines(environment, title, total) as on_done:
+            yield on_done
+        return
+    if total < 2:
         yield lambda _: None
         return
     from rich.console import Console
@@ -114,6 +133,27 @@ def progress(environment: Environment, title: str, total: int) -> Iterator[Calla
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda _: bar.advance(task)
+
+
+@contextmanager
+def _told_in_lines(environment: Environment, title: str, total: int) -> Iterator[Callable[[Any], None]]:
+    so_far, is_over, begun_s = 0, threading.Event(), time.monotonic()
+
+    def on_done(_: Any) -> None:
+        nonlocal so_far
+        so_far += 1
+
+    def tell() -> None:
+        while not is_over.wait(sessions.TOLD_S):
+            environment.notice(f"{title}: {so_far:,} of {total:,} runs, {time.monotonic() - begun_s:.0f} s")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield on_done
+    finally:
+        is_over.set()
+        thread.join()
 
 
 _WORTH_PROCESSES = 8

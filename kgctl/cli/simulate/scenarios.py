@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -60,10 +61,9 @@ def register_schema(app: typer.Typer) -> None:
 
 def simulate_schema() -> Report:
     """Print the JSON Schema of scenario files, for editors that complete and check."""
-    from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
     from kgctl.simulate.scenario.schema import scenario_schema
 
-    schema = scenario_schema(EVENT_KINDS.values())
+    schema = scenario_schema()
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
 
 
@@ -88,15 +88,19 @@ def simulate_init(
         Path | None,
         typer.Option(metavar="FILE", help="What kgctl describe group G --members -o json printed.", show_default=False),
     ] = None,
+    from_manifest: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Kubernetes manifests, KEDA's, .properties files; repeatable.", show_default=False),
+    ] = None,
     sample: Annotated[str, typer.Option(metavar="TIME", help="How long to watch offsets for the rates; 0s: not at all.")] = "5s",
 ) -> Report:
-    """Write a scenario: from a group of the cluster, from a saved description of one, or an example to start from."""
+    """Write a scenario: from a group of the cluster, a saved description of one, manifests, or an example to start from."""
     session = session_of(ctx)
-    if from_group is not None and from_file is not None:
-        raise UsageError("say --from-group or --from-file, not both")
+    if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
+        raise UsageError("say one of --from-group, --from-file and --from-manifest")
     if file is not None and file.exists():
         raise RefusedError(f"{file} is there already; name another file or remove it")
-    text = _text(session, from_group, from_file, sample)
+    text = _of_manifests(from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
     if file is None:
         return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)
     try:
@@ -107,9 +111,19 @@ def simulate_init(
     return Report((Column("file"), Column("text", wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",))
 
 
+def _of_manifests(manifests: list[Path], file: Path | None) -> str:
+    """A scenario of these manifests, which names them by the way from its own folder."""
+    from kgctl.simulate.scenario.manifests import read_manifests, scenario_of, text_of
+
+    folder = (file or Path("scenario.yaml")).resolve().parent
+    names = [Path(os.path.relpath(each.resolve(), folder)).as_posix() for each in manifests]
+    return scenario_of(read_manifests([(name, text_of(each)) for name, each in zip(names, manifests, strict=True)]), names)
+
+
 def _text(session: Session, from_group: str | None, from_file: Path | None, sample: str) -> str:
     from kgctl.cli.simulate.live_group import observed
-    from kgctl.simulate.scenario.sources import builtin_text, observed_in, scenario_text
+    from kgctl.simulate.scenario.observed import observed_in, scenario_text
+    from kgctl.simulate.scenario.sources import builtin_text
 
     if from_group is not None:
         return scenario_text(observed(session, from_group, _sample_s(sample)))

@@ -84,10 +84,7 @@ def simulate_sweep(
     seed: running.Seed = None,
     runs: Runs = None,
     variant: running.Variants = None,
-    check: Annotated[
-        list[str] | None,
-        typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
-    ] = None,
+    check: running.Checks = None,
     engine: Annotated[
         EngineName, typer.Option(help="Processes of this machine, or Spark; auto takes Spark where a master is given.")
     ] = EngineName.AUTO,
@@ -99,6 +96,9 @@ def simulate_sweep(
         str, typer.Option(metavar="SHARE", help="How many of the runs to run again here, to compare; 0 for none.")
     ] = "1%",
     metric: Metrics = None,
+    must_hold: Annotated[
+        bool, typer.Option("--must-hold", help="Exit with 6 where an expectation fails anywhere, not only where none holds.")
+    ] = False,
     rows: Annotated[bool, typer.Option("--rows", help="Show each run instead of a summary.")] = False,
     out: Out = None,
     html: Html = None,
@@ -119,7 +119,7 @@ def simulate_sweep(
         return wrong.report
     what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
     swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
-    return report_of(session, sweep, swept, Shown.of(sweep, each_run=rows, out=out, html=html))
+    return report_of(session, sweep, swept, Shown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
 
 
 def _check_files(out: Path | None, html: Path | None) -> None:
@@ -352,18 +352,22 @@ _MOST_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write."""
+    """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write.
+
+    ``must_hold``: a grid is no search, which ends well where some of it holds, but a test.
+    """
 
     metrics: tuple[str, ...]
     each_run: bool
+    must_hold: bool
     out: Path | None
     html: Path | None
 
     @classmethod
-    def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
+    def of(cls, sweep: Sweep, *, each_run: bool, must_hold: bool, out: Path | None, html: Path | None) -> Shown:
         from kgctl.simulate.batch.judge import key_of
 
-        return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)
+        return cls(tuple(map(key_of, sweep.metrics)), each_run, must_hold, out, html)
 
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
@@ -371,11 +375,13 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
 
     layout = RowLayout(sweep)
     swept.rows = layout.ordered(swept.rows)
+    for line in _trouble_lines(swept):
+        session.notice(f"FAIL {line}")  # before the table
     _write(session, sweep, swept, shown)
     summary = list(summary_rows(sweep, swept.rows, shown.metrics))
     rows = layout.records(swept.rows) if shown.each_run else summary
     columns = list(layout.kinds()) if shown.each_run else summary_columns(sweep, shown.metrics)
-    errors = _errors(swept)
+    errors = _errors(sweep, swept, shown)
     return Report(
         [Column(name) for name in columns],
         rows,
@@ -404,7 +410,20 @@ def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
         session.notice(f"written: {shown.html}")
 
 
-def _errors(swept: Swept) -> list[KgctlError]:
+def _trouble_lines(swept: Swept) -> list[str]:
+    """What went wrong unasked, each kind as it was in the first run that has it."""
+    kinds: dict[str | None, list[RunRow]] = {}
+    for row in swept.rows:
+        if row.trouble is not None:
+            kinds.setdefault(row.failed_checks and row.failed_checks.partition("; ")[0], []).append(row)
+    total = len(swept.rows)
+    return [f"{rows[0].trouble} ({len(rows):,} of {total:,} runs; this one: {rows[0].replay})" for rows in kinds.values()]
+
+
+def _errors(sweep: Sweep, swept: Swept, shown: Shown) -> list[KgctlError]:
+    """A grid is a search, in which some points hold; a failure is one of which none does, and one where all must."""
+    from kgctl.simulate.sweep.holding import held_points
+
     errors: list[KgctlError] = list(swept.differences)
     if swept.end:
         errors.append(KgctlError(swept.end, code="LIMIT"))
@@ -416,7 +435,8 @@ def _errors(swept: Swept) -> list[KgctlError]:
     if len(kinds) > _MOST_TOLD:
         errors.append(KgctlError(f"{len(kinds) - _MOST_TOLD} more kinds of errors; --rows and --out have them all"))
     failed = [row for row in swept.rows if row.expectations_failed]
-    if failed:
+    is_search = bool(sweep.axes) and not shown.must_hold
+    if failed and not (is_search and any(held_points(sweep, swept.rows, name) for name in sweep.variant_names)):
         text = f"expectations did not hold in {len(failed):,} of {len(swept.rows):,} runs; the first: {failed[0].replay}"
         errors.append(ExpectationError(text))
     return errors
@@ -436,11 +456,13 @@ def is_bug(row: RunRow) -> bool:
 
 
 def _notices(sweep: Sweep, swept: Swept, shown: Shown) -> list[str]:
+    from kgctl.simulate.sweep.holding import smallest_lines
     from kgctl.simulate.sweep.plan import replay_of, worst_of
 
     worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
     told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
-    notices = [f"the worst by {shown.metrics[0]}: {command}" for command in told]
+    notices = [*(smallest_lines(sweep, swept.rows) if sweep.axes and not swept.end else ())]
+    notices += [f"the worst by {shown.metrics[0]}: {command}" for command in told]
     if not swept.verified:
         return notices
     runs = "1 run" if swept.verified == 1 else f"{swept.verified:,} runs"

@@ -150,7 +150,7 @@ def simulate_shrink(
 
 
 def _shrunk_report(found: Shrunk, seed: int, text: str, out: Path | None) -> Report:
-    from kgctl.simulate.batch.shrink import in_words
+    from kgctl.simulate.batch.shrink import cause_in_words
 
     words = ("events", "pods", "partitions")
     told = ", ".join(f"{word} {before} to {after}" for word, before, after in zip(words, found.before, found.after, strict=True))
@@ -165,7 +165,7 @@ def _shrunk_report(found: Shrunk, seed: int, text: str, out: Path | None) -> Rep
         **dict(zip(words, found.after, strict=True)),
         "runs": found.runs,
         "is_minimal": found.is_minimal,
-        "cause": in_words(found.cause) or None,
+        "cause": cause_in_words(found.cause) or None,
         "file": None if out is None else str(out),
         "text": text,
     }

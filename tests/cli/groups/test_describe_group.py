@@ -325,8 +325,8 @@ def test_lag_over_the_threshold_exits_with_6_and_still_shows_rows(cli: Cli) -> N
     ("line", "message"),
     [
         ("describe group", "no group is named: give group ids, --match REGEX or --all-groups"),
-        ("describe group g1 --all-groups", "groups are named, so --all-groups, --match and --exclude have no place"),
-        ("describe group g1 --match g", "groups are named, so --all-groups, --match and --exclude have no place"),
+        ("describe group g1 --all-groups", "groups are named, so --all-groups, --match, --exclude and --type have no place"),
+        ("describe group g1 --match g", "groups are named, so --all-groups, --match, --exclude and --type have no place"),
         ("describe group g1 --state --offsets", "--offsets and --state exclude each other"),
         ("describe group g1 --state --topic t1", BELONG_TO_OFFSETS),
         ("describe group g1 --topic t1:", "--topic 't1:': '' is not a partition; write topic:3 or topic:0,2-5"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kgctl.admin import Sight
+from kgctl.admin import Sight, other_type
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import Cli, Ran
 
@@ -207,9 +207,27 @@ def test_no_limit_holds_for_a_commit_that_is_out_of_its_log(cli: Cli, cluster: F
 
 def test_no_limit_holds_for_a_group_whose_type_is_not_measured(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("copies", type=GroupType.STREAMS, protocol_type="streams")
-    ran = cli("list groups --match copies --fail-if-lag-over 1000")
-    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'copies' is a streams group: its lag is unknown")
-    assert cli("list groups --match copies --fail-if-lag-over 1000 --allow-unknown").code == 0
+    for why, told in (
+        (None, "group 'copies': nothing is committed, or this user may not see it: its lag is unknown"),
+        (other_type("copies", "streams group"), "group 'copies' is a streams group, not a consumer group: its lag is unknown"),
+    ):
+        cluster.group_errors = {"copies": why} if why else {}
+        ran = cli("list groups --match copies --fail-if-lag-over 1000")
+        assert (ran.code, ran.err.splitlines()[0]) == (6, f"kgctl: {told}")
+        assert cli("list groups --match copies --fail-if-lag-over 1000 --allow-unknown").code == 0
+
+
+def test_a_share_group_s_lag_is_what_its_coordinator_tells(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    starts = {TopicPartition("t1", number): StartOffset(40, records_left=left) for number, left in enumerate((7, 0, 0))}
+    cluster.group("jobs", dict(starts), type=GroupType.SHARE, protocol_type="share")
+    line = "list groups --match jobs"
+    assert [cli(f"{line} --fail-if-lag-over {most}").code for most in (6, 7)] == [6, 0]
+    assert cli(f"{line} --lag -o json").data[0]["lag"] == 7
+    cluster.groups["jobs"].offsets[TopicPartition("t1", 1)] = StartOffset(40)  # a broker before 4.2
+    assert cli(f"{line} --lag -o json").data[0]["lag"] is None
+    assert [cli(f"{line} --fail-if-lag-over 1000{more}").code for more in ("", " --allow-unknown")] == [6, 0]
+    told = "kgctl: group 'jobs', t1-1: lag is unknown: its coordinator does not tell it before Kafka 4.2"
+    assert cli(f"{line} --fail-if-lag-over 1000").err.splitlines()[0] == told
 
 
 def test_a_group_of_workers_without_offsets_is_named_and_held_to_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -248,5 +266,6 @@ def test_names_with_a_line_feed_come_whole_to_xargs_and_back_by_the_shell(cli: C
     cluster.group("two\nlines", {})
     assert cli("list groups --match tab|lines -o name").out == "two\\nlines\nx\\ttab\n"
     assert cli("list groups --match tab|lines -o name0").out == "two\nlines\0x\ttab\0"
-    assert cli.run(["describe", "group", "x\\ttab"]).err.endswith("; did you mean $'x\\x09tab'?\n")
+    assert cli.run(["describe", "group", "x\\ttab", "--state", "-o", "json"]).data[0]["group"] == "x\ttab"
+    assert cli.run(["describe", "group", "x\\ttabs"]).err.endswith("; did you mean $'x\\x09tab'?\n")
     assert "did you mean -o name0?" in cli("list groups -0").err

@@ -159,3 +159,11 @@ def test_long_work_counts_how_far_it_is_in_a_pipe_too(
     monkeypatch.setattr(cluster, "list_committed_offsets", ask_late)
     assert cli(f"{line} --no-backup").code == 0
     assert any(text.endswith(" s, 0 of 2 groups") for text in notices), notices
+
+
+def test_a_wall_clocks_time_that_comes_twice_is_told(cli: Cli) -> None:
+    line = ["reset-offsets", "g1", "--topic", "t1", "--to-datetime"]
+    ran = cli.run([*line, "2023-10-29 02:30 Europe/Berlin"])
+    assert "means 2023-10-29T00:30:00.000Z (UTC). It came twice, as clocks were turned back; the second is 2023-10" in ran.err
+    skipped = cli.run([*line, "2023-03-26 02:30 Europe/Berlin"])
+    assert (skipped.code, "is skipped, as clocks are put forward there" in skipped.err) == (2, True)

@@ -10,7 +10,8 @@ import pytest
 from kgctl.admin import Sight
 from kgctl.errors import TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, StartOffset, TopicPartition
+from kgctl.model.streams import Subtopology, Topology
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import NOW_MS, Cli, Ran
 
@@ -242,11 +243,53 @@ def test_create_makes_the_group(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cluster.commits("new") == {("t1", 0): 100, ("t1", 1): 100, ("t1", 2): 100}
 
 
-def test_group_of_another_type_is_unsupported(cli: Cli, cluster: FakeGroupAdmin) -> None:
-    cluster.group("s1", type=GroupType.SHARE)
-    assert cli("reset-offsets s1 --topic t1 --to-latest") == Ran(
-        1, "", "kgctl: 's1' is a share group; only consumer groups can be reset\n"
+def test_a_share_group_has_start_offsets(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    offsets = (StartOffset(40, records_left=60), StartOffset(40, records_left=10), StartOffset(9))
+    cluster.group("s1", {TopicPartition("t1", number): one for number, one in enumerate(offsets)}, type=GroupType.SHARE)
+    ran = cli("reset-offsets s1 --topic t1 --to-offset 40 --execute")
+    forgotten = "which records past {} are acknowledged is forgotten, and no undo brings that back"
+    assert [line for line in ran.err.splitlines() if line.startswith("t1-")] == [
+        f"t1-1: {forgotten.format(40)}",
+        f"t1-2: {forgotten.format(9)}",
+    ]
+    assert [row.split()[-1] for row in ran.out.splitlines()[1:]] == ["unchanged", "reset", "reset"]
+    assert {type(offset) for offset in cluster.groups["s1"].offsets.values()} == {StartOffset}
+
+
+def test_an_undo_that_would_take_acknowledgements_away_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    place = TopicPartition("t1", 0)
+    cluster.group("s1", {place: StartOffset(40, records_left=60)}, type=GroupType.SHARE)
+    assert cli("reset-offsets s1 --topic t1:0 --to-offset 20 --execute").code == 0
+    cluster.groups["s1"].offsets[place] = StartOffset(20, records_left=75)
+    ran = cli("undo last --execute")
+    assert (ran.code, cluster.groups["s1"].offsets[place].offset) == (5, 20)
+    assert "went on since: the change left 20, 20 with records past it acknowledged now (--overwrite insists)" in ran.err
+    assert cli("undo last --overwrite --execute").code == 0
+    assert cluster.groups["s1"].offsets[place].offset == 40
+
+
+def test_a_streams_group_is_reset_on_its_input_topics(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    topology = Topology(0, (Subtopology("0", ("t1",), changelog_topics=()), Subtopology("1", (), ("t2",))))
+    cluster.group("app", {TopicPartition("t1", 0): 10, TopicPartition("t2", 0): 45}, type=GroupType.STREAMS, topology=topology)
+    assert [row.split()[:3] for row in cli("reset-offsets app --all-topics --to-latest").out.splitlines()[1:]] == [
+        ["app", "t1", "0"]
+    ]
+    told = "Streams group 'app': its own topics (t2) and its instances' local state stay as they are.\n"
+    for mode in ("", " --execute"):
+        ran = cli(f"reset-offsets app --topic t2:0 --to-latest{mode}")
+        assert (ran.code, told in ran.err) == (0, True)
+    assert cluster.commits("app")["t2", 0] == 90
+
+
+def test_a_topic_that_a_streams_group_does_not_read_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    topology = Topology(0, (Subtopology("0", ("t1",)),))
+    cluster.group("app", {TopicPartition("t1", 0): 10}, type=GroupType.STREAMS, topology=topology)
+    ran = cli("reset-offsets app --topic t2:0 --to-latest --execute")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        4,
+        "kgctl: t2-0: topic 't2' is not part of the streams group 'app'",
     )
+    assert cluster.commits("app") == {("t1", 0): 10}
 
 
 def test_group_with_nothing_committed_has_nothing_to_reset(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -349,9 +392,9 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
     [
         (
             "g1 --topic t1",
-            "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
-            "--by-duration, --to-history, --from-file, --heal, --from-group, --plan, --to-max-timestamp, "
-            "--to-earliest-local, --to-latest-tiered, --to-offsets",
+            "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --to-offsets, --shift-by, "
+            "--to-datetime, --by-duration, --to-max-timestamp, --to-earliest-local, --to-latest-tiered, --to-history, --heal, "
+            "--from-group, --from-file, --plan",
         ),
         ("g1 --topic t1 --to-earliest --to-offset 0", "--to-earliest and --to-offset exclude each other: give one"),
         ("g1 --topic t1 --to-offset 0 --shift-by 0", "--to-offset and --shift-by exclude each other: give one"),

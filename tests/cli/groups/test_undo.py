@@ -190,9 +190,21 @@ def test_a_file_that_does_not_say_what_was_written_is_told_as_such(cli: Cli, clu
     header = FileHeader("undo", "fake:9092", "fake:9092", "kgctl reset-offsets", 1000, ("g1",), 1)
     (cli.folder / "old.csv").write_text(seal(header, rows))
     cluster.groups["g1"].offsets[T1[0]] = OffsetAndMetadata(45)
-    ran = cli(f"undo {cli.folder}/old.csv --execute")
-    assert (ran.code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
-    assert "is of an earlier kgctl, and does not say what the change wrote: what was committed since is overwritten." in ran.err
+    said = "old.csv does not say what the change wrote, so that what was committed since cannot be told, and would be lost"
+    shown, ran = cli(f"undo {cli.folder}/old.csv"), cli(f"undo {cli.folder}/old.csv --execute")
+    assert (shown.code, f"{said}; --execute needs --overwrite." in shown.err) == (0, True)
+    assert (ran.code, said in ran.err, cluster.commits("g1")[("t1", 0)]) == (5, True, 45)
+    assert (cli(f"undo {cli.folder}/old.csv --execute --overwrite").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
+
+
+def test_the_older_of_two_changes_waits_for_the_newer_to_be_undone(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for target in (5, 10):
+        cli.now_ms += 1_000
+        assert cli(f"reset-offsets g1 --topic t1:0 --to-offset {target} --execute").code == 0
+    newer, older = (row["id"] for row in cli("undo -o json").data)
+    assert (cli(f"undo {older} --execute --no-backup").code, cluster.commits("g1")[("t1", 0)]) == (5, 10)
+    assert (cli(f"undo {newer} --execute --no-backup").code, cluster.commits("g1")[("t1", 0)]) == (0, 5)
+    assert (cli(f"undo {older} --execute --no-backup").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
 
 
 def test_a_file_elsewhere_is_listed_and_found_and_told_where_it_is_gone(cli: Cli, cluster: FakeGroupAdmin) -> None:

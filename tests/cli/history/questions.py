@@ -18,6 +18,14 @@ QUESTIONS = {
     ),
     "history resets": ("payments", "group topic partition time until times kind offset_before offset_after records evidence"),
     "history report": ("--html report.html", "cluster group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
+    "history slo": (
+        "payments --within 3m --target 50 --from 2026-03-02T08:00:00Z --to 2026-03-02T09:00:00Z",
+        "group owner team from to minutes good bad unknown share target left held",
+    ),
+    "history fleet": (
+        "--at 2026-03-02T08:42:00Z",
+        "cluster owner team groups members ok not_ok unmeasured total_lag max_lag_ms stalled_partitions past_end collected_to",
+    ),
     "history health": (
         "payments --at 2026-03-02T08:30:00Z",
         "group window_start window_ms status members rebalances rebalance_ms commits total_lag max_lag max_lag_ms resets "

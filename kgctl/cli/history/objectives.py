@@ -1,0 +1,253 @@
+"""What is asked of many groups at once: whether they kept to an objective, and how they are, cluster by cluster."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.history import asking
+from kgctl.cli.options import merged_groups
+from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.session import session_of
+from kgctl.errors import KgctlError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.cli.session import Session
+    from kgctl.pipeline.answers.history import History
+    from kgctl.pipeline.answers.objectives import Kept, Objective
+    from kgctl.pipeline.answers.owners import Owners
+
+OwnersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--owners",
+        metavar="FILE",
+        help="Whose groups they are: CSV with the columns group (or a pattern with *), owner, team.",
+        show_default=False,
+    ),
+]
+_LABELS = (
+    Column("owner", meaning="whose it is, by `--owners`", if_any=True),
+    Column("team", meaning="whose team's it is, by `--owners`", if_any=True),
+)
+_DAYS_MS = 30 * 86_400_000
+
+SLO_COLUMNS = (
+    Column("group", meaning="the consumer group"),
+    *_LABELS,
+    Column("from", kind=Kind.TIME, meaning="from when on minutes count: not before the group's first record"),
+    Column("to", kind=Kind.TIME, meaning="before when they count", wide=True),
+    Column("minutes", kind=Kind.WHOLE, meaning="how many minutes that are"),
+    Column("good", kind=Kind.WHOLE, meaning="minutes in which the objective held"),
+    Column("bad", kind=Kind.WHOLE, meaning="minutes in which it did not"),
+    Column("unknown", kind=Kind.WHOLE, meaning="minutes of which it is not known; they are not good"),
+    Column("share", kind=Kind.NUMBER, meaning="good minutes of all", unit="percent"),
+    Column("target", kind=Kind.NUMBER, meaning="what the share has to be at least", unit="percent"),
+    Column("left", kind=Kind.NUMBER, meaning="minutes that may still be other than good; below 0: too many were", unit="minutes"),
+    Column("held", kind=Kind.BOOL, meaning="whether the target was reached"),
+)
+
+
+def register_slo(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")(history_slo)
+
+
+@shows(SLO_COLUMNS)
+def history_slo(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--within", metavar="TIME", help="Good: no partition is further behind than this time.", show_default=False),
+    ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option("--records", metavar="N", min=0, help="Good: no more records to read than this.", show_default=False),
+    ] = None,
+    target: Annotated[float, typer.Option("--target", metavar="PERCENT", help="Of all minutes so many have to be good.")] = 99.9,
+    owners: OwnersFile = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """Whether groups kept to an objective over weeks: minutes in which it held, did not hold, and of which it is not known.
+
+    Of the last 30 days, or from --from to --to. Minutes in which nothing happened count: they are as the last. Not known are
+    those without a sample of log ends, and those after the last collection. Exit code 6 where a target was missed.
+    """
+    session = session_of(ctx)
+    objective, span = _objective(within, records, target), _span(session, from_, to)
+    labels = _labels(owners)
+    question = asking.ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    if not question.is_answerable:
+        return Report(SLO_COLUMNS, errors=question.errors)
+    from kgctl.pipeline.answers.objectives import kept
+
+    found = kept(question.history, question.groups, span, objective)
+    missed = [each for each in found if each.left(objective.target) < 0]
+    told = [] if found else ["Nothing is known of that time."]
+    told += [f"{len(missed)} of {len(found)} groups missed the target."] if missed else []
+    return Report(
+        SLO_COLUMNS,
+        [_slo_row(each, objective, labels) for each in found],
+        question.errors,
+        [*told, *asking.limits(question, *span)],
+        ("group",),
+        ExitCode.EXPECTATION if missed or not found else None,
+        something_done=True,
+        summary=asking.not_built(question.behind),
+    )
+
+
+def _objective(within: str | None, records: int | None, target: float) -> Objective:
+    """Raises `UsageError` where nothing is asked for, or no share of all minutes."""
+    asking.require_tables()
+    from kgctl.pipeline.answers.objectives import Objective
+
+    if within is None and records is None:
+        raise UsageError("say what a good minute is: --within 60s, --records 10000, or both")
+    if not 0 < target <= 100:
+        raise UsageError(f"--target {target:g}: a share of all minutes, in percent: above 0, and 100 at most")
+    return Objective(None if within is None else asking.span_ms("--within", within), records, Fraction(str(target)) / 100)
+
+
+def _span(session: Session, from_: str | None, to: str | None) -> tuple[int, int]:
+    given = asking.read_span(from_, to, session.environment)
+    to_ms = session.environment.now_ms() if given.to_ms is None else given.to_ms
+    from_ms = to_ms - _DAYS_MS if given.from_ms is None else given.from_ms
+    if from_ms >= to_ms:
+        raise UsageError(f"--from {from_} is not before now")
+    return from_ms, to_ms
+
+
+def _labels(owners: Path | None) -> Owners:
+    asking.require_tables()
+    from kgctl.pipeline.answers.owners import Owners
+
+    return Owners(()) if owners is None else Owners.read(owners)
+
+
+def _slo_row(each: Kept, objective: Objective, labels: Owners) -> Row:
+    return {
+        "group": each.group,
+        **labels.of(each.group),
+        "from": asking.moment(each.from_ms),
+        "to": asking.moment(each.to_ms),
+        **{name: getattr(each, name) for name in ("minutes", "good", "bad", "unknown")},
+        "share": _floor(each.share * 100),
+        "target": float(objective.target * 100),
+        "left": _floor(each.left(objective.target)),
+        "held": each.left(objective.target) >= 0,
+    }
+
+
+def _floor(value: Fraction) -> float:
+    """To three places, downwards: 99.9996 is not 100."""
+    return value * 1000 // 1 / 1000
+
+
+FLEET_COLUMNS = (
+    Column("cluster", meaning="the cluster's name in the warehouse"),
+    *_LABELS,
+    Column("groups", kind=Kind.WHOLE, meaning="how many groups"),
+    Column("members", kind=Kind.WHOLE, meaning="their members, as far as the log tells", wide=True),
+    Column("ok", kind=Kind.WHOLE, meaning="groups in state OK"),
+    Column("not_ok", kind=Kind.WHOLE, meaning="groups in another one"),
+    Column("unmeasured", kind=Kind.WHOLE, meaning="groups of which it is not known"),
+    Column("total_lag", kind=Kind.WHOLE, meaning="what all groups of known lag have to read", unit="records"),
+    Column("max_lag_ms", kind=Kind.WHOLE, meaning="how far the partition furthest behind is", unit="milliseconds"),
+    Column("stalled_partitions", "STALLED", kind=Kind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("past_end", kind=Kind.WHOLE, meaning="partitions with a commit past the log's end"),
+    Column("collected_to", kind=Kind.TIME, meaning="the time of the last record that was collected"),
+)
+
+
+def register_fleet(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history fleet --owners owners.csv")(history_fleet)
+
+
+@shows(FLEET_COLUMNS)
+def history_fleet(
+    ctx: typer.Context,
+    *,
+    at: asking.At = None,
+    owners: OwnersFile = None,
+    warehouse: asking.Warehouse = None,
+) -> Report:
+    """How all groups of all clusters of a warehouse are: a line for each cluster, with --owners one for each team's groups in it.
+
+    As of now, or of a time. A group that was not measured often enough to say how it is counts as `unmeasured`, not as `ok`.
+    """
+    session = session_of(ctx)
+    at_ms = asking.read_time_ms("--at", at, session.environment)
+    labels = _labels(owners)
+    from kgctl.pipeline.store.warehouse import Warehouse as Opened
+
+    opened = Opened.open(asking.warehouse_path(warehouse, session.environment))
+    rows: list[Row] = []
+    errors: list[KgctlError] = []
+    behind = []
+    for name in opened.clusters():
+        try:
+            history = asking.open_history(session, str(opened.location), name)
+            rows += _fleet_rows(history, session.environment.now_ms() if at_ms is None else at_ms, labels)
+            behind.append(history.behind())
+        except KgctlError as error:
+            errors.append(error)
+    return Report(
+        FLEET_COLUMNS,
+        rows,
+        errors,
+        [] if rows or errors else ["Nothing was collected yet."],
+        ("cluster", "owner", "team"),
+        summary=asking.not_built(*behind),
+    )
+
+
+def _fleet_rows(history: History, at_ms: int, labels: Owners) -> list[Row]:
+    from kgctl.pipeline.answers.inferred import unmeasured_groups
+    from kgctl.pipeline.answers.series import HEALTH, rows_at
+
+    doubtful = unmeasured_groups(history, None, at_ms)
+    by_labels: dict[tuple[str | None, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows_at(history, HEALTH, None, at_ms):
+        by_labels[tuple(labels.of(row["group"]).values())].append(row)
+    reach = history.reach()
+    found: list[Row] = []
+    for owner, team in sorted(by_labels, key=lambda each: [text or "" for text in each]):
+        counted = _counted(by_labels[owner, team], doubtful)
+        place = {"cluster": history.cluster, "owner": owner, "team": team}
+        found.append({**place, **counted, "collected_to": None if reach is None else asking.moment(reach.last_ms)})
+    return found
+
+
+def _counted(rows: list[dict[str, Any]], doubtful: Mapping[str, str]) -> Row:
+    how = Counter(
+        "unmeasured" if row["status"] is None or (row["status"] in ("OK", "WARN") and row["group"] in doubtful) else row["status"]
+        for row in rows
+    )
+
+    def known(name: str) -> list[int]:
+        return [row[name] for row in rows if row[name] is not None]
+
+    return {
+        "groups": len(rows),
+        "members": sum(known("members")),
+        "ok": how["OK"],
+        "unmeasured": how["unmeasured"],
+        "not_ok": len(rows) - how["OK"] - how["unmeasured"],
+        "total_lag": sum(known("total_lag")) if known("total_lag") else None,
+        "max_lag_ms": max(known("max_lag_ms"), default=None),
+        "stalled_partitions": sum(known("stalled_partitions")),
+        "past_end": sum(known("past_end")),
+    }

@@ -1,0 +1,1 @@
+"""kafka-consumer-groups.sh, as a command of kgctl: its options, its tables, its words."""

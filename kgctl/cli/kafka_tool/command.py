@@ -1,0 +1,81 @@
+"""``kgctl kafka-consumer-groups``: a line of kafka-consumer-groups.sh, as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import typer
+
+from kgctl.cli.kafka_tool import changes, describe
+from kgctl.cli.kafka_tool.options import DEFAULT_TIMEOUT_MS, Options, WrongUse, parsed
+from kgctl.cli.kafka_tool.tool import Failed, Tool, say_error
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.settings import Flags
+from kgctl.coordinator.re2 import RegexSyntaxError, compiled
+from kgctl.errors import KgctlError
+
+EPILOG = """Examples:
+
+\b
+kgctl kafka-consumer-groups --bootstrap-server broker1:9092 --describe --group payments
+alias kafka-consumer-groups.sh='kgctl kafka-consumer-groups'
+"""
+ACTIONS: Mapping[str, Callable[[Tool], None]] = {
+    "list": describe.list_groups,
+    "describe": describe.describe_groups,
+    "delete": changes.delete_groups,
+    "reset-offsets": changes.reset_offsets,
+    "delete-offsets": changes.delete_offsets,
+}
+AS_THEY_STAND = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False}
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EPILOG, context_settings=AS_THEY_STAND)(kafka_consumer_groups)
+
+
+def kafka_consumer_groups(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="OPTIONS OF KAFKA'S TOOL", help="As kafka-consumer-groups.sh takes them.")
+    ] = None,
+) -> int:
+    """Do what a line of kafka-consumer-groups.sh does, and print what it prints: its columns, its messages, its exit codes.
+
+    For runbooks that are to move in one step: most failures end with 0, as there, and are told on stdout. --list, --describe,
+    --reset-offsets, --delete, --delete-offsets and --validate-regex, with all their options. What a change takes away is saved
+    besides (kgctl undo). New runbooks are better off with kgctl's own commands.
+    """
+    session = session_of(ctx)
+    try:
+        options = parsed(words or ())
+        if options.action == "validate-regex":
+            session.environment.stdout.write(_validated(options.value("validate-regex") or ""))
+            return 0
+        return _run(session, options)
+    except WrongUse as error:
+        session.notice(f"{error}\n(kgctl kafka-consumer-groups --help; Kafka's tool prints its options here)")
+        return 1
+
+
+def _run(session: Session, options: Options) -> int:
+    milliseconds = options.value("timeout") or DEFAULT_TIMEOUT_MS
+    servers, config = options.value("bootstrap-server"), options.value("command-config")
+    session.flags = Flags(bootstrap_server=servers, command_config=config, timeout=f"{milliseconds}ms")
+    try:
+        with session.connect() as admin:
+            session.end_limit()
+            ACTIONS[options.action](Tool(session, options, admin))
+    except (Failed, KgctlError) as error:
+        why = error.message if isinstance(error, KgctlError) else error
+        say_error(session.environment, f"Executing consumer group command failed due to {why}")
+    return 0
+
+
+def _validated(regex: str) -> str:
+    try:
+        compiled(regex)
+    except RegexSyntaxError as error:
+        return f"The regular expression `{regex}` is invalid: {error}.\n"
+    return f"The regular expression `{regex}` is valid.\n"

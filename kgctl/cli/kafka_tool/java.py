@@ -1,0 +1,79 @@
+"""What a program in Java prints without meaning to: the order of its hash maps, and the names of its exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import TopicPartition
+
+K = TypeVar("K")
+
+
+def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """Return the keys as a HashMap that grew by them iterates: by bucket, and in one bucket as they came.
+
+    Source: java.util.HashMap: 16 buckets, twice as many whenever more than three quarters are there.
+    """
+    found = list(dict.fromkeys(keys))
+    buckets = 16
+    while len(found) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(found, key=lambda key: _spread(hash_of(key)) & (buckets - 1))
+
+
+def _spread(code: int) -> int:
+    code &= 0xFFFFFFFF
+    return code ^ (code >> 16)
+
+
+def hash_of_text(text: str) -> int:
+    """String#hashCode."""
+    code = 0
+    units = text.encode("utf-16-be")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
+    return code
+
+
+def hash_of_partition(partition: TopicPartition) -> int:
+    """TopicPartition#hashCode."""
+    return (31 * (31 + partition.partition) + hash_of_text(partition.topic)) & 0xFFFFFFFF
+
+
+_NAMES = {
+    ErrorCode.NON_EMPTY_GROUP: "GroupNotEmpty",
+    ErrorCode.REQUEST_TIMED_OUT: "Timeout",
+    ErrorCode.NETWORK_EXCEPTION: "Disconnect",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServer",
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: "OffsetMetadataTooLarge",
+}
+"""Where the exception is not called as the error is. Source: org.apache.kafka.common.protocol.Errors."""
+
+_MESSAGES = {
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
+        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it."
+    ),
+    ErrorCode.LEADER_NOT_AVAILABLE: (
+        "There is no leader for this topic-partition as we are in the middle of a leadership election."
+    ),
+    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
+}
+"""What Errors#message says of those that administrators meet."""
+
+
+def message_of(code: ErrorCode, otherwise: str = "") -> str:
+    return _MESSAGES.get(code, otherwise)
+
+
+def exception_of(code: ErrorCode, message: str) -> str:
+    """Return what Throwable#toString says of Kafka's exception for an error."""
+    words = "".join(word.capitalize() for word in code.name.removesuffix("_EXCEPTION").split("_")).removesuffix("Failed")
+    return f"org.apache.kafka.common.errors.{_NAMES.get(code, words)}Exception: {message}"

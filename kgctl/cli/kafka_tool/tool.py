@@ -1,0 +1,73 @@
+"""How kafka-consumer-groups.sh speaks: what goes where, and what it says of a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from kgctl.admin import GroupAdmin, GroupResults, ItemError
+from kgctl.cli.environment import Environment
+from kgctl.cli.kafka_tool.java import exception_of, message_of
+from kgctl.cli.kafka_tool.options import Options
+from kgctl.cli.session import Session
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import TopicPartition
+
+T = TypeVar("T")
+
+
+class Failed(Exception):  # noqa: N818 - a word of Kafka's tool, which ends with 0 all the same
+    """What the tool says after "failed due to"."""
+
+    @classmethod
+    def of(cls, error: ItemError, *, wrapped: bool = False) -> Self:
+        """``wrapped``: Java says the exception's name, too."""
+        message = message_of(error.code, error.message)
+        return cls(exception_of(error.code, message) if wrapped else message)
+
+    @classmethod
+    def unknown_topic(cls, partition: TopicPartition) -> Self:
+        """The topic of a partition is not there."""
+        del partition
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return cls(f"java.util.concurrent.ExecutionException: {exception_of(code, message_of(code))}")
+
+
+def raise_for(errors: Iterable[ItemError], *, wrapped: bool = False) -> None:
+    """Raise `Failed` of the first error, where there is one."""
+    for error in errors:
+        raise Failed.of(error, wrapped=wrapped)
+
+
+def value_or_raise(results: GroupResults[T], group_id: str) -> T:
+    raise_for(results.errors.values(), wrapped=True)
+    return results.values[group_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A line that is carried out: what it asks, of which cluster. It writes to stdout and stderr as it goes."""
+
+    session: Session
+    options: Options
+    admin: GroupAdmin
+
+    def write(self, text: str) -> None:
+        self.session.environment.stdout.write(text)
+
+    def say(self, *lines: str) -> None:
+        self.write("".join(f"{line}\n" for line in lines))
+
+    def error(self, message: str) -> None:
+        """On stdout, as there."""
+        say_error(self.session.environment, message)
+
+    def warn(self, *lines: str) -> None:
+        self.session.environment.stdout.flush()
+        self.session.environment.stderr.write("".join(f"{line}\n" for line in lines))
+
+
+def say_error(environment: Environment, message: str) -> None:
+    """Say what went wrong, on stdout, as Kafka's tool does."""
+    environment.stdout.write(f"\nError: {message}\n")

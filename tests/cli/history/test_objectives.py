@@ -1,0 +1,80 @@
+"""``kgctl history slo`` and ``kgctl history fleet``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+MORNING = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:00:00Z"
+
+
+def test_minutes_are_counted_and_a_missed_target_is_6(cli: Cli, tmp_path: Path) -> None:
+    owners = tmp_path / "owners.csv"
+    owners.write_text("group,owner,team\npay*,ana,core\n")
+    ran = cli(f"history slo payments --within 3m --target 66.6 --owners {owners} {MORNING} -o json")
+
+    row: dict[str, object] = {
+        "group": "payments",
+        "owner": "ana",
+        "team": "core",
+        "from": "2026-03-02T08:00:00.000Z",
+        "to": "2026-03-02T09:00:00.000Z",
+    }
+    row |= {"minutes": 60, "good": 40, "bad": 20, "unknown": 0, "share": 66.666, "target": 66.6, "left": 0.04, "held": True}
+    assert (ran.code, ran.data) == (0, [row])
+    ran = cli(f"history slo --within 3m --target 66.7 {MORNING} -o json")
+    assert (ran.code, [(row["group"], row["held"], row["unknown"]) for row in ran.data]) == (
+        6,
+        [("audit", False, 30), ("payments", False, 0)],
+    )
+    assert "2 of 2 groups missed the target." in ran.err
+
+
+def test_nothing_known_is_not_well(cli: Cli) -> None:
+    ran = cli("history slo --within 3m --from 2026-03-01T08:00:00Z --to 2026-03-01T09:00:00Z")
+    assert (ran.code, ran.err.splitlines()[0]) == (6, "Nothing is known of that time.")
+    assert cli("history slo nosuch --within 3m").code == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "say what a good minute is: --within 60s, --records 10000, or both"),
+        ("--within 3m --target 0", "--target 0: a share of all minutes, in percent: above 0, and 100 at most"),
+        ("--within 3m --target 101", "--target 101: a share of all minutes"),
+        ("--within soon", "--within: "),
+        ("--within 3m --owners gone.csv", "gone.csv: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_asked(cli: Cli, options: str, words: str) -> None:
+    ran = cli(f"history slo {options}")
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_a_fleet_has_a_line_for_each_cluster_and_team(cli: Cli, tmp_path: Path) -> None:
+    owners = tmp_path / "owners.csv"
+    owners.write_text("group,owner,team\npay*,ana,core\n")
+    ran = cli(f"history fleet --at 2026-03-02T08:42:00Z --owners {owners} -o json")
+
+    assert ran.code == 0
+    assert [(row["owner"], row["groups"], row["ok"], row["not_ok"], row["unmeasured"]) for row in ran.data] == [
+        (None, 1, 0, 0, 1),
+        ("ana", 1, 0, 1, 0),
+    ]
+    (row,) = cli("history fleet --at 2026-03-02T08:42:00Z -o json").data
+    place: dict[str, object] = {
+        "cluster": "staging",
+        "owner": None,
+        "team": None,
+        "groups": 2,
+        "members": 1,
+        "ok": 0,
+        "not_ok": 1,
+        "unmeasured": 1,
+    }
+    place |= {"total_lag": 92, "max_lag_ms": 2_520_000, "stalled_partitions": 0, "past_end": 0}
+    assert row == {**place, "collected_to": "2026-03-02T09:00:00.000Z"}

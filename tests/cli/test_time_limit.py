@@ -1,0 +1,52 @@
+"""``--timeout`` is for all that a command asks; a change that has begun is not cut off by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kgctl.admin import PartitionResults
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.wire import Deadline
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, example_cluster
+
+
+class Limited(FakeGroupAdmin):
+    """Notes which limit looking and changing have."""
+
+    timeout_ms = 5_000
+
+    def __init__(self, like: FakeGroupAdmin) -> None:
+        super().__init__()
+        self.__dict__.update(like.__dict__)
+        self.limit: Deadline | None = None
+        self.looks: list[Deadline | None] = []
+        self.deeds: list[Deadline | None] = []
+
+    def list_topics(self, topics: object = None) -> Mapping[str, int]:
+        self.looks.append(self.limit)
+        return super().list_topics(topics)  # type: ignore[arg-type]
+
+    def list_log_offsets(self, partitions: object, *, read_committed: bool = False) -> PartitionResults:  # type: ignore[type-arg]
+        self.looks.append(self.limit)
+        return super().list_log_offsets(partitions, read_committed=read_committed)  # type: ignore[arg-type]
+
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        self.deeds.append(self.limit)
+        return super().alter_offsets(group_id, offsets)
+
+
+def test_a_look_has_one_limit_and_a_deed_one_for_each_request(cli: Cli) -> None:
+    limited = cli.admin = Limited(example_cluster())
+    cli("describe group g1")
+    (limit, again) = limited.looks
+    assert (limit is again, limit and limit.timeout_ms) == (True, 5_000)
+
+    assert cli("reset-offsets g1 --topic t1 --to-latest --execute").code == 0
+    assert (limited.deeds, limited.looks[2] not in (None, limit), limited.looks[2]) == ([None], True, limited.looks[3])
+
+
+def test_each_look_of_top_has_its_own(cli: Cli) -> None:
+    limited = cli.admin = Limited(example_cluster())
+    cli("top --iterations 2")
+    assert len({id(limit) for limit in limited.looks}) == len(limited.looks) == 2
