@@ -67,8 +67,14 @@ MOST_RUNS_OF_A_RATE = 5
 def main(arguments: Sequence[str]) -> int:
     """Runs the subjects that were asked for; 1 where one could not be measured."""
     options = parse(arguments)
+    print(f"{python()}\n", flush=True)
     missed = sum(not attempt(job) for job in jobs(options))
     return int(missed > 0)
+
+
+def python() -> str:
+    """Which Python runs kgctl, and its peers that are Python: builds of one version differ by up to a seventh."""
+    return f"{Path(sys.executable).resolve()}: {sys.version}"
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Callable[[], None]]:

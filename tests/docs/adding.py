@@ -41,6 +41,12 @@ class CopyShell:
         return ran.stdout
 
 
+def copied(folder: Path) -> Path:
+    """Make a copy of the package in this folder, which is returned."""
+    shutil.copytree(ROOT / "kgctl", folder / "kgctl", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
 def add(copy: Path, path: str, place: str | None, code: str) -> None:
     """Put the code where the page says: into a new file, behind the end, or behind the line that has a text."""
     file = copy / path
@@ -60,7 +66,7 @@ def add(copy: Path, path: str, place: str | None, code: str) -> None:
 
 def followed(text: str, folder: Path) -> str:
     """The page with what its commands show once its examples are added to a copy of the package in this folder."""
-    shutil.copytree(ROOT / "kgctl", folder / "kgctl", ignore=shutil.ignore_patterns("__pycache__"))
+    copied(folder)
     for example in _ADDED.finditer(text):
         add(folder, example["path"], example["place"], example["code"])
     return with_output(text, CopyShell(folder), lambda mark: mark == "toys")

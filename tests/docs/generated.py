@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -69,25 +70,41 @@ def _formats() -> str:
     return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
 
 
-def columns_of(spec: CommandSpec) -> tuple[Column, ...]:
-    """The columns that a command's rows may have; none where it does not say."""
+def tables_of(spec: CommandSpec) -> tuple[tuple[Column, ...], ...]:
+    """The tables that a command may show; none where it does not say."""
     module, _, register = spec.module.partition(":")
     app = typer.Typer()
     getattr(import_module(f"kgctl.cli.{module}"), register or "register")(app)
-    return tuple(getattr(app.registered_commands[0].callback, "columns", ()))
+    return tuple(getattr(app.registered_commands[0].callback, "tables", ()))
 
 
 def _keys() -> str:
-    from kgctl.cli.keys import KEYS
     from kgctl.cli.registry import COMMANDS
 
-    of_commands = {f"`{spec.path}`": columns for spec in COMMANDS if (columns := columns_of(spec))}
-    used = {column.key for columns in of_commands.values() for column in columns}
+    tables = {spec.path: found for spec in COMMANDS if (found := tables_of(spec))}
     rows = "".join(
-        f"| {path} | {', '.join(f'`{column.key}`' for column in columns)} |\n" for path, columns in of_commands.items()
+        f"| `{path}` | {'; '.join(', '.join(map(_key, table)) for table in found)} |\n" for path, found in tables.items()
     )
-    what = "".join(f"| `{name}` | {key.kind} | {key.meaning} |\n" for name, key in sorted(KEYS.items()) if name in used)
-    return _table("| command | keys of its rows |", rows) + "\n" + _table("| key | type | what it says |", what)
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for path, found in tables.items():
+        for column in (column for table in found for column in table):
+            what = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
+            said.setdefault((column.key, column.kind, what), []).append(path)
+    several = {key for key, count in Counter(key for key, _, _ in said).items() if count > 1}
+    what = ""
+    for (key, kind, meaning), paths in sorted(said.items()):
+        where = f" ({', '.join(f'`{path}`' for path in dict.fromkeys(paths))})" if key in several else ""
+        what += f"| `{key}` | {kind} | {meaning}{where} |\n"
+    return (
+        _table("| command | keys of its rows, of each table |", rows)
+        + "\n"
+        + _table("| key | type | unit, and what it says |", what)
+    )
+
+
+def _key(column: Column) -> str:
+    """The key, and the option without which it is not there."""
+    return f"`{column.key}`" + (f" (`--{column.when.replace('_', '-')}`)" if column.when else "")
 
 
 def _manual() -> str:
@@ -113,13 +130,11 @@ def _events() -> str:
 
 
 def _metrics() -> str:
-    from kgctl.simulate.metrics.result import COMPUTE
-    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+    from kgctl.simulate.scenario.metric import metric_kinds
 
     rows = ""
-    for name, spec in METRIC_SPECS.items():
-        meaning = " ".join((COMPUTE[name].__doc__ or "see the formulas below").split())
-        rows += f"| `{name}` | {spec.unit} | {' '.join(dict.fromkeys(spec.filters))} | {meaning} |\n"
+    for name, kind in metric_kinds().items():
+        rows += f"| `{name}` | {kind.unit.name} | {' '.join(dict.fromkeys(kind.filters))} | {kind.help} |\n"
     return _table("| metric | unit | filters | what it is |", rows)
 
 
@@ -128,6 +143,13 @@ def _troubles() -> str:
 
     rows = "".join(f"| `{kind.name}` | {kind.help} | {kind.metric and f'`{kind.metric}`'} |\n" for kind in TROUBLES.values())
     return _table("| allow | what fails a run | an expectation about |", rows)
+
+
+def _serve_differences() -> str:
+    from kgctl.server.differences import DIFFERENCES
+
+    rows = "".join(f"| {each.subject} | {each.here} | {each.kafka} |\n" for each in DIFFERENCES)
+    return _table("| | here | Apache Kafka |", rows)
 
 
 def _serve_apis() -> str:
@@ -170,6 +192,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "troubles": _troubles,
     "serve-apis": _serve_apis,
+    "serve-differences": _serve_differences,
     "broker-versions": _broker_versions,
     "broker-releases": _broker_releases,
     "classic-states": lambda: _states("classic_states"),

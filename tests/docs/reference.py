@@ -20,7 +20,8 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.OffsetAndMetadata", "kgctl.GroupState", "kgctl.GroupType", "kgctl.ErrorCode",
     ),
     "reference-members": (
-        "kgctl.ConsumerGroup", "kgctl.Generation", "kgctl.assign", "kgctl.Assigned", "kgctl.Assignor", "kgctl.GroupSpec",
+        "kgctl.ConsumerGroup", "kgctl.AsyncConsumerGroup", "kgctl.Generation",
+         "kgctl.assign", "kgctl.Assigned", "kgctl.Assignor", "kgctl.GroupSpec",
         "kgctl.TopicSpec", "kgctl.MemberSpec", "kgctl.aiokafka_assignor", "kgctl.kafka_python_assignor",
     ),
     "reference-coordinator": (
@@ -29,12 +30,25 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.MemoryOffsetStorage", "kgctl.SqliteOffsetStorage", "kgctl.StoredOffset",
     ),
     "reference-results": tuple(f"kgctl.results.{name}" for name in kgctl.results.__all__),
-    "reference-testing": ("kgctl.testing.EmbeddedServer", "kgctl.library.simulation.simulate", "kgctl.errors"),
+    "reference-testing": (
+        "kgctl.testing.EmbeddedServer", "kgctl.testing.Fault", "kgctl.testing.Denial",
+        "kgctl.library.simulation.simulate", "kgctl.errors",
+    ),
 }  # fmt: skip
 """Page -> what it describes, in this order."""
 
 GIVEN = frozenset(
-    {"kgctl.Admin", "kgctl.Plan", "kgctl.AsyncPlan", "kgctl.Generation", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.Assigned"}
+    {
+        "kgctl.Admin",
+        "kgctl.Plan",
+        "kgctl.AsyncPlan",
+        "kgctl.Generation",
+        "kgctl.GroupInfo",
+        "kgctl.MemberInfo",
+        "kgctl.Assigned",
+        "kgctl.testing.Fault",
+        "kgctl.testing.Denial",
+    }
 )
 """What users are given and never make."""
 
@@ -70,7 +84,18 @@ def _constructor(name: str, value: type) -> str:
     """A class that users make themselves; others (named tuples, protocols, enums) have their attributes told alone."""
     if issubclass(value, Enum | tuple) or getattr(value, "_is_protocol", False):
         return ""
-    return f"{_signature(name, value)}\n" if "__init__" in vars(value) and not is_dataclass(value) else ""
+    return (
+        f"{_signature(name, value)}\n"
+        if any("__init__" in vars(one) for one in own_classes(value)) and not is_dataclass(value)
+        else ""
+    )
+
+
+def own_classes(value: type) -> list[type]:
+    """The class, and bases of it that have no page, since they are private."""
+    return [
+        one for one in value.__mro__ if one is value or (one.__name__.startswith("_") and not getattr(one, "_is_protocol", False))
+    ]
 
 
 def _attributes(value: type) -> str:
@@ -81,11 +106,12 @@ def _attributes(value: type) -> str:
         return "```text\n" + "".join(f"{name}: {kind}\n" for name, kind in value.__annotations__.items()) + "```\n\n"
     if not is_dataclass(value):
         return ""
-    return "```text\n" + "".join(f"{field.name}: {field.type}\n" for field in fields(value)) + "```\n\n"
+    told = [field for field in fields(value) if not field.name.startswith("_")]
+    return "```text\n" + "".join(f"{field.name}: {field.type}\n" for field in told) + "```\n\n"
 
 
 def _members(value: type) -> Iterator[tuple[str, str]]:
-    for name, member in vars(value).items():
+    for name, member in {name: member for one in reversed(own_classes(value)) for name, member in vars(one).items()}.items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if name.startswith("_") or not _is_own(plain, value) or not inspect.getdoc(plain):
             continue
@@ -103,7 +129,7 @@ def _is_own(member: Any, value: type) -> bool:
     function = member.fget if isinstance(member, property) else member
     if not inspect.isfunction(function) or not function.__module__.startswith("kgctl."):
         return False
-    return isinstance(member, property) or function.__qualname__.startswith(f"{value.__name__}.")
+    return isinstance(member, property) or function.__qualname__.partition(".")[0] in {one.__name__ for one in own_classes(value)}
 
 
 def _signature(name: str, value: Any) -> str:

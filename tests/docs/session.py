@@ -1,8 +1,11 @@
-"""What the examples of a page speak to: a cluster with two groups, one of them active; and a history with fixed times."""
+"""What the examples of a page speak to: a cluster with two groups, one of them active; and a history with fixed times. For README
+it is the demo's."""
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -10,6 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kgctl.cli import demo
+from kgctl.cli.app import run
+from kgctl.cli.environment import Environment
 from tests.support.patience import PATIENCE_S
 
 CONFIG = """\
@@ -25,6 +31,7 @@ contexts:
 ELSEWHERE = ("simulate", "history", "manual", "context", "serve", "demo")
 """First words of commands that need no cluster, unless they say so themselves."""
 
+DAY, FIRST_MINUTE = "2026-03-02", 38
 UNPOLLED = {"max.poll.interval.ms": "3600000"}
 """Nobody polls while the examples run, which a slow machine may take its time for."""
 
@@ -42,6 +49,14 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._stack.close()
+
+    def typed(self, line: str) -> str:
+        """What is typed where a page shows ``line``."""
+        return line
+
+    def shown(self, text: str) -> str:
+        """What a page shows of this output."""
+        return text
 
     def variables(self, argv: Sequence[str]) -> Mapping[str, str]:
         """The environment of this command, once what it needs is there."""
@@ -107,3 +122,61 @@ class Session:
         admin = AdminClient({"bootstrap.servers": self._cluster})  # in a variable: what it is asked ends with it
         for future in admin.delete_records([TopicPartition("returns", 0, 75)]).values():
             future.result(PATIENCE_S)
+
+
+class DemoSession(Session):
+    """README's: the cluster of ``kgctl demo --keep`` and its history, which is made anew before it is asked.
+
+    The moments of that history are a minute apart in README, the first at 08:38, and stand for its own where they are typed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._moments: dict[str, str] = {}
+
+    def typed(self, line: str) -> str:
+        """With the history's own moments."""
+        for real, moment in self._moments.items():
+            line = line.replace(moment, real)
+        return line
+
+    def shown(self, text: str) -> str:
+        """With README's moments."""
+        return re.sub(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", self._moment, text)
+
+    def _moment(self, found: re.Match[str]) -> str:
+        if found[0].startswith(DAY):
+            return found[0]
+        return self._moments.setdefault(found[0], f"{DAY}T08:{FIRST_MINUTE + len(self._moments)}:00.000Z")
+
+    def variables(self, argv: Sequence[str]) -> Mapping[str, str]:
+        """Those of the cluster, for whatever asks it or its history."""
+        variables = super().variables(argv)
+        if argv[:2] != ["kgctl", "history"]:
+            return variables
+        own = {**variables, "KGCTL_BOOTSTRAP_SERVER": self._cluster}
+        assert run(["history", "collect", "--once"], _quiet(own)) == 0
+        assert run(["history", "build"], _quiet(own)) == 0
+        return own
+
+    @cached_property
+    def _history(self) -> None:
+        """The demo has made it."""
+
+    @cached_property
+    def _cluster(self) -> str:
+        """Its address, after the demo's whole story."""
+        stage = demo.Stage(_quiet(os.environ), self._folder)
+        bootstrap = self._stack.enter_context(demo.played(stage))
+        self._stack.enter_context(demo.kept(stage, bootstrap))
+        assert stage.worst == 0
+        return bootstrap
+
+
+def _quiet(variables: Mapping[str, str]) -> Environment:
+    return Environment(io.StringIO(), io.StringIO(), io.StringIO(), variables)
+
+
+def session_of(page: str, folder: Path) -> Session:
+    """What the examples of a page speak to."""
+    return DemoSession(folder) if page == "README" else Session(folder)

@@ -28,6 +28,7 @@ HOME = "/home/you"
 
 _STEADY = (
     (re.compile(r"127\.0\.0\.1:\d+ \(cluster id [\w-]{22}\)"), "broker1:9092 (cluster id 5L6g3nShT-eMCtK--X86sw)"),
+    (re.compile(r"(history of cluster )'[\w-]{22}'"), r"\g<1>'5L6g3nShT-eMCtK--X86sw'"),
     (re.compile(r"--bootstrap-server 127\.0\.0\.1:\d+ undo"), "--bootstrap-server broker1:9092 undo"),
     (re.compile(r"\b20\d{6}T\d{6}Z-"), "20260302T084000Z-"),
     (re.compile(r"(Undoes `.*` of )20[\dT:.-]+Z"), r"\g<1>2026-03-02T08:40:00.000Z"),
@@ -67,11 +68,11 @@ class Shell:
     def run(self, line: str) -> str:
         """What a terminal shows of this line, stdout and stderr together."""
         with contextlib.chdir(self._folder):
-            shown = self._line(line.replace("\\\n", " "))
+            shown = self._line(self._session.typed(line.replace("\\\n", " ")))
         shown = shown.replace(str(self._folder), HOME)
         for pattern, steady in _STEADY:
             shown = pattern.sub(steady, shown)
-        return shown
+        return self._session.shown(shown)
 
     def _line(self, line: str) -> str:
         if line.endswith("&"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.docs.adding import PAGE, followed
 from tests.docs.completions import FILES, script
 from tests.docs.pages import PAGES, blocks, comparable, with_generated, with_output
-from tests.docs.session import Session
+from tests.docs.session import session_of
 from tests.docs.shell import Shell
 
 
@@ -29,7 +29,11 @@ def main() -> None:
 
 def _update(path: Path) -> None:
     before = path.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder, Session(Path(folder)) as session, Shell(Path(folder), session) as shell:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        session_of(path.stem, Path(folder)) as session,
+        Shell(Path(folder), session) as shell,
+    ):
         after = followed(before, Path(folder)) if path.stem == PAGE else with_output(before, shell)
     text = path.read_text(encoding="utf-8")  # again: somebody may have edited it while the examples ran
     for old, new in zip(blocks(before), blocks(after), strict=True):

@@ -29,7 +29,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeProcess
 
 GROUP, TOPIC, PARTITIONS = "chaos", "chaos", 6
-CREW = ("kgctl", "kgctl", "java", "kafka-go", "confluent-kafka", "aiokafka")
+CREW = ("kgctl", "kgctl-async", "java", "kafka-go", "confluent-kafka", "aiokafka")
 SESSION_MS = 6_000
 BATCH = 30
 PAUSE_S = (0.2, 1.2)

@@ -22,13 +22,14 @@ from tests.support.serve import ServeProcess
 
 TOPIC, GROUP = "crowded", "crowd"
 QUICK = {
-    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.session.timeout.ms": "45000",
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.assignment.interval.ms": "0",
 }
-"""Sessions are long: on a busy machine nobody may be taken for dead."""
+"""Sessions are long: on a busy machine nobody may be taken for dead. librdkafka gives a heartbeat that is not answered within
+its interval up, with the connection and what else is under way on it: that must not happen here."""
 
 
 class Member:
@@ -119,6 +120,10 @@ class Crowd:
     def read(self) -> Counter[tuple[int, int]]:
         """How often each record, by partition and offset, has come to anybody."""
         return Counter(record for member in self.everybody for record in list(member.read))
+
+    def who_read(self, record: tuple[int, int]) -> list[str]:
+        """The names of those to whom it came."""
+        return [member.name for member in self.everybody for each in list(member.read) if each == record]
 
     def arrive(self) -> None:
         """One more."""

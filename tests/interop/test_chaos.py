@@ -23,7 +23,7 @@ def serve_ground(tmp_path: Path) -> Iterator[ServeGround]:
 
 def test_a_group_outlives_what_happens_to_it(serve_ground: ServeGround) -> None:
     """A member is killed, another frozen, and the coordinator frozen, then killed and started again."""
-    chaos = Chaos(serve_ground, seed=1, crew=("kgctl", "kgctl"))
+    chaos = Chaos(serve_ground, seed=1, crew=("kgctl", "kgctl-async"))
     chaos.run_through(["kill", "freeze_ground", "restart_ground", "leave"])
     check(chaos)
 

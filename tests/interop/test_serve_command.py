@@ -15,6 +15,8 @@ import pytest
 
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
+from kgctl.serde.messages import decode_response
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
 from tests.support.wire.classic_member import ClassicMember
@@ -143,3 +145,35 @@ def test_sigusr1_tells_how_it_is_doing(kgctl_serve: ServeFactory) -> None:
         "rebalances": [],
     }
     assert told["members"]["classic"] == 1
+
+
+def test_a_server_for_tests_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    told = tmp_path / "kafka.env"
+    start = '"$1" -m kgctl serve --for-tests > "$2" & echo $!; until [ -s "$2" ]; do sleep 0.1; done'
+
+    done = subprocess.run(
+        ["sh", "-c", start, "sh", sys.executable, told], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    line = told.read_text()
+
+    assert re.fullmatch(r"export KAFKA_BOOTSTRAP_SERVERS=127\.0\.0\.1:[1-9]\d+\n", line)
+    wait_until(lambda: has_ended(done.stdout.strip()), "the server has ended with the shell")
+
+
+def has_ended(process_id: str) -> bool:
+    """An orphan stays as a zombie, without a command line, where the first process is no init, as in containers."""
+    try:
+        return not Path(f"/proc/{process_id}/cmdline").read_bytes()
+    except OSError:
+        return True
+
+
+def test_clients_are_told_what_is_advertised(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(options=["--advertise", "kafka.example:0"])
+    with RawClient(server.bootstrap) as client:
+        client.send(3, 12, {"topics": []})
+        _, answer = decode_response(3, 12, client.receive())
+
+    port = int(server.bootstrap.rpartition(":")[2])
+
+    assert [(broker.host, broker.port) for broker in answer.brokers] == [("kafka.example", port)]

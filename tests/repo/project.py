@@ -21,7 +21,7 @@ def pyproject() -> dict[str, Any]:
 
 @functools.cache
 def project_files() -> list[Path]:
-    """Every file that belongs to the project: known to git, or new and not ignored; without git all but hidden folders."""
+    """Every file that belongs to the project: known to git, or new and not ignored; in an sdist what is not hidden or built."""
     try:
         command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
@@ -32,7 +32,7 @@ def project_files() -> list[Path]:
 
 def _is_left_out(path: Path) -> bool:
     return any(
-        (part.startswith(".") and part not in (".ci", ".github")) or part in ("__pycache__", "build", "dist")
+        (part.startswith(".") and part not in (".ci", ".github")) or part in ("__pycache__", "build", "dist", "PKG-INFO")
         for part in path.parts
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -20,23 +22,31 @@ def programs(names: Iterable[str]) -> list[ParameterSet]:
     return [pytest.param(name, marks=[] if name in QUICK else pytest.mark.deep) for name in names]
 
 
+def tables(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was printed below the line that says which Python that was."""
+    python, _, printed = capsys.readouterr().out.split("\n", maxsplit=2)
+    assert python.startswith(str(Path(sys.executable).resolve()))
+    assert sys.version.split()[0] in python
+    return printed
+
+
 def test_start_up_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["start-up", *SMALLEST]) == 0
-    printed = capsys.readouterr().out
+    printed = tables(capsys)
     assert printed.startswith("kgctl --help, whole process: target 0.120 s ")
     assert "kafka-python's CLI --help" in printed
 
 
 def test_the_list_of_scenarios_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate-list", *SMALLEST]) == 0
-    assert capsys.readouterr().out.startswith("kgctl simulate list, whole process: target 0.300 s ")
+    assert tables(capsys).startswith("kgctl simulate list, whole process: target 0.300 s ")
 
 
 @pytest.mark.interop
 @pytest.mark.parametrize("name", programs(RATES))
 def test_rates_are_measured_against_kgctl_serve(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, *SMALLEST, "--cluster", "serve", "--against-checkout", str(ROOT)]) == 0, capsys.readouterr().err
-    assert capsys.readouterr().out.startswith(RATES[name].title)
+    assert tables(capsys).startswith(RATES[name].title)
 
 
 def test_another_checkout_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:

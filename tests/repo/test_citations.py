@@ -14,8 +14,12 @@ from tests.support.kafka.install import kafka_class_path
 
 pytestmark = pytest.mark.kafka
 
-ELSEWHERE = {"PathUtils": "Apache ZooKeeper", "ZooDefs.OpCode": "Apache ZooKeeper", "Properties": "the JDK"}
-CITATION = re.compile(r"(?:\b([A-Z][A-Za-z0-9]+(?:\.[A-Z]\w+)*))?#([a-zA-Z]\w+)")
+ELSEWHERE = {
+    "PathUtils": "Apache ZooKeeper",
+    "ZooDefs.OpCode": "Apache ZooKeeper",
+    **dict.fromkeys(("Properties", "String", "Throwable"), "the JDK"),
+}
+CITATION = re.compile(r"(?:\b([A-Z][A-Za-z0-9]+(?:\.[A-Z]\w+)*))?#([a-z]\w+)")
 """``Class#method``, or ``#method`` of the class that the line named before."""
 
 

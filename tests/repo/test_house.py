@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
+
 import kgctl
 from tests.repo.imports import circles, importers, imports, is_package, modules
 from tests.repo.project import ROOT, outline, python_files
@@ -72,6 +75,17 @@ def test_unit_tests_lie_and_are_called_as_their_modules() -> None:
         if not any(name == module or name.startswith(f"{module}_") for module in (*inside, folder.name)):
             strangers.append(f"{folder}/{path.name}")
     assert sorted(strangers) == []
+
+
+SHARED_NAMES = {"Measured"}
+"""Names that two classes of the simulation have."""
+
+
+def test_a_class_of_the_simulation_has_a_name_of_its_own() -> None:
+    texts = [text for _, text in python_files("kgctl/simulate")]
+    names = Counter(node.name for text in texts for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
+    public = {name for name, count in names.items() if count > 1 and not name.startswith("_")}
+    assert public == SHARED_NAMES
 
 
 def test_public_names_say_what_they_guarantee() -> None:

@@ -14,10 +14,10 @@ from tests.repo.project import ROOT, pyproject
 
 LOCKS = {
     "requirements.txt": (),
+    "requirements-history.txt": ("history",),
     "requirements-dev.txt": (
         "test",
         "lint",
-        "history",
         "html",
         "top",
         "metrics",
@@ -25,20 +25,22 @@ LOCKS = {
         "zookeeper-sasl",
         "msk",
         "keyring",
+        "testing",
     ),
     "requirements-spark.txt": ("spark", "connect"),
     "requirements-ci.txt": ("deep", "release"),
 }
-"""Each has what these groups and extras of pyproject.toml ask for."""
-WHOLE = [name for name in LOCKS if name != "requirements-ci.txt"]
-"""Those that are enough for kgctl itself, and to build it."""
+"""Each has what these groups and extras of pyproject.toml ask for, beyond what those before it have."""
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)")
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_lock_satisfies_pyproject(lock: str) -> None:
-    pinned = pins(lock)
-    wanted = [*asked_for(LOCKS[lock]), *(kgctls_own() if lock in WHOLE else ())]
+    before = list(LOCKS)[: list(LOCKS).index(lock)]
+    pinned: dict[str, set[Version]] = {}
+    for each in (*before, lock):
+        pinned = {**pinned, **pins(each)}
+    wanted = [*asked_for(LOCKS[lock]), *kgctls_own()]
     assert [str(want) for want in wanted if not satisfied(want, pinned)] == []
 
 
@@ -55,6 +57,16 @@ def test_a_package_has_one_version_in_all_locks() -> None:
         for name, versions in pins(lock).items():
             found.setdefault(name, set()).add(frozenset(versions))
     assert {name: versions for name, versions in found.items() if len(versions) > 1} == {}
+
+
+def test_no_lock_repeats_what_is_installed_before_it() -> None:
+    before = {"history": [""], "dev": ["", "-history"], "spark": ["", "-history"], "ci": ["", "-history", "-dev"]}
+    for lock, others in before.items():
+        assert not pinned_lines(f"-{lock}") & set().union(*map(pinned_lines, others)), lock
+
+
+def pinned_lines(lock: str) -> set[str]:
+    return {line for line in (ROOT / ".ci" / f"requirements{lock}.txt").read_text().splitlines() if PIN.match(line)}
 
 
 def test_every_extra_is_locked() -> None:

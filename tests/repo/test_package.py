@@ -28,4 +28,3 @@ def test_licence_is_packed_and_named() -> None:
     assert WheelBuilder(str(ROOT)).metadata.core.license_files == ["LICENSE"]
     assert "LICENSE" in {included.distribution_path for included in SdistBuilder(str(ROOT)).recurse_included_files()}
     assert (PROJECT["license"], PROJECT["authors"]) == ("Apache-2.0", [{"name": "The kgctl authors"}])
-    assert PROJECT["urls"].keys() == {"Homepage", "Documentation", "Issues", "Changelog"}

@@ -68,6 +68,44 @@ def test_options_of_the_action_whose_quotes_do_not_close_are_an_error(tmp_path: 
     assert "unmatched single quote" in ran.stderr
 
 
+GH = """\
+#!/bin/bash
+printf '%s\\n' "$*" >>"$CALLS"
+case "$*" in *--method*) exit "${GH_CODE:-0}" ;; esac
+[ -z "$MINE" ] || printf '%s\\n' "$MINE"
+"""
+
+
+@pytest.mark.parametrize(
+    ("mine", "code", "call"),
+    [
+        ("", "0", "--method POST repos/o/r/issues/7/comments"),
+        ("11\n12", "0", "--method PATCH repos/o/r/issues/comments/11"),
+        ("", "1", "--method POST repos/o/r/issues/7/comments"),
+    ],
+)
+def test_the_comment_of_a_pull_request_is_one_that_is_kept_up_to_date(tmp_path: Path, mine: str, code: str, call: str) -> None:
+    (step,) = (step for step in action()["runs"]["steps"] if step["id"] == "comment")
+    (tmp_path / "gh").write_text(GH)
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "kgctl-simulate.md").write_text("### deploy\n")
+    given = {"MARKER": "<!-- kgctl simulate d.yaml -->", "NUMBER": "7", "GH_TOKEN": "x", "GITHUB_REPOSITORY": "o/r", "MINE": mine}
+    more = {
+        "CALLS": str(tmp_path / "calls"),
+        "GH_CODE": code,
+        "RUNNER_TEMP": str(tmp_path),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
+    ran = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={**os.environ, **given, **more}, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert call in (tmp_path / "calls").read_text().splitlines()[1]
+    assert (tmp_path / "kgctl-comment.md").read_text() == "<!-- kgctl simulate d.yaml -->\n### deploy\n"
+    assert ("::warning::" in ran.stdout) is (code != "0")
+
+
 @pytest.mark.needs("shellcheck")
 def test_scripts_of_the_action_pass_shellcheck(tmp_path: Path) -> None:
     for step in action()["runs"]["steps"]:
@@ -87,6 +125,16 @@ def test_the_container_file_is_well_formed_and_runs_kgctl_without_rights() -> No
     named = re.findall(r"/checkout/(\S+)", text)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_server_that_the_container_file_shows_is_one_that_starts(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^# podman run .* kgctl (serve .*)$", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    words = line.replace("0.0.0.0:9092", "0.0.0.0:0").split()
+    with subprocess.Popen([sys.executable, "-m", "kgctl", *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        server.terminate()
+    assert (said.partition("0.0.0.0:")[0], server.returncode) == ("listening on ", 0)
 
 
 def test_the_version_with_its_commit_and_libraries() -> None:

@@ -49,14 +49,33 @@ def test_scripts_parse(script: str) -> None:
 
 def test_set_up_refuses_an_unknown_extra() -> None:
     done = set_up(ROOT / ".ci" / "setup.py", "nonsense")
-    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, spark, ci)\n")
+    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: history, dev, spark, ci)\n")
 
 
-def test_set_up_without_ensurepip_says_what_to_install(tmp_path: Path) -> None:
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """As much of one as the set-up reads before it installs anything."""
     checkout = tmp_path / "a checkout"
     (checkout / ".ci").mkdir(parents=True)
     for name in ("pyproject.toml", ".ci/setup.py", ".ci/requirements.txt"):
         (checkout / name).write_bytes((ROOT / name).read_bytes())
+    return checkout
+
+
+def test_set_up_leaves_alone_what_a_link_leads_to(checkout: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "kept").touch()
+    (checkout / ".venv").symlink_to(theirs)
+    done = set_up(checkout / ".ci" / "setup.py")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"setup: .venv is a link to {theirs}, which may be somebody else's; take the link away, then the same line\n",
+    )
+    assert (theirs / "kept").exists()
+
+
+def test_set_up_without_ensurepip_says_what_to_install(checkout: Path) -> None:
     hidden = "import runpy, sys; sys.modules['ensurepip'] = None; sys.argv[1:] = []; runpy.run_path({!r}, run_name='__main__')"
     command = [sys.executable, "-c", hidden.format(str(checkout / ".ci" / "setup.py"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -49,6 +49,10 @@ GATES: dict[str, tuple[str, ...]] = {
 
 INSTALL = ".ci/tools"
 
+FETCHED = frozenset({"maven", "go", "node"})
+FETCH_S = 900
+"""How long a test may take that needs one of these: the first one of a machine fetches or compiles what all others find there."""
+
 _LACKS = pytest.StashKey[str]()
 _NEEDS = pytest.StashKey[frozenset[str]]()
 _declared: list[frozenset[str]] = []
@@ -110,6 +114,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; under ``CI=true`` have it fail."""
     for item in items:
         item.stash[_NEEDS] = needs = needs_of(item)
+        if needs & FETCHED and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(FETCH_S))
         if reason := what_is_missing(needs):
             item.stash[_LACKS] = reason
             if not is_complete():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from kgctl.simulate.against.fleet import Client, JavaClient, Line
+from kgctl.simulate.against.fleet import Client, ClientLine, JavaClient
 from tests.support.kafka.install import kafka_class_path
 
 
@@ -24,7 +24,7 @@ class JavaConsumers:
     """One process with any number of consumers, which ends with the block."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.said: queue.Queue[Line] = queue.Queue()
+        self.said: queue.Queue[ClientLine] = queue.Queue()
         self._kind = java_client()
         self._client = Client(self._kind.command(), {"bootstrap.servers": bootstrap}, self.said)
 

@@ -125,6 +125,7 @@ class World:
         *,
         topics: tuple[str, ...] | None = None,
         pattern: str | None = None,
+        matches_pattern: bool = False,
         instance_id: str | None = None,
         profile: str = "java",
         at_s: float = 0.0,
@@ -137,7 +138,13 @@ class World:
         config = MemberConfig.from_properties({"auto.offset.reset": "earliest", **(properties or {})}, profile)
         wanted = tuple(self.image.topics) if topics is None and pattern is None else topics or ()
         identity = MemberIdentity(
-            name=name, group_id=group, client_id=name, topics=wanted, pattern=pattern, group_instance_id=instance_id
+            name=name,
+            group_id=group,
+            client_id=name,
+            topics=wanted,
+            pattern=pattern,
+            matches_pattern=matches_pattern,
+            group_instance_id=instance_id,
         )
         rng = Random(self.rng.getrandbits(64))
         member = make_member(

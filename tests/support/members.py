@@ -107,6 +107,7 @@ CLIENTS = {
         Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
         Client("java", java_member, ("range", "cooperative-sticky", "sticky", "roundrobin"), needs=OWN_JAVA),
         Client("kgctl", python_member("kgctl_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
+        Client("kgctl-async", python_member("kgctl_async_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
         Client("kafka-go", kafka_go_member, ("range", "roundrobin"), has_static_members=False, needs=("go",)),
         Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False, needs=("node",)),
     )

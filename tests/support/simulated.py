@@ -8,27 +8,27 @@ from typing import Any
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.model import Cluster, MemberSet, PollLoop, Scenario, Topic, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Distribution
-from kgctl.simulate.scenario.vocabulary import parse_selector
 
 S = 1_000_000
 RANGE = {"partition.assignment.strategy": "range"}
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER = {"group.protocol": "consumer"}
 AT_ONCE = Constant(0)
-NOT_OF_PODS = frozenset(
-    {"add_partitions", "create_topic", "delete_topic", "set_traffic", "rollout", "scale", "broker_down", "coordinator_move"}
-)
 
 
-def event(kind: str, target: str, at_s: float = 0, **parameters: Any) -> Event:
-    """An event; durations among the parameters are microseconds; ``for_us`` stands for ``for``, ``with_`` for ``with``."""
+VARYING = ("for", "ready", "detect", "load", "latency", "replacement")
+
+
+def event(kind: str, target: str, at_s: float = 0, **keys: Any) -> Event:
+    """An event by the keys of a file; times are microseconds; ``for_us`` stands for ``for``, ``with_`` for ``with``."""
     names = {"for_us": "for", "with_": "with", "set_": "set"}
-    given = {names.get(name, name): value for name, value in parameters.items()}
-    selector = None if kind in NOT_OF_PODS else parse_selector(target)
-    return Event(kind=kind, target=target, selector=selector, at_us=int(at_s * S), parameters=given)
+    given = {names.get(name, name): value for name, value in keys.items()}
+    given |= {name: Constant(given[name]) for name in VARYING if type(given.get(name)) is int}
+    return EVENT_KINDS[kind](target=target, at_us=int(at_s * S), **given)
 
 
 def scenario(

@@ -19,7 +19,12 @@ from tests.repo.project import ROOT, pyproject
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that pip made, outside any checkout."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "python"))
     monkeypatch.setattr(extras, "_checkout", lambda: "")
+    for name in ("pip", "python"):
+        (tmp_path / "my env" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "my env" / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "my env"))
     return tmp_path
 
 
@@ -30,11 +35,21 @@ def test_what_is_there_is_not_asked_for() -> None:
 
 @pytest.mark.usefixtures("elsewhere")
 def test_what_is_missing_is_named_with_its_extras(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "is_there", lambda name: name == "numpy")
+    monkeypatch.setattr(extras, "is_there", lambda name: name in ("numpy", "pip"))
     with pytest.raises(UsageError) as caught:
         require("kgctl history", "pyarrow", "numpy", "deltalake", "pyspark")
     words = "kgctl history needs pyarrow and deltalake and pyspark: pip install 'kgctl[history,spark]'"
     assert caught.value.message == words
+
+
+def test_an_environment_that_no_shell_is_in_is_named_by_its_python(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(elsewhere))
+    assert install_line("top") == f"'{elsewhere}/my env/python' -m pip install 'kgctl[top]'"
+
+
+def test_an_environment_without_pip_is_uv_s(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_there", lambda _: False)
+    assert install_line("top") == f"uv pip install --python '{elsewhere}/my env/python' 'kgctl[top]'"
 
 
 def test_the_line_is_in_the_words_of_pipx(elsewhere: Path) -> None:
@@ -54,8 +69,9 @@ def test_a_checkout_is_named_by_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_
             return json.dumps({"url": f"file://{ROOT}", "dir_info": {"editable": True}})
 
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "/my work/python")
     monkeypatch.setattr(importlib.metadata, "distribution", lambda _: Editable())
-    assert install_line("html") == f"{sys.executable} -m pip install -e '{ROOT}[html]'"
+    assert install_line("html") == f"'/my work/python' -m pip install -e '{ROOT}[html]'"
 
 
 def test_every_extra_is_known_by_a_module_that_it_brings() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from confluent_kafka import Consumer, TopicPartition
 
 from kgctl.errors import KgctlError
-from kgctl.group.consumer_group import ASSIGNORS, ConsumerGroup
+from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
+from kgctl.group.settings import ASSIGNORS
 from tests.interop.members.confluent import produce
 from tests.interop.members.wire_talk import Commands, Owned, Settings, emit, settings
 

@@ -101,11 +101,10 @@ class SecureKafkaBroker(KafkaBroker):
 
     cluster_id = "kgctl-tests-cluster-02"  # another cluster than that of the plain node
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.certificates = make_certificates(folder / "certificates")
-        super().__init__(
-            folder, overrides=secure_properties(self.certificates), listeners=LISTENERS, scram=scram_users(),
-        )  # fmt: skip
+        properties = {**secure_properties(self.certificates), **(overrides or {})}
+        super().__init__(folder, overrides=properties, listeners=LISTENERS, scram=scram_users())
 
     def client_properties(self, protocol: str, mechanism: str = "PLAIN", user: str = "admin") -> dict[str, str]:
         """librdkafka's properties for one listener, ``bootstrap.servers`` among them."""

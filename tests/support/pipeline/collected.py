@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
-from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.pipeline.histories import Told, told_by_simulation
 from tests.support.pipeline.warehouses import add

@@ -31,7 +31,7 @@ def minute(number: float) -> int:
 
 def example_history(folder: Path) -> None:
     """Write the warehouse."""
-    write_gold(folder, example_tables(), cluster=CLUSTER)
+    write_gold(folder, example_tables(), cluster=CLUSTER, sampled_ms=[row["timestamp_ms"] for row in _samples()])
 
 
 def example_tables() -> Mapping[str, pa.Table]:

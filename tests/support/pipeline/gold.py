@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kgctl.coordinator.config import partition_for
 from kgctl.pipeline.builds.run import COMMITTED
+from kgctl.pipeline.builds.state import Standing
 from kgctl.pipeline.store.files import write_files
 from kgctl.pipeline.store.tables import RAW, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse, version_number
 from kgctl.pipeline.tables.membership import ASSIGNMENT_CHANGES, MEMBER_CHANGES
 from kgctl.pipeline.tables.registry import table_named
+from kgctl.pipeline.tables.rounds import rounds_of
 from tests.support.pipeline.warehouses import add, rows_of
 
 Row = Mapping[str, Any]
@@ -54,9 +57,15 @@ def run(first_offset: int, last_offset: int, first_ms: int, last_ms: int) -> Row
 
 
 def write_gold(
-    folder: Path, tables: Mapping[str, pa.Table | Sequence[Row]], *, partition: int = HOME, cluster: str = "c1", files: int = 1
+    folder: Path,
+    tables: Mapping[str, pa.Table | Sequence[Row]],
+    *,
+    partition: int = HOME,
+    cluster: str = "c1",
+    files: int = 1,
+    sampled_ms: Sequence[int] = (),
 ) -> Warehouse:
-    """Add these rows to the built tables of a cluster; ``files``: over how many files.
+    """Add these rows to the built tables of a cluster; ``files``: over how many files; ``sampled_ms``: when log ends were asked.
 
     Columns are those of the functions that make the tables. Nullable ones may be left out.
     """
@@ -70,7 +79,9 @@ def write_gold(
     number = state.number(f"build/{cluster}")
     versions = {name: warehouse.table(name).version for name in COMMITTED}
     numbers |= {version_number(name): version for name, version in versions.items() if version >= 0}
-    state.commit([], once=(f"build/{cluster}", 0 if number is None else number + 1), numbers=numbers)
+    rounds = Standing(rounds=rounds_of(np.array(sampled_ms, np.int64)))
+    told = [rounds.write(warehouse, cluster)] if len(sampled_ms) else []
+    state.commit(told, once=(f"build/{cluster}", 0 if number is None else number + 1), numbers=numbers)
     return warehouse
 
 

@@ -12,13 +12,8 @@ import pyarrow as pa
 
 from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
-from kgctl.serde.coordinator_records import (
-    OPAQUE_TYPES_WITH_GROUP,
-    RecordDecodeError,
-    UnknownValueVersionError,
-    decode_key,
-    decode_value,
-)
+from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError, decode_key
+from kgctl.serde.epoch_groups import SCHEMAS, interpreted, interpreted_key
 
 Row = dict[str, Any]
 
@@ -52,13 +47,14 @@ def _decode(record: Row) -> tuple[str, Row]:
     record_type = int.from_bytes(record["key"][:2], "big", signed=True) if len(record["key"]) > 1 else None
     try:
         key = decode_key(record["key"])
+        if isinstance(key, OpaqueKey) and key.record_type not in SCHEMAS:
+            return _undecoded(record, place, Reason.UNKNOWN_TYPE, record_type)
+        key = interpreted_key(key) if isinstance(key, OpaqueKey) else key
     except RecordDecodeError:
         return _undecoded(record, place, Reason.DAMAGED_KEY, record_type)
-    if isinstance(key, OpaqueKey):
-        known = key.record_type in OPAQUE_TYPES_WITH_GROUP
-        return _undecoded(record, place, Reason.OPAQUE if known else Reason.UNKNOWN_TYPE, record_type)
+    assert record_type is not None
     try:
-        value = decode_value(key, record["value"])
+        value = interpreted(record_type, record["key"], record["value"]).value
     except UnknownValueVersionError:
         return _undecoded(record, place, Reason.UNKNOWN_VERSION, record_type)
     except RecordDecodeError:

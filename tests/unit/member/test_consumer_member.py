@@ -211,13 +211,22 @@ def test_growing_topic_is_shared_out_at_the_next_beats() -> None:
     assert sorted(map(len, world.owners().values())) == [10, 10, 10]
 
 
-@pytest.mark.parametrize(("profile", "before_s", "epochs"), [("librdkafka", 13, 1), ("java", 33, 2)])
+@pytest.mark.parametrize(("profile", "before_s", "epochs"), [("librdkafka", 13, 1), ("java", 13, 1), ("java by client", 33, 2)])
 def test_pattern_is_matched_by_the_coordinator_or_by_each_member(profile: str, before_s: int, epochs: int) -> None:
     """Java's subscribe(Pattern) waits for each client's metadata and its next beat, each of which is another group to assign."""
     world = World({"orders-eu": 4, "other": 2})
     for number in range(2):
         settings = CONSUMER | {"metadata.max.age.ms": "20000"}
-        world.pod(f"m{number}", settings, profile=profile, pattern="orders-.*", poll_blocks_us=100_000, at_s=number)
+        name, _, by = profile.partition(" by ")
+        world.pod(
+            f"m{number}",
+            settings,
+            profile=name,
+            pattern="orders-.*",
+            matches_pattern=by == "client",
+            poll_blocks_us=100_000,
+            at_s=number,
+        )
     world.run_until(20)
     assert sorted(len(partitions) for partitions in world.owners().values()) == [2, 2]
     epoch = max(pod.member.generation_id for pod in world.live)

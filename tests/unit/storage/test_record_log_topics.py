@@ -226,3 +226,14 @@ def test_batch_behind_the_logs_end_leaves_a_gap_as_compaction_does(topics: Topic
     assert offsets_of(topics.read_batches(T0, 0, 1_000)) == [41, 42]
     assert offsets_of(topics.read_batches(T0, 42, 1_000)) == [42]
     assert topics.offset_for_timestamp(T0, 6) == (42, 6)
+
+
+def test_the_size_is_that_of_the_batches(topics: TopicStore) -> None:
+    topics.append_batch(T0, batch(1), 0)
+    topics.append_batch(T0, batch(1, 2), 0)
+
+    sizes = (topics.log_size(T0), topics.log_size(TopicPartition("t", 1)))
+    topics.set_log_start(T0, 1)
+
+    assert sizes == (len(batch(1)) + len(batch(1, 2)), 0)
+    assert topics.log_size(T0) == len(batch(1, 2))
