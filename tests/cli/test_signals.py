@@ -55,15 +55,14 @@ def test_an_end_that_falls_into_a_callback_is_told_again(monkeypatch: pytest.Mon
         del info
         if phase == "start" and not swallowed:
             try:
-                wait()
+                wait(signal.SIGINT)
             except Interrupted:
                 swallowed.append(True)
                 raise
 
-    gc.callbacks.append(swallow)
     try:
         with StopSignals() as stop:
-            os.kill(os.getpid(), signal.SIGINT)
+            gc.callbacks.append(swallow)
             gc.collect()
             with pytest.raises(Interrupted):
                 wait()
