@@ -76,3 +76,8 @@ def test_a_checkout_is_named_by_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_every_extra_is_known_by_a_module_that_it_brings() -> None:
     assert set(BROUGHT_BY.values()) == set(pyproject()["project"]["optional-dependencies"])
+
+
+@pytest.mark.parametrize("extra", sorted(set(BROUGHT_BY.values())))
+def test_ci_installs_proves_every_extra(extra: str) -> None:
+    assert f"\n        {extra}) echo " in (ROOT / ".ci" / "installs").read_text()
