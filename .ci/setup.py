@@ -3,6 +3,7 @@
     python3 .ci/setup.py          what kgctl needs
     python3 .ci/setup.py history  what its history needs too
     python3 .ci/setup.py dev      what its tests and checks need too, and Spark where this machine has the Java for it
+    python3 .ci/setup.py tests    that of dev, without Spark
     python3 .ci/setup.py spark    Spark too, whatever this machine has
     python3 .ci/setup.py ci       that of dev, and what deep tests and releases need
 
@@ -35,23 +36,25 @@ def main(extras):
     """Brings .venv up to the locks named by ``extras``."""
     if sys.version_info < (3, 11):
         fail("kgctl needs Python 3.11 or later, this is {}.{}: name a later one".format(*sys.version_info[:2]))
-    unknown = [extra for extra in extras if extra not in LOCKS]
+    unknown = [extra for extra in extras if extra not in (*LOCKS, "tests")]
     if unknown:
-        fail("no such extra: {} (there are: {})".format(", ".join(unknown), ", ".join(filter(None, LOCKS))))
-    if "ci" in extras:
-        extras = ["dev", *extras]
-    if "dev" in extras and has_java():
-        extras = [*extras, "spark"]
-    if "dev" in extras or "spark" in extras:
-        extras = ["history", *extras]
+        fail("no such extra: {} (there are: {}, tests)".format(", ".join(unknown), ", ".join(filter(None, LOCKS))))
     done = installed()
-    missing = [extra for extra in dict.fromkeys(["", *extras]) if done.get(extra) != key(extra)]
+    missing = [extra for extra in chosen(extras, has_java) if done.get(extra) != key(extra)]
     if missing:
         begun = time.monotonic()
         make_venv()
         install(missing)
         remember(missing)
         say("done in {:.0f} s".format(time.monotonic() - begun))
+
+
+def chosen(extras, has_java):
+    """The locks to install, in their order."""
+    of_tests = not {"ci", "dev", "tests"}.isdisjoint(extras)
+    with_spark = "spark" in extras or (not {"ci", "dev"}.isdisjoint(extras) and has_java())
+    asked = {"history": of_tests or with_spark or "history" in extras, "dev": of_tests, "spark": with_spark, "ci": "ci" in extras}
+    return ["", *(extra for extra in asked if asked[extra])]
 
 
 def has_java():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,25 @@ def test_scripts_parse(script: str) -> None:
 
 def test_set_up_refuses_an_unknown_extra() -> None:
     done = set_up(ROOT / ".ci" / "setup.py", "nonsense")
-    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: history, dev, spark, ci)\n")
+    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: history, dev, spark, ci, tests)\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "with_java", "without"),
+    [
+        ("", "", ""),
+        ("history", "history", "history"),
+        ("dev", "history dev spark", "history dev"),
+        ("tests", "history dev", "history dev"),
+        ("spark", "history spark", "history spark"),
+        ("ci", "history dev spark ci", "history dev ci"),
+        ("tests spark", "history dev spark", "history dev spark"),
+    ],
+)
+def test_what_is_asked_for_brings_what_it_stands_on(asked: str, with_java: str, without: str) -> None:
+    chosen = runpy.run_path(str(ROOT / ".ci" / "setup.py"))["chosen"]
+    assert chosen(asked.split(), lambda: True) == ["", *with_java.split()]
+    assert chosen(asked.split(), lambda: False) == ["", *without.split()]
 
 
 @pytest.fixture
