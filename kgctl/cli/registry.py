@@ -178,6 +178,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
         OUTPUT,
     ),
     CommandSpec(
+        "history forecast",
+        "history.forecast",
+        "history",
+        "When groups will have caught up, and how often that held before.",
+        OUTPUT,
+    ),
+    CommandSpec(
         "history slo",
         "history.objectives:register_slo",
         "history",

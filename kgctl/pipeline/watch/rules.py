@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
+from kgctl.pipeline.answers.forecast import Outlook, outlooks
 from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings
 from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, rows_at, rows_between
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _MINUTE_MS = 60_000
+_PACE_MS = 10 * _MINUTE_MS
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -107,6 +109,11 @@ class Picture:
         return found
 
     @cached_property
+    def outlooks(self) -> list[Outlook]:
+        """When groups will have caught up, by the last ten minutes."""
+        return outlooks(self.history, None, self.now_ms, _PACE_MS, self.now_ms - _PACE_MS - _MINUTE_MS)
+
+    @cached_property
     def generations(self) -> Mapping[str, Row]:
         """The last generation of each group that has one."""
         return {row["group"]: row for row in rows_at(self.history, REBALANCES, None, self.now_ms)}
@@ -186,6 +193,19 @@ def _time_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
             yield Finding(group, f"time lag of {group} is not known: {unknown}", is_unknown=True)
 
 
+def _catch_up(picture: Picture, rule: Rule) -> Iterator[Finding]:
+    for each in picture.outlooks:
+        name, limit_s = f"{each.group} on {each.topic}", rule.limit / 1000
+        if each.pace is None:
+            yield Finding(each.group, f"when {name} catches up is not known: {each.why}", topic=each.topic, is_unknown=True)
+        elif each.in_ms is None:
+            text = f"{name} does not catch up: it has {each.unread} to read, and {each.why}"
+            yield Finding(each.group, text, topic=each.topic)
+        elif each.in_ms > rule.limit:
+            text = f"{name} catches up in {each.in_ms / 1000:g} s, over {limit_s:g} s"
+            yield Finding(each.group, text, each.in_ms / 1000, each.topic)
+
+
 def _with_status(status: str, words: str) -> Callable[[Picture, Rule], Iterator[Finding]]:
     def judge(picture: Picture, _: Rule) -> Iterator[Finding]:
         for row in picture.standings:
@@ -238,6 +258,11 @@ RULES: Mapping[str, RuleKind] = {
     "lag": RuleKind("a group has more records to read than N", _lag, "count"),
     "partition-lag": RuleKind("it has more than N to read of one partition", _partition_lag, "count"),
     "time-lag": RuleKind("the next record of one of its partitions has waited longer than TIME", _time_lag, "time"),
+    "catch-up": RuleKind(
+        "it will have more to read than a minute writes for longer than TIME, or for ever, as the last ten minutes go",
+        _catch_up,
+        "time",
+    ),
     "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind")),
     "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled")),
     "stopped": RuleKind("it commits no more (`STOP`)", _with_status("STOP", "has stopped")),

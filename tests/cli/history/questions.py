@@ -18,6 +18,10 @@ QUESTIONS = {
     ),
     "history resets": ("payments", "group topic partition time until times kind offset_before offset_after records evidence"),
     "history report": ("--html report.html", "cluster group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
+    "history forecast": (
+        "payments --at 2026-03-02T08:30:00Z",
+        "group topic lag reads_per_s writes_per_s catches_up in_ms earliest latest tried held why",
+    ),
     "history slo": (
         "payments --within 3m --target 50 --from 2026-03-02T08:00:00Z --to 2026-03-02T09:00:00Z",
         "group owner team from to minutes good bad unknown share target left held",

@@ -111,6 +111,7 @@ EVERY_RULE = [
     "lag > 100 on behind",
     "partition-lag > 100 on behind",
     "time-lag > 5m on behind",
+    "catch-up > 30m on late*",
     "growing on growing",
     "stalled on stalled",
     "stopped on stopped",
@@ -126,6 +127,8 @@ FIRED = [
     ("lag", "behind", None, 110, "lag of behind is 110, over 100"),
     ("partition-lag", "behind", 0, 110, "lag of behind on t-0 is 110, over 100"),
     ("time-lag", "behind", None, 600, "time lag of behind is 600 s, over 300 s"),
+    ("catch-up", "late", None, None, "late on t does not catch up: it has 180 to read, and reads no faster than is written"),
+    ("catch-up", "later", None, 3_280, "later on t catches up in 3280 s, over 1800 s"),
     ("growing", "growing", 0, 7, "growing on t-0 is falling behind, lag 7"),
     ("stalled", "stalled", 0, 7, "stalled on t-0 is stalled, lag 7"),
     ("stopped", "stopped", 0, 7, "stopped on t-0 has stopped, lag 7"),
@@ -161,6 +164,21 @@ def everything_at_once(folder: Path) -> None:
         }
         for group, lag in groups.items()
     ]
+    lags += [
+        {
+            **place,
+            "group": group,
+            "time_ms": minute(number),
+            "committed_offset": reads * number,
+            "log_end_offset": 100 + 12 * number,
+            "lag": 100 - (reads - 12) * number,
+            "lag_ms": 1_000,
+            "kind": "commit",
+        }
+        for group, reads in (("late", 10), ("later", 13))
+        for number in range(28, 41)
+    ]
+    commits += [commit(group, "t", 0, 50, minute(40), 500 + number) for number, group in enumerate(("late", "later"))]
     back = {"offset_before": 100, "offset_after": 50, "kind": "backward", "records": -50, "evidence": "went_back"}
     generations = [
         _generation("restless", 32 + number, number + 1, members=1 + number, cause="member_joined") for number in range(3)
@@ -179,6 +197,7 @@ def everything_at_once(folder: Path) -> None:
             "generations": generations,
             "coverage": [run(0, 600, minute(0), minute(41))],
         },
+        sampled_ms=[minute(number) for number in range(42)],
     )
 
 

@@ -1,0 +1,127 @@
+"""When groups will have caught up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.history import asking
+from kgctl.cli.options import merged_groups
+from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.forecast import Outlook
+
+_WEEK_MS = 7 * 86_400_000
+_MINUTE_MS = 60_000
+
+COLUMNS = (
+    Column("group", meaning="the consumer group"),
+    Column("topic", meaning="a topic that it reads"),
+    Column("lag", kind=Kind.WHOLE, meaning="what it has to read of it; null: not known of a partition", unit="records"),
+    Column("reads_per_s", kind=Kind.NUMBER, meaning="how fast it read", unit="records per second"),
+    Column("writes_per_s", kind=Kind.NUMBER, meaning="how fast was written", unit="records per second"),
+    Column(
+        "catches_up",
+        kind=Kind.TIME,
+        meaning="when it will have no more to read than is written in a minute; null: never, or not known",
+    ),
+    Column("in_ms", kind=Kind.WHOLE, meaning="how long that is from now", unit="milliseconds", wide=True),
+    Column("earliest", kind=Kind.TIME, meaning="the begin of the range in which that lies"),
+    Column("latest", kind=Kind.TIME, meaning="its end"),
+    Column("tried", kind=Kind.WHOLE, meaning="how many minutes of its history had a forecast whose outcome is known"),
+    Column("held", kind=Kind.WHOLE, meaning="of how many the outcome lay in the range"),
+    Column("why", meaning="why there is no time", if_any=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history forecast payments --over 10m --fail-if-later 2h")(history_forecast)
+
+
+@shows(COLUMNS)
+def history_forecast(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    at: asking.At = None,
+    over: Annotated[str, typer.Option("--over", metavar="TIME", help="Go by how it read and was written in this time.")] = "10m",
+    from_: asking.From = None,
+    fail_if_later: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-if-later",
+            metavar="TIME",
+            help="Exit code 6 where a group has not caught up within this time, or that is not known.",
+            show_default=False,
+        ),
+    ] = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """When groups will have caught up, if they go on as in the last minutes, and how often saying so held before.
+
+    It is tried on the last week of their own history, or on that from --from on: at each minute the same was forecast.
+    """
+    session = session_of(ctx)
+    over_ms = asking.span_ms("--over", over)
+    if over_ms < _MINUTE_MS or over_ms % _MINUTE_MS:
+        raise UsageError(f"--over {over}: whole minutes, one at least")
+    limit_ms = None if fail_if_later is None else asking.span_ms("--fail-if-later", fail_if_later)
+    now_ms = session.environment.now_ms()
+    at_ms = asking.read_time_ms("--at", at, session.environment)
+    at_ms = now_ms if at_ms is None else at_ms
+    since_ms = asking.read_time_ms("--from", from_, session.environment)
+    since_ms = at_ms - _WEEK_MS if since_ms is None else since_ms
+    if since_ms >= at_ms:
+        raise UsageError(f"--from {from_} is not before {'now' if at is None else f'--at {at}'}")
+    question = asking.ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    if not question.is_answerable:
+        return Report(COLUMNS, errors=question.errors)
+    from kgctl.pipeline.answers.forecast import outlooks
+
+    found = outlooks(question.history, question.groups, at_ms, over_ms, since_ms)
+    late = [each for each in found if limit_ms is not None and (each.in_ms is None or each.in_ms > limit_ms)]
+    told = [] if found else ["No commit of these groups is known at that time."]
+    told += [f"{each.group} on {each.topic}: {_late(each)}, {fail_if_later} at most." for each in late]
+    return Report(
+        COLUMNS,
+        [_row(each, at_ms) for each in found],
+        question.errors,
+        [*told, *asking.limits(question, since_ms, at_ms)],
+        ("group", "topic"),
+        ExitCode.EXPECTATION if late or (limit_ms is not None and not found) else None,
+        something_done=True,
+        summary=asking.not_built(question.behind),
+    )
+
+
+def _late(each: Outlook) -> str:
+    return f"catches up in {each.in_ms / 1000:.0f} s" if each.in_ms is not None else f"no time is known, {each.why}"
+
+
+def _row(each: Outlook, at_ms: int) -> Row:
+    def moment(in_ms: int | None) -> Any:
+        return None if in_ms is None else asking.moment(at_ms + in_ms)
+
+    pace = each.pace
+    return {
+        "group": each.group,
+        "topic": each.topic,
+        "lag": each.unread,
+        "reads_per_s": None if pace is None else round(pace.read / 60, 3),
+        "writes_per_s": None if pace is None else round(pace.written / 60, 3),
+        "catches_up": moment(each.in_ms),
+        "in_ms": each.in_ms,
+        "earliest": moment(each.earliest_ms),
+        "latest": moment(each.latest_ms),
+        "tried": each.trials.count,
+        "held": each.trials.held,
+        "why": each.why or None,
+    }
