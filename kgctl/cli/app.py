@@ -153,12 +153,16 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
             if not isinstance(error, BrokenPipeError):
                 raise
             session.environment.leave_stdout()  # no error, and no reason to hide what the answer is
-    _notice_all(report, session)
+            report = replace(report, brief=())
+    _notice_all(report, session, report.brief if output.is_for_people else ())
     return report.exit_code
 
 
-def _notice_all(report: Report, session: Session) -> None:
-    for error in report.errors:
+def _notice_all(report: Report, session: Session, brief: Sequence[str] = ()) -> None:
+    """``brief``: the lines in the place of the errors, where stdout has told these."""
+    for line in brief:
+        session.notice(f"kgctl: {printable(line)}")
+    for error in () if brief else report.errors:
         session.notice(f"kgctl: {printable(error_line(error))}")
         for line in error.story if isinstance(error, InvariantViolation) else ():
             session.notice(printable(f"  {line}"))

@@ -92,7 +92,8 @@ class Report:
     are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
     that is not the flat list of the rows; ``text`` is what tables show instead of the rows; ``summary`` is what JSON and YAML
     have besides, where the rows do not tell all. ``is_change`` says that the rows tell what was done to a cluster: where stdout
-    cannot take them, stderr gets them.
+    cannot take them, stderr gets them. Where a table tells the errors itself, ``brief`` has the lines of stderr beside it: they
+    are said once. All other formats have the errors on stderr, and JSON and YAML in the envelope, too.
     """
 
     columns: Sequence[Column] = ()
@@ -106,6 +107,7 @@ class Report:
     text: str = ""
     summary: Mapping[str, Cell] | None = None
     is_change: bool = False
+    brief: Sequence[str] = ()
 
     @property
     def exit_code(self) -> ExitCode:

@@ -48,6 +48,7 @@ ROOMS = {
             (116, "a stored result as baseline, whose worse metrics are expectations"),
             (75, "zone_down and node_down, pods with their brokers"),
             (12, "a group as it is and its records are imported where they are used, not by every check"),
+            (2, "lost records are measured in plays"),
         ),
     ),
     "pipeline": Room(
@@ -90,6 +91,7 @@ ROOMS = {
             (10, "serve --acl"),
             (90, "tasks and topologies of streams groups, and what a reset leaves of them; groups chosen by type"),
             (2, "a group as it is is imported from a file of its own"),
+            (14, "an error that a table tells is not told on stderr again"),
         ),
     ),
     "admin": Room(

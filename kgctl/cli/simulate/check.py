@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, error_line
+from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import KgctlError, UsageError
@@ -49,10 +51,17 @@ def simulate_check(
         except KgctlError as error:
             errors.append(error)
     wrong = [problem for problem in problems if strict or problem.severity == "error"]
+    brief = [*map(error_line, errors), *_counted(wrong)] if wrong else []
     errors += [UsageError(str(problem)) for problem in wrong]
     notices = [] if problems or errors else [f"{name}: ok" for name in files]
     code = ExitCode.USAGE if wrong else None
-    return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code)
+    return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code, brief=brief)
+
+
+def _counted(wrong: list[Problem]) -> list[str]:
+    """A line a file: the table has said what is wrong with it."""
+    found = Counter(problem.location.file for problem in wrong)
+    return [f"{name}: {plural(count, 'mistake')}" for name, count in found.items()]
 
 
 def _problems(name: str, settings: list[str], session: Session) -> list[Problem]:

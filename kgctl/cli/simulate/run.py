@@ -285,6 +285,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
         errors.append(ExpectationError(_troubles(outcome)))
     if len(outcome.failures) > len(outcome.troubles):
         errors.append(ExpectationError(_verdict(outcome)))
+    troubles = {_troubles(outcome): _allowed(outcome)} if outcome.troubles else {}
     is_beside = outcome.measured is not None
     return Report(
         COLUMNS_BESIDE if is_beside else COLUMNS,
@@ -294,6 +295,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
         fixed_exit_code=_exit_code(errors),
         data=result_of(outcome),
         text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome), explains=explains, assumes=assumes),
+        brief=[troubles.get(error.message, error.message) for error in errors],
     )
 
 
@@ -336,12 +338,18 @@ def _rows_beside(outcome: Outcome) -> Sequence[Row]:
 
 
 def _troubles(outcome: Outcome) -> str:
-    """What is printed beside the first lines of the text, which say what it is."""
+    """What went wrong first, and how a file allows it."""
     from kgctl.simulate.report.tables import trouble_lines
+
+    return f"{trouble_lines(outcome)[0]}; {_allowed(outcome)}"
+
+
+def _allowed(outcome: Outcome) -> str:
+    """What stderr adds to the first lines of the text, which say what went wrong."""
     from kgctl.simulate.scenario.vocabulary import TROUBLES
 
     kinds = [kind.name for kind in TROUBLES.values() if any(each.check == kind.check for each in outcome.troubles)]
-    return f"{trouble_lines(outcome)[0]}; where that is meant, the file says allow: [{', '.join(kinds)}]"
+    return f"where that is meant, the file says allow: [{', '.join(kinds)}]"
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -124,6 +124,7 @@ class Play(Simulation):
         self._floor_us = 0
         self._overtaken_us = -1
         self._written: dict[int, int] = {}
+        self._read: set[int] = set()
         self._gone: dict[str, tuple[PlayedProcess, int]] = {}
         self._type = GroupType.UNKNOWN
         super().__init__(scenario, random.randrange(1 << 30) + number, observers, identity=Identity.POD, read=MetricView)  # noqa: S311
@@ -303,21 +304,27 @@ class Play(Simulation):
     # --- records
 
     def has_read(self, pod: int, line: ClientLine) -> None:
-        """Records were read, of which some may have been read before."""
+        """Records were read, of which some may have been read before. Those that a reader passes over nobody reads any more.
+
+        A partition's first reader begins where its reset says: what stood there before the play is not lost.
+        """
         now_us = self.loop.now_us
         for text in line.rest:
             name, offsets, waits = text.split(":")
             first, last = (int(offset) for offset in offsets.split("-"))
             number = self._number_of(name)
             self.is_written(number, last + 1)
-            new = self.ledger.read_to(number, last + 1)
-            repeated = last + 1 - first - new
             topic = self.ledger.topic[number]
-            self.ledger.backlog[topic].step(now_us, -new * UNIT_PR)
+            before = self.ledger.read_to(number, last + 1)
+            new, lost = max(last + 1 - max(first, before), 0), max(first - before, 0)
+            self.ledger.backlog[topic].step(now_us, -(new + lost) * UNIT_PR)
             shortest_us, longest_us = (int(wait) * 1000 for wait in waits.split("-"))
-            self.ledger.waits.append(Wait(now_us, number, min(new, last + 1 - first) * UNIT_PR, shortest_us, longest_us))
-            if repeated > 0:
-                self.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+            self.ledger.waits.append(Wait(now_us, number, new * UNIT_PR, shortest_us, longest_us))
+            if last + 1 - first > new:
+                self.history.duplicates.append(Counted(now_us, last + 1 - first - new, pod, topic))
+            if lost and (number in self._read or self.partitions.created_us[number]):
+                self.history.lost.append(Counted(now_us, lost, pod, topic))
+            self._read.add(number)
 
     def is_written(self, number: int, end: int) -> None:
         """A partition's log is seen to end here."""

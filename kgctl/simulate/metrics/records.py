@@ -196,7 +196,7 @@ def fenced_commits(run: Measured, filters: Filters) -> float:
     return run.total(run.history.fenced_commits, filters)
 
 
-@metric(RECORDS, WHERE, is_playable=False)
+@metric(RECORDS, WHERE)
 def lost(run: Measured, filters: Filters) -> float:
     """The records that nobody processes."""
     return run.total(run.history.lost, filters)

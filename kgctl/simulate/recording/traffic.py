@@ -256,10 +256,10 @@ class Ledger:
             self.is_caught_up[number] = True
 
     def read_to(self, number: int, offset: int) -> int:
-        """Real clients have read it up to this offset: how many records nobody had read before."""
+        """Real clients have read it up to this offset; return up to which one they had before."""
         before_pr = self._position_pr[number]
         self._position_pr[number] = max(before_pr, offset * UNIT_PR)
-        return (self._position_pr[number] - before_pr) // UNIT_PR
+        return before_pr // UNIT_PR
 
     def stop(self, number: int, now_us: int) -> None:
         """Record that nobody reads the partition from now on."""

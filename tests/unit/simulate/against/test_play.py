@@ -8,6 +8,7 @@ from typing import Any, cast
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, PlayedProcess
 from kgctl.simulate.against.play import Play, processes_of
 from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from tests.support.simulated import S, event, scenario
 
@@ -74,3 +75,11 @@ def test_what_is_written_read_and_committed_makes_lag_backlog_and_waits() -> Non
     ]
     assert [(each.amount, each.pod) for each in made.history.duplicates] == [(10, 1)]
     assert RunResult(made.recording).metric("processed") == 40
+
+
+def test_what_the_next_reader_passes_over_is_lost_and_what_the_first_one_does_is_not() -> None:
+    made = play()
+    for pod, offsets in ((0, "30-39"), (1, "60-69"), (0, "40-49")):  # the last one reads on behind the other one's back
+        made.has_read(pod, ClientLine(0, f"app-{pod}", "read", (f"{made.prefix}t-0:{offsets}:0-5",)))
+    assert [(each.amount, each.pod) for each in made.history.lost] == [(20, 1)]
+    assert metric_kinds()["lost"].is_playable
