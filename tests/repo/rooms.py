@@ -49,6 +49,7 @@ ROOMS = {
             (75, "zone_down and node_down, pods with their brokers"),
             (12, "a group as it is and its records are imported where they are used, not by every check"),
             (2, "lost records are measured in plays"),
+            (36, "shrink keeps the difference to a variant that holds"),
         ),
     ),
     "pipeline": Room(

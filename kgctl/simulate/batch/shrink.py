@@ -2,7 +2,8 @@
 
 By delta debugging: one reduction after the other is tried and kept if the same expectation still does not hold, until nothing
 can be left out any more or the runs that were allowed are used up. Where the expectation is about time without a consumer, it has
-to fail for the same cause, too: else a deploy that waits for a stuck member could end as a crash.
+to fail for the same cause, too: else a deploy that waits for a stuck member could end as a crash. Where the expectation holds in
+another variant of the file, it has to hold there to the end: what is left has the difference that matters.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.patches import merge_patch, with_setting
+from kgctl.simulate.scenario.patches import merge_patch, patch_between, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
 
@@ -46,6 +47,7 @@ class Shrunk:
     """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: it ended too early to know.
 
     ``cause``: what the longest gap is due to, in the whole file as in what is left; "" where the expectation is not about gaps.
+    ``contrast``: the variant in which the expectation holds, in the file as in what is left; "" where there was none.
     """
 
     data: dict[str, Any]
@@ -56,11 +58,13 @@ class Shrunk:
     is_minimal: bool
     cause: str = ""
     was_interrupted: bool = False
+    contrast: str = ""
 
     def text(self, source: str) -> str:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
         head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
         why = f"# for the same cause: the longest gap is {cause_in_words(self.cause)}\n" if self.cause else ""
+        why += f"# and holds in the variant {self.contrast}\n" if self.contrast else ""
         return head + why + as_yaml({**{key: self.data[key] for key in _ORDER if key in self.data}, **self.data})
 
 
@@ -103,14 +107,17 @@ def shrink(tree: Tree, verdict: Judgement, seed: int, *, most_runs: int, on_run:
     search.least = start = tree.data
     was_interrupted = False
     try:
-        search.cause = search.cause_in(load(tree), verdict)
+        loaded = load(tree)
+        search.cause = search.cause_in(loaded, verdict)
+        search.find_contrast(loaded)
         search.least = start = search.start(tree.data)
         search.reduce()
     except KeyboardInterrupt:
         was_interrupted = True  # what was found by then fails, too
     is_minimal = search.runs < most_runs and not was_interrupted
     data = search.least
-    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), is_minimal, search.cause, was_interrupted)
+    cause, contrast = search.cause, search.contrast
+    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), is_minimal, cause, was_interrupted, contrast)
 
 
 def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
@@ -133,11 +140,20 @@ class _Search:
         self.last = verdict
         self.least: dict[str, Any] = {}
         self.runs = 0
-        self.cause = ""
+        self.cause = self.contrast = ""
         self._source, self._seed, self._most, self._on_run = source, seed, most_runs, on_run
         self._texts = {verdict.check.text}
         self._held: set[str] = set()
         self._variant = verdict.variant
+
+    def find_contrast(self, loaded: LoadedFile) -> None:
+        """Find the first variant in which the expectation holds with this seed."""
+        if len(loaded.variants) > 1:
+            self.runs += 1
+            self.contrast = next((each.variant for each in verdicts_of(loaded, self._seed) if self._holds(each)), "")
+
+    def _holds(self, verdict: Judgement) -> bool:
+        return verdict.passed and verdict.is_decided and verdict.check.text in self._texts
 
     def start(self, data: dict[str, Any]) -> dict[str, Any]:
         """The failing variant alone, where the expectation is about one, and no other expectation."""
@@ -157,9 +173,20 @@ class _Search:
             for entry in flat["expect"]:
                 if isinstance(entry, dict):
                     entry.pop("variants", None)
-            start = flat if self._fails(flat) else start
+            start = self._beside_contrast(flat, base, variants) or (flat if self._fails(flat) else start)
         spelled = self._without_nemesis(start)
         return spelled if spelled is not None and self._fails(spelled) else start
+
+    def _beside_contrast(self, flat: dict[str, Any], base: dict[str, Any], variants: Any) -> dict[str, Any] | None:
+        """Return the failing variant's scenario with what makes it the one that holds; None: there is none, or not so."""
+        if self.contrast in variants:
+            other = merge_patch(base, variants[self.contrast] or {})
+            patch = patch_between(flat, {**other, "expect": flat["expect"]})
+            pair = {**flat, "variants": {self._variant: {}, self.contrast: patch}}
+            if self._fails(pair):
+                return pair
+        self.contrast = ""
+        return None
 
     def _without_nemesis(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """Return the scenario with the faults that its nemesis draws as events, to be left out one by one; None: it has none."""
@@ -196,8 +223,7 @@ class _Search:
         while size:
             start = 0
             while start < len(events := self.least["events"]):
-                left = anchored([*events[:start], *events[start + size :]], events[start : start + size])
-                if not self._fails({**self.least, "events": left}):
+                if not self._fails(_without_events(self.least, events[start : start + size])):
                     start += size
             size //= 2
 
@@ -218,6 +244,8 @@ class _Search:
             return False
         found = [each for each in verdicts if self._is_wanted(each)]
         if not found or (self.cause and _alike(self.cause_in(loaded, found[0])) != _alike(self.cause)):
+            return False
+        if self.contrast and not any(each.variant == self.contrast and self._holds(each) for each in verdicts):
             return False
         self.last, self.least = found[0], data
         return True
@@ -298,6 +326,21 @@ def anchored(events: Sequence[Any], gone: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _without_events(data: dict[str, Any], gone: Sequence[Any]) -> dict[str, Any]:
+    """Return the scenario without these events; a variant with events of its own is without them, too."""
+    left = {**data, "events": anchored([each for each in data["events"] if not _is_in(each, gone)], gone)}
+    own = {name: patch for name, patch in (data.get("variants") or {}).items() if patch and patch.get("events")}
+    for name, patch in own.items():
+        kept = [each for each in patch["events"] if each not in gone]
+        left["variants"] = {**left["variants"], name: {**patch, "events": anchored(kept, gone)}}
+    return left
+
+
+def _is_in(event: Any, events: Sequence[Any]) -> bool:
+    """Whether it is one of these very events, not one like them."""
+    return any(event is each for each in events)
+
+
 def _sum_of(first: Any, second: Any) -> Any:
     is_sum = is_duration(str(first)) and is_duration(str(second))
     return format_duration(parse_duration(first) + parse_duration(second)) if is_sum else first
@@ -307,6 +350,8 @@ def _fewer_sections(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for key in [key for key in data if key not in _NEEDED or data[key] == []]:
         yield _without(data, (key,))
     yield from _fewer_groups(data)
+    for name, patch in (data.get("variants") or {}).items():
+        yield from (_without(data, ("variants", name, key)) for key in patch or ())
     for section in ("members", "topics", "traffic", "variants"):
         for name in data.get(section) or {}:
             if section in ("traffic", "variants") or len(data[section]) > 1:

@@ -26,6 +26,14 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
+def patch_between(target: Any, wanted: Any) -> Any:
+    """The least patch with which `merge_patch` makes ``wanted`` of ``target``."""
+    if not isinstance(target, dict) or not isinstance(wanted, dict):
+        return wanted
+    gone = {key: None for key in target if key not in wanted}
+    return gone | {key: patch_between(target.get(key), value) for key, value in wanted.items() if target.get(key) != value}
+
+
 def patched(base: Tree, patch: Tree, at: Path = ()) -> Tree:
     """``base`` with what ``patch`` has at the path ``at`` merged in."""
     value = patch.data

@@ -212,3 +212,37 @@ def test_a_crash_is_left_alone_though_its_pod_had_been_restarted_before() -> Non
     found = shrunk("events: [{rolling_restart: app}, {at: 90s, crash: app/1, for: 5s}]\nexpect: [max_gap < 30s]\n")
     assert found.after == (1, 1, 1)
     assert "crash" in found.data["events"][0]
+
+
+MIGRATION = """\
+kgctl: 1
+name: migration
+warmup: 60s
+topics: {orders: 4, refunds: 2}
+group: {config: {partition.assignment.strategy: [range]}}
+members: {app: {count: 3, subscribe: [orders, refunds]}}
+events:
+  - {at: 1s, slow: app/1, factor: 2, for: 5s}
+  - {at: 10s, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky]}}
+variants:
+  one-step: {}
+  two-steps:
+    events:
+      - {at: 1s, slow: app/1, factor: 2, for: 5s}
+      - {at: 10s, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky, range]}}
+      - {at: 5m, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky]}}
+allow: [failed, stuck, missing]
+expect: [unavailable < 150]
+"""
+
+
+def test_what_holds_in_another_variant_holds_there_to_the_end() -> None:
+    """Any restart of a pod alone breaks a bound that is low enough; what breaks this one is that the steps are one."""
+    text = MIGRATION.replace("unavailable < 150", "errors == 0")
+    whole = read_yaml(text, "x.yaml")
+    found = shrink(whole, failing(whole, load(whole), [1]), 1, most_runs=200)
+
+    kept = {each.variant: each.passed for each in verdicts_of(load(Tree("small.yaml", found.data)), 1)}
+    assert (kept, found.contrast) == ({"one-step": False, "two-steps": True}, "two-steps")
+    assert [len(found.data["events"]), len(found.data["variants"]["two-steps"]["events"])] == [1, 2]
+    assert "# and holds in the variant two-steps\n" in found.text("x.yaml")
