@@ -80,7 +80,7 @@ def test_a_report_that_is_wrong_is_told_with_its_place(cli: Cli) -> None:
         "kgctl: wrong.yaml:11:3: report.x: 'app.cuont' is not swept; did you mean 'app.count'?",
         "kgctl: wrong.yaml:14:7: report.y[1]: there is no metric 'rebalanses'; did you mean 'rebalances'?",
     ]
-    for command in ("check", "run", "sweep"):
+    for command in ("check -o json", "run", "sweep"):
         ran = cli(f"simulate {command} wrong.yaml")
         assert (ran.code, ran.err.splitlines()) == (2, lines)
 

@@ -59,7 +59,7 @@ def test_the_schema_has_brokers(cli: Cli) -> None:
 
 def test_what_is_no_broker_is_told_with_its_place(cli: Cli) -> None:
     (cli.folder / "failover.yaml").write_text(FILE.replace("coordinator, for", "coordinater, for"))
-    ran = cli("simulate check failover.yaml")
+    ran = cli("simulate check failover.yaml -o json")
     message = "names a broker (1 to 3), or coordinator, not 'coordinater'; did you mean 'coordinator'?"
     assert (ran.code, ran.err) == (2, f"kgctl: failover.yaml:8:20: events[0].broker_down: {message}\n")
 
