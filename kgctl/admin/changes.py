@@ -31,6 +31,12 @@ MOST_LOST_IN_A_ROW = 3
 LAST_LOOK_S = 2.0
 """How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
 
+LAST_SHARE = 0.2
+"""How much of a change's time is kept for the look at what became of the items that the cluster has not answered for."""
+
+AT_ONCE_S = 1.0
+"""A step that loses nothing and takes no longer than this takes nothing of the change's time."""
+
 _UNANSWERED = frozenset(
     {
         ErrorCode.REQUEST_TIMED_OUT,
@@ -152,8 +158,11 @@ def carry_out(
 
     ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
     be on its way. ``watch`` looks before each step, whose items it may refuse, and after it. Items of a step that were lost with
-    a connection are read back, and those that are not done sent again, looked at by ``watch`` as at first, as long as these
-    further tries do not take more than the time limit of ``admin`` in all.
+    a connection are read back, and those that are not done sent again, looked at by ``watch`` as at first.
+
+    Steps of which anything was lost have the time limit of ``admin`` together, with `LAST_SHARE` of it kept for a look at what
+    nobody knows: what is left over then is not tried. Steps that go through at once (`AT_ONCE_S`) do not count, however many
+    there are.
 
     A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else one of several
     brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
@@ -178,13 +187,17 @@ class _Carrying(Generic[K]):
         self._stop = stop
         self._watch = watch
         self._admin: LimitsTime | None = admin if isinstance(admin, LimitsTime) else None
-        self._patience_s = self._admin.timeout_ms / 1000 if self._admin else 0.0
+        self._time_s = self._admin.timeout_ms / 1000 if self._admin else 0.0
+        self._patience_s = (1 - LAST_SHARE) * self._time_s
         self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
 
     def through(self) -> Account[K]:
         account, lost_in_a_row = self._account, 0
         for step in self._steps:
             if self._stop.signal is not None:
+                break
+            if self._admin is not None and self._patience_s <= 0:
+                account.ended_by = TimedOutError(f"the change lost too much to be done within {self._time_s:g} s (--timeout)")
                 break
             try:
                 error = self._step(step)
@@ -196,12 +209,10 @@ class _Carrying(Generic[K]):
             self._stop.went_through(step.items)
             lost_in_a_row = lost_in_a_row + 1 if error else 0
             if error is not None:
-                is_hopeless = isinstance(error, TimedOutError) and not any(map(self._is_answered, step.items))
+                is_hopeless = isinstance(error, TimedOutError) and all(map(self._is_unanswered, step.items))
                 if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(self._steps) == 1:
                     account.ended_by = error
                     break
-            else:
-                self._look_again(step.items)
         account.signal = self._stop.signal
         self._look_for_the_last_time()
         self._stop.allow(0)
@@ -214,8 +225,25 @@ class _Carrying(Generic[K]):
             Interrupted: a signal has cut it short.
             KgctlError: nothing more can come of the change.
         """
-        error, waits, most = self._send(step, step.items), RECONNECT.waits_s(), len(step.items)
         begun_s = time.monotonic()
+        self._limit(self._patience_s)
+        try:
+            error = self._send(step, step.items)
+            was_lost = error is not None or any(map(self._is_unanswered, step.items))
+            if was_lost:
+                error = self._again(step, begun_s) or error
+            is_answered = not any(map(self._is_unanswered, step.items))
+            if is_answered:
+                self._look_again(step.items)
+        finally:
+            self._limit(None)
+        free_s = 0.0 if was_lost else AT_ONCE_S
+        self._patience_s -= max(0.0, time.monotonic() - begun_s - free_s)
+        return None if is_answered else error
+
+    def _again(self, step: Step[K], begun_s: float) -> UnreachableError | None:
+        """Send once more what was lost, as long as the step, which began then, has time; as `_send`."""
+        error, waits, most = None, RECONNECT.waits_s(), len(step.items)
         while lost := list(filter(self._is_lost, step.items)):
             if self._stop.signal is not None or time.monotonic() - begun_s > self._patience_s:
                 break
@@ -228,9 +256,7 @@ class _Carrying(Generic[K]):
             # All that is under way on a connection is lost with it: the fewer, the more comes through.
             most = max(1, len(again) // 2) if any(map(self._is_lost, again)) else 2 * most
             waits = waits if all(map(self._is_lost, again)) else RECONNECT.waits_s()
-        self._patience_s -= time.monotonic() - begun_s
-        self._limit(None)
-        return None if all(map(self._is_answered, step.items)) else error
+        return error
 
     def _limit(self, seconds: float | None) -> None:
         """What is asked from here on ends within so long; None: each request has a limit of its own."""
@@ -263,9 +289,9 @@ class _Carrying(Generic[K]):
             raise
         return None
 
-    def _is_answered(self, item: K) -> bool:
+    def _is_unanswered(self, item: K) -> bool:
         error = self._account.errors.get(item)
-        return error is None or error.code not in _UNANSWERED
+        return error is not None and error.code in _UNANSWERED
 
     def _is_doubtful(self, item: K) -> bool:
         """Whether it failed for a reason that may have come after the deed."""
@@ -335,7 +361,7 @@ class _Carrying(Generic[K]):
             return
         if self._account.signal is not None:
             self._stop.allow(LAST_LOOK_S)
-        self._limit(self._admin.timeout_ms / 1000 if self._admin else None)
+        self._limit(max(0.0, self._patience_s) + LAST_SHARE * self._time_s)
         with suppress(Interrupted):
             self._read(unknown)
         self._limit(None)

@@ -56,7 +56,7 @@ class Session:
         self._admin: GroupAdmin | None = None
 
     def stop_signals(self) -> StopSignals:
-        """What signals say to a change, in force from here on until `close`. Each of its requests has a time limit of its own."""
+        """What signals say to a change, in force from here on until `close`. The change limits its time itself."""
         self.end_limit()
         return self._held.enter_context(StopSignals())
 

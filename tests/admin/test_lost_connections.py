@@ -104,7 +104,7 @@ def test_in_the_worst_of_networks_a_command_ends_in_its_time_and_tells_what_is(f
         line = f"reset-offsets --match {fleet.prefix} --all-topics --to-offset 7 --execute --yes --no-backup -o json"
         ran = fleet.cli(f"--timeout {limit_s} {line}")
         print(f"reset: {time.monotonic() - begun_s:.1f} s, exit code {ran.code}")
-        assert time.monotonic() - begun_s < 4 * limit_s + slack_s
+        assert time.monotonic() - begun_s < 2 * limit_s + slack_s  # that of the look, and that of the change
         told = {(row["group"], row["partition"]): row["result"] for row in ran.data}
         fleet.cluster.lose(0.0)
         with connect(ConnectionSettings(fleet.cluster.bootstrap)) as admin:

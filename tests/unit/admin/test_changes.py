@@ -29,6 +29,7 @@ from kgctl.admin.resets import execute_reset, plan_reset
 from kgctl.errors import AuthError, Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
+from kgctl.wire import Deadline
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 PARTITIONS = 4
@@ -235,6 +236,49 @@ def test_what_a_signal_cut_short_has_a_code_of_its_own() -> None:
 
     account = carry_out([Step.of_one_request("a", interrupt)], lambda _: {})
     assert (account.outcomes["a"], account.errors["a"].to_exception().code) == (UNKNOWN, "INTERRUPTED")
+
+
+class Limited:
+    """A cluster with a time limit, whose every step so long is lost and then read back as done."""
+
+    timeout_ms = 1_000
+
+    def __init__(self) -> None:
+        self.limit: Deadline | None = None
+        self.now_s = 0.0
+        self.tries = 0
+
+    def lose(self, items: Sequence[str]) -> Mapping[str, ItemError]:
+        self.tries += 1
+        self.now_s += 0.3
+        return dict.fromkeys(items, ItemError(ErrorCode.NETWORK_EXCEPTION, "lost"))
+
+    def work(self, _: Sequence[str]) -> Mapping[str, ItemError]:
+        self.now_s += 0.3
+        return {}
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Limited:
+    """Time passes for changes where this cluster says so."""
+    cluster = Limited()
+    monkeypatch.setattr("kgctl.admin.changes.time.monotonic", lambda: cluster.now_s)
+    monkeypatch.setattr("kgctl.admin.changes.time.sleep", lambda _: None)
+    return cluster
+
+
+def test_steps_that_lose_have_one_time_limit_together(limited: Limited) -> None:
+    """Each comes through in the end: without a limit for all of them the change would take 300 ms for every group."""
+    many = [Step.of_one_request([item], limited.lose) for item in "abcdefgh"]
+    account = carry_out(many, lambda items: dict.fromkeys(items, True), admin=limited)
+    assert list(account.outcomes.values()) == [*[DONE] * 3, *[NOT_TRIED] * 5]
+    assert (limited.now_s <= limited.timeout_ms / 1000, type(account.ended_by)) == (True, TimedOutError)
+    assert "--timeout" in str(account.ended_by)
+
+
+def test_steps_that_go_well_are_never_cut_off(limited: Limited) -> None:
+    many = [Step.of_one_request([item], limited.work) for item in "abcdefgh"]
+    assert set(carry_out(many, lambda _: {}, admin=limited).outcomes.values()) == {DONE}
 
 
 def test_what_was_never_sent_failed() -> None:
