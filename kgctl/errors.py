@@ -190,22 +190,27 @@ class UserCodeError(InvariantViolation):
 
 @contextmanager
 def users_code(
-    what: str, kind: Callable[[str], KgctlError] = UserCodeError, *, lets_by: tuple[type[Exception], ...] = ()
+    what: str,
+    kind: Callable[[str], KgctlError] = UserCodeError,
+    *,
+    lets_by: tuple[type[Exception], ...] = (),
+    called: object = None,
 ) -> Iterator[None]:
     """Inside the block code of the user's runs: what it raises is told as ``what``'s, with its place, and is the cause.
 
     ``lets_by``: what it may raise, and is not told otherwise. An exception of kgctl's own, where no line of the user's stood
-    between, is let by as well: that is no fault of the user's.
+    between, is let by as well: that is no fault of the user's. ``called``: the function whose place stands in for the line.
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # in a thread, or a loop, nobody would hear of sys.exit()
         if isinstance(error, (UserCodeError, *lets_by)):
             raise
         place = _users_place(error)
         if place is None and kind is UserCodeError:
             raise
-        raise kind(f"{what} failed{f' ({place})' if place else ''}: {type(error).__name__}: {error}") from error
+        where = f" ({place})" if place else defined_at(called)
+        raise kind(f"{what} failed{where}: {type(error).__name__}: {error}") from error
 
 
 def _users_place(error: BaseException) -> str | None:
@@ -218,6 +223,12 @@ def _users_place(error: BaseException) -> str | None:
             file, found = name, f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found
+
+
+def defined_at(function: object) -> str:
+    """`` (FILE:LINE)`` of a function or method, for a message about what it answered; "" where it has no Python code."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
 def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: bool = False) -> str:

@@ -20,7 +20,7 @@ from kgctl.assignors.spec import (
     promises_of,
     subscribed_space,
 )
-from kgctl.errors import UserCodeError, users_code
+from kgctl.errors import UserCodeError, defined_at, users_code
 
 
 class OwnAssignor:
@@ -46,7 +46,7 @@ class OwnAssignor:
         """
         with users_code(self._called, lets_by=(AssignorError,)):
             found: object = self._made.assign(group)
-        checked = self._checked(group, found)
+            checked = self._checked(group, found)
         if not self.promises.is_cooperative:
             self.left_over = checked.space.total - sum(len(checked.ids(member_id)) for member_id in checked)
         return checked
@@ -55,7 +55,8 @@ class OwnAssignor:
         with users_code(f"{self._called}, user_data()"):
             found: object = self._made.user_data(member)  # type: ignore[attr-defined]
         if found is not None and not isinstance(found, bytes):
-            raise self._wrong(f"user_data() answers {_shown(found)}, not bytes")
+            answered = f"user_data() answers {_shown(found)}, not bytes"
+            raise UserCodeError(f"{self._called}{defined_at(self._made.user_data)}: {answered}")  # type: ignore[attr-defined]
         return found
 
     def _checked(self, group: GroupSpec, found: object) -> GroupAssignment:
@@ -94,7 +95,7 @@ class OwnAssignor:
         return found
 
     def _wrong(self, what: str) -> UserCodeError:
-        return UserCodeError(f"{self._called}: {what}")
+        return UserCodeError(f"{self._called}{defined_at(self._made.assign)}: {what}")
 
 
 def _in_order(topics: PartitionsByTopic) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from warnings import warn
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.group import Group
-from kgctl.errors import UserCodeError, users_code
+from kgctl.errors import UserCodeError, defined_at, users_code
 
 MAX_ID_BYTES = 2**15 - 1
 """What a text of the older versions' requests can hold."""
@@ -21,6 +21,7 @@ class MemberIds:
     """Makes ids of members by a function of the user's: once a join, although the coordinator asks again."""
 
     def __init__(self, make: MakesIds) -> None:
+        self._place = defined_at(make)
         self._make = make if _takes_a_host(make) else _without_host(make)
         self._made: str | None = None
         self._host = ""
@@ -42,7 +43,8 @@ class MemberIds:
         with users_code("member_id"):
             made: object = self._make(who, host)
         if not isinstance(made, str) or not 0 < len(made.encode()) <= MAX_ID_BYTES:
-            raise UserCodeError(f"member_id answers {made!r:.60} for {who!r}, not a text of 1 to {MAX_ID_BYTES} bytes")
+            wanted = f"a text of 1 to {MAX_ID_BYTES} bytes"
+            raise UserCodeError(f"member_id{self._place} answers {made!r:.60} for {who!r}, not {wanted}")
         return made
 
 
@@ -69,7 +71,7 @@ def checked_clock(clock_ms: Callable[[], int]) -> Callable[[], int]:
         with users_code("clock_ms"):
             now: object = clock_ms()
         if not isinstance(now, int):
-            raise UserCodeError(f"clock_ms answers {now!r:.60}, not a number of milliseconds")
+            raise UserCodeError(f"clock_ms{defined_at(clock_ms)} answers {now!r:.60}, not a number of milliseconds")
         return now
 
     return now_ms

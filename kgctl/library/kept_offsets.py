@@ -68,7 +68,7 @@ class KeptOffsets:
                 saved[partition] = _stored(value)
             else:
                 gone.append(partition)
-        with users_code("the offset storage", StorageError, lets_by=(StorageError,)):
+        with users_code(_called(self.storage), StorageError, lets_by=(StorageError,)):
             if saved:
                 self.storage.save(group_id, saved)
             if gone:
@@ -90,13 +90,21 @@ def _stored(value: OffsetCommitValue) -> StoredOffset:
     return StoredOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp_ms, value.expire_timestamp_ms)
 
 
+def _called(storage: OffsetStorage) -> str:
+    kind = type(storage)
+    return f"the offset storage {kind.__module__}:{kind.__qualname__}"
+
+
 def stored_offsets(storage: OffsetStorage) -> Iterator[tuple[str, tuple[str, int], StoredOffset]]:
     """Return all that a storage has, as (group, partition, offset). Raises `StorageError`, also for what no commit can be."""
-    with users_code("the offset storage", StorageError, lets_by=(StorageError,)):
-        found: dict[str, Mapping[Any, Any]] = {group_id: dict(storage.load(group_id)) for group_id in list(storage.list())}
+    called = _called(storage)
+    with users_code(f"{called}, list()", StorageError, lets_by=(StorageError,), called=storage.list):
+        group_ids = list(storage.list())
+    with users_code(f"{called}, load()", StorageError, lets_by=(StorageError,), called=storage.load):
+        found: dict[str, Mapping[Any, Any]] = {group_id: dict(storage.load(group_id)) for group_id in group_ids}
     for group_id, offsets in found.items():
         for key, stored in offsets.items():
             is_partition = isinstance(key, tuple) and list(map(type, key)) == [str, int]
             if not (is_partition and isinstance(stored, StoredOffset)):
-                raise StorageError(f"the offset storage has {key!r}: {stored!r} for group {group_id!r}, which is no commit")
+                raise StorageError(f"{called} has {key!r}: {stored!r} for group {group_id!r}, which is no commit")
             yield group_id, key, stored

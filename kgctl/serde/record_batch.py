@@ -40,6 +40,7 @@ _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
+_DELETE_HORIZON = 0x40
 _GZIP = 1
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -99,6 +100,11 @@ class BatchHeader:
     def is_control(self) -> bool:
         """Whether this holds a marker and no record of a user."""
         return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and a marker of it may go (KIP-534), once a log cleaner has said so."""
+        return self.base_timestamp_ms if self.attributes & _DELETE_HORIZON else None
 
     @property
     def is_log_append_time(self) -> bool:
@@ -205,23 +211,36 @@ def build_batch(
 ) -> bytes:
     """One uncompressed batch of these records, at least one; their offsets ascend (gaps are allowed, as after compaction)."""
     base = records[0]
+    attributes = (_TRANSACTIONAL if is_transactional else 0) | (_CONTROL if is_control else 0)
+    newest_ms = max(record.timestamp_ms for record in records)
+    last_delta = records[-1].offset - base.offset
+    return _assembled(base, records, leader_epoch, (attributes, last_delta, newest_ms), (producer_id, producer_epoch, -1))
+
+
+def rebuilt(header: BatchHeader, records: Sequence[Record], delete_horizon_ms: int | None) -> bytes:
+    """Return the batch with these of its records, at least one, uncompressed; its producer and range of offsets stay.
+
+    Kafka: MemoryRecords#buildRetainedRecordsInto.
+    """
+    base_ms = records[0].timestamp_ms if delete_horizon_ms is None else delete_horizon_ms
+    attributes = header.attributes & ~(_COMPRESSION_MASK | _DELETE_HORIZON) | (
+        0 if delete_horizon_ms is None else _DELETE_HORIZON
+    )
+    newest_ms = max(record.timestamp_ms for record in records)
+    producer = (header.producer_id, header.producer_epoch, header.base_sequence)
+    base = Record(header.base_offset, base_ms, None, None)
+    return _assembled(base, records, header.leader_epoch, (attributes, header.last_offset_delta, newest_ms), producer)
+
+
+def _assembled(
+    base: Record, records: Sequence[Record], leader_epoch: int, range_: tuple[int, int, int], producer: tuple[int, int, int]
+) -> bytes:
+    """``range_``: attributes, last offset delta and newest time; ``producer``: id, epoch and base sequence."""
     body = bytearray()
     for record in records:
         _append_record(body, record, base)
-    attributes = (_TRANSACTIONAL if is_transactional else 0) | (_CONTROL if is_control else 0)
-    rest = (
-        _AFTER_CRC.pack(
-            attributes,
-            records[-1].offset - base.offset,
-            base.timestamp_ms,
-            max(record.timestamp_ms for record in records),
-            producer_id,
-            producer_epoch,
-            -1,
-            len(records),
-        )
-        + body
-    )
+    attributes, last_delta, newest_ms = range_
+    rest = _AFTER_CRC.pack(attributes, last_delta, base.timestamp_ms, newest_ms, *producer, len(records)) + body
     length = _CRC_STARTS + 4 - _LENGTH_AND_BASE_BYTES + len(rest)
     return _BEFORE_CRC.pack(base.offset, length, leader_epoch, _MAGIC, crc32c(rest)) + rest
 

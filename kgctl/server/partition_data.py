@@ -7,7 +7,7 @@ import logging
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +20,7 @@ from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.storage.batches import read_batches
+from kgctl.storage.cleaning import Cleaning, cleaned
 from kgctl.storage.record_log import RecordLog, TopicStore
 
 
@@ -229,7 +230,7 @@ class PartitionData:
     def stable_offset(self, partition: TopicPartition, end_offset: int) -> int:
         """The end of what no open transaction can still change."""
         index = self._transactions.get(partition)
-        return end_offset if index is None else index.stable_offset(end_offset)
+        return end_offset if index is None else max(index.stable_offset(end_offset), self.bounds(partition)[0])
 
     def aborted_between(self, partition: TopicPartition, start: int, end: int) -> list[AbortedTransaction]:
         """Aborted transactions with records among these offsets."""
@@ -262,6 +263,48 @@ class PartitionData:
 
     def delete_records(self, partition: TopicPartition, offset: int) -> None:
         self._topics.set_log_start(partition, offset)
+
+    def written_partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """Return the partitions of a topic of the users' that anything was ever written to."""
+        return self._topics.written_partitions(topic)
+
+    def uncleanable_offset(self, partition: TopicPartition, newest_ms: int | None) -> int:
+        """Where an open transaction begins, or a batch that is newer than ``newest_ms``; the log's end where neither does."""
+        stable = self.stable_offset(partition, self.bounds(partition)[1])
+        headers = (header for _, header in self._batches(partition)) if newest_ms is not None else iter(())
+        return min(next((each.base_offset for each in headers if each.max_timestamp_ms > (newest_ms or 0)), stable), stable)
+
+    def clean(self, partition: TopicPartition, cleaning: Cleaning) -> int:
+        """Compact a log; how many records went. Raises `UnsupportedCompressionError`; then nothing is changed."""
+        found = cleaned((batch for batch, _ in self._batches(partition)), cleaning)
+        self._topics.rewrite_batches(partition, found.changes)
+        index = self._transactions.get(partition, TransactionIndex())
+        for gone in [each for each in index.aborted if each.last_offset < cleaning.bound]:
+            index.aborted.remove(gone)
+        return found.removed
+
+    def expired_until(self, partition: TopicPartition, oldest_ms: int | None, most_bytes: int | None) -> int:
+        """Where the log should begin: after batches that are older than ``oldest_ms``, then at its newest ``most_bytes``."""
+        start, end = self.bounds(partition)
+        too_many = 0 if most_bytes is None else self.size(partition) - most_bytes
+        is_old = oldest_ms is not None
+        for _, header in self._batches(partition):
+            is_old = is_old and header.max_timestamp_ms < (oldest_ms or 0)
+            if not is_old and (most_bytes is None or header.size_bytes > too_many):
+                return max(start, header.base_offset)
+            too_many -= header.size_bytes
+        return end
+
+    def _batches(self, partition: TopicPartition) -> Iterator[tuple[bytes, BatchHeader]]:
+        """Every batch of a topic of the users', from the log's start on."""
+        offset, end = self.bounds(partition)
+        while offset < end:
+            batches = self._topics.read_batches(partition, offset, INDEXED_BYTES)
+            for position, header in iterate_batches(batches):
+                yield batches[position : position + header.size_bytes], header
+                offset = header.last_offset + 1
+            if not batches:
+                return
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> OffsetAndTimestamp | None:
         """The first record that is not older than ``timestamp_ms``."""

@@ -215,7 +215,8 @@ HIDDEN = "internal.segment.bytes"
 
 EFFECTIVE = frozenset(
     {
-        *("cleanup.policy", "retention.ms", "retention.bytes", "delete.retention.ms", "max.message.bytes"),
+        *("cleanup.policy", "retention.ms", "retention.bytes", "delete.retention.ms", "min.compaction.lag.ms"),
+        "max.message.bytes",
         *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
     }
 )

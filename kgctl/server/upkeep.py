@@ -10,6 +10,7 @@ from time import monotonic, perf_counter
 
 from kgctl.errors import StorageError
 from kgctl.server.api.transactions import abort_overdue, finish_unfinished
+from kgctl.server.cleaner import expire_all
 from kgctl.server.operator import rebalances
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Connection
@@ -81,6 +82,7 @@ class Upkeep:
         self._collector = collector
         self._stuck: set[tuple[str, int]] = set()
         self._rounds_alone = 0
+        self._expired_s = monotonic()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -99,6 +101,7 @@ class Upkeep:
                 self.report_stuck_rebalances,
                 self.abort_overdue_transactions,
                 self.collect_when_alone,
+                self.expire_records,
             ):
                 try:
                     await step()
@@ -120,6 +123,13 @@ class Upkeep:
         """Abort what is open for longer than its producer said, and go on with ends that could not be written."""
         await finish_unfinished(self._services)
         await abort_overdue(self._services)
+
+    async def expire_records(self) -> None:
+        """Take off what topics keep no longer, as often as ``log.retention.check.interval.ms`` says."""
+        services = self._services
+        if monotonic() - self._expired_s >= services.config.log_retention_check_interval_ms / 1000:
+            self._expired_s = monotonic()
+            await services.data.in_thread(expire_all, services, services.runtime.clock())
 
     async def close_idle_connections(self) -> None:
         now_s = monotonic()

@@ -225,6 +225,19 @@ class MemoryTopicStore:
             keep = log.index_of(log.start) if log.start < log.end else len(log.batches)
             del log.bases[:keep], log.batches[:keep]
 
+    def written_partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """Return the partitions that have a log, in order."""
+        with self._lock:
+            return sorted(partition for partition, log in self._logs.items() if partition.topic == topic and log.end)
+
+    def rewrite_batches(self, partition: TopicPartition, changes: Mapping[int, bytes | None]) -> None:
+        """Put other batches of the same offsets in place of these, or none."""
+        with self._lock:
+            log = self._log(partition)
+            pairs = [(base, changes.get(base, batch)) for base, batch in zip(log.bases, log.batches, strict=True)]
+            kept = [(base, batch) for base, batch in pairs if batch is not None]
+            log.bases, log.batches = [base for base, _ in kept], [batch for _, batch in kept]
+
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """Return the first record at or after that time."""
         with self._lock:

@@ -217,6 +217,17 @@ class TopicStore(Protocol):
         """Move the log start forwards, as DeleteRecords does; batches before it go."""
         ...
 
+    def written_partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """Those of the topic to which anything was ever written, in order."""
+        ...
+
+    def rewrite_batches(self, partition: TopicPartition, changes: Mapping[int, bytes | None]) -> None:
+        """Put other batches of the same offsets in place of those with these base offsets, or none; all or nothing.
+
+        The newest batch may not go. One that is not there any more is passed over.
+        """
+        ...
+
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record at or after that time; None where there is none.
 

@@ -180,6 +180,25 @@ class SqliteTopicStore:
                 connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?, ?)", row)
             topic.starts[number] = start
 
+    def written_partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """Return the partitions that have an end, in order."""
+        return [TopicPartition(topic, number) for number in sorted(self._topic(topic).ends)]
+
+    def rewrite_batches(self, partition: TopicPartition, changes: Mapping[int, bytes | None]) -> None:
+        """Put other batches of the same offsets in place of these, or none."""
+        with self._database.lock:
+            place = (self._partition(partition).id, partition.partition)
+            with self._database.transaction() as connection:
+                for base, batch in changes.items():
+                    if batch is None:
+                        connection.execute(f"DELETE FROM batch WHERE {_PLACE} AND base_offset = ?", (*place, base))  # noqa: S608
+                        continue
+                    connection.execute(
+                        f"UPDATE batch SET data = ?, max_timestamp_ms = ? WHERE {_PLACE} AND base_offset = ?",  # noqa: S608
+                        (batch, parse_header(batch).max_timestamp_ms, *place, base),
+                    )
+            self._written()
+
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """Return the first record at or after that time."""
         topic = self._partition(partition)

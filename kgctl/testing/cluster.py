@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,22 +16,19 @@ from kgctl.coordinator.config import with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import BrokerError, MisuseError, NotFoundError, TimedOutError, UnsupportedError, UsageError, did_you_mean
-from kgctl.model.groups import ByPartition, Committable, GroupDescription, GroupState, TopicPartition, topic_name_problem
-from kgctl.model.records import TopicRecord
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError, did_you_mean
+from kgctl.model.groups import ByPartition, Committable, GroupDescription, GroupState, TopicPartition
 from kgctl.server.access import Denial
 from kgctl.server.background import BackgroundServer
 from kgctl.server.differences import AT_ONCE
 from kgctl.server.runtime import CoordinatorRuntime, steady_clock
 from kgctl.testing.faults import Fault, Faults
-from kgctl.testing.records import Value, Writing, read, write
 from kgctl.testing.security import OWN_USER, Security, denial_of
+from kgctl.testing.topics import Topics, check_name, until
 
 if TYPE_CHECKING:
     from kgctl.group.consumer_group import ConsumerGroup
     from kgctl.library.clusters import Admin
-    from kgctl.server.cluster import Catalog
-    from kgctl.server.request_context import Services
 
 T = TypeVar("T")
 _PAUSE_S = 0.01
@@ -48,7 +43,7 @@ QUICK = {
 """What ``quick=True`` adds: members may be short-lived, and those of the consumer protocol beat often. No broker has these."""
 
 
-class EmbeddedServer:
+class EmbeddedServer(Topics):
     """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
 
     ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, whose defaults are Kafka's but for
@@ -83,13 +78,13 @@ class EmbeddedServer:
         if brokers < 1:
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
         for name in topics or {}:
-            _check_name(name)
+            check_name(name)
         settings = with_broker_version({**AT_ONCE, **(QUICK if quick else {}), **(config or {})}, broker_version)
         self._brokers = brokers
         folder = None if data is None else Path(data)
         self._security = Security(protocol, users, settings)
         self._faults, self._clock = Faults(self._security.own_client_id, OWN_USER), _MovedClock()
-        self._server = BackgroundServer(
+        server = BackgroundServer(
             topics=topics,
             config={**settings, **self._security.config()},
             acls=acls,
@@ -99,9 +94,9 @@ class EmbeddedServer:
             dispatcher=self._faults.dispatcher,
             clock=self._clock,
         )
-        self._turns: dict[str, int] = {}
+        super().__init__(server)
         self._admin: Admin | None = None
-        self._is_running = self._was_entered = False
+        self._was_entered = False
 
     @property
     def bootstrap(self) -> str:
@@ -148,66 +143,6 @@ class EmbeddedServer:
             warnings.warn(f"unclosed {self!r}: use `with`", ResourceWarning, stacklevel=1, source=self)
             self._server.end()
 
-    # --- what there is
-
-    @checked(not_empty=("name",))
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic, or give one more partitions. Raises `UsageError` for a name or a number that Kafka refuses."""
-        self._check_is_running()
-        _check_name(name)
-        self._in_loop(lambda: _make(self._server.server.services.catalog, name, partitions))
-
-    @checked(not_empty=("topic",))
-    def produce(
-        self,
-        topic: str,
-        *values: Value,
-        key: Value = None,
-        partition: int | None = None,
-        headers: Mapping[str, Value] | None = None,
-        timestamp_ms: int | None = None,
-    ) -> list[TopicPartition]:
-        """Write values to a topic, and return where each of them went; text is written as UTF-8, None is a tombstone.
-
-        Without ``partition`` a ``key`` chooses it, as the Java client would; without either they take turns. A topic that is
-        not there is made, with one partition. ``timestamp_ms``: now, where nothing else is said.
-
-        Raises:
-            UsageError: a name that no topic can have, or a partition that this one has not.
-        """
-        self.create_topic(topic)
-
-        def append(runtime: CoordinatorRuntime) -> list[TopicPartition]:
-            services = self._server.server.services
-            known = services.catalog.get(topic)
-            assert known is not None
-            turn = self._turns.get(topic, 0)
-            how = Writing(key, partition, headers, runtime.clock() if timestamp_ms is None else timestamp_ms, turn)
-            self._turns[topic] = turn + len(values)
-            return write(services.data, topic, known.partition_count, values, how)
-
-        return self._with_runtime(append)
-
-    @checked(not_empty=("topic",))
-    def records(
-        self, topic: str, *, count: int | None = None, read_committed: bool = True, timeout_ms: int = 10_000
-    ) -> list[TopicRecord]:
-        """Everything that is in a topic now, one partition after the other; with ``count``, once there are that many.
-
-        ``read_committed``: without what an open or aborted transaction wrote.
-
-        Raises:
-            NotFoundError: no such topic.
-            TimedOutError: there are fewer than ``count`` when the time is up.
-            UnsupportedError: a batch of snappy, lz4 or zstd, which only a client unpacks.
-        """
-        return _until(
-            lambda: self._in_loop(lambda: _records(self._server.server.services, topic, read_committed=read_committed)),
-            lambda found: count is None or len(found) >= count,
-            timeout_ms,
-            lambda found: f"topic '{topic}' has {len(found)} of {count} records",
-        )
-
     @checked(not_empty=("group_id", "state"))
     def wait_for_group(
         self,
@@ -240,7 +175,7 @@ class EmbeddedServer:
                 and all(offsets.get(each, -1) >= offset for each, offset in positions.items())
             )
 
-        found, _ = _until(look, is_so, timeout_ms, lambda seen: _as_it_is(group_id, *seen))
+        found, _ = until(look, is_so, timeout_ms, lambda seen: _as_it_is(group_id, *seen))
         assert found is not None
         return found
 
@@ -440,54 +375,6 @@ class EmbeddedServer:
     def _check_number(self, broker: int) -> None:
         if not 1 <= broker <= self._brokers:
             raise UsageError(f"brokers are counted from 1 to {self._brokers}: there is no broker {broker}")
-
-    def _with_runtime(self, work: Callable[[CoordinatorRuntime], T]) -> T:
-        runtime = self._server.server.services.runtime
-        return self._in_loop(lambda: work(runtime))
-
-    def _check_is_running(self) -> None:
-        if not self._is_running:
-            raise MisuseError("an EmbeddedServer runs inside its `with` block, and this is outside of it")
-
-    def _in_loop(self, work: Callable[[], T]) -> T:
-        self._check_is_running()
-
-        async def run() -> T:
-            await asyncio.sleep(0)
-            return work()
-
-        return self._server.run(run())
-
-
-def _check_name(topic: str) -> None:
-    problem = topic_name_problem(topic)
-    if problem is not None:
-        raise UsageError(problem)
-
-
-def _until(look: Callable[[], T], is_so: Callable[[T], bool], timeout_ms: int, told: Callable[[T], str]) -> T:
-    until_s = time.monotonic() + timeout_ms / 1000
-    while not is_so(found := look()):
-        if time.monotonic() >= until_s:
-            raise TimedOutError(f"{told(found)} after {timeout_ms / 1000:g} s")
-        time.sleep(_PAUSE_S)
-    return found
-
-
-def _records(services: Services, topic: str, *, read_committed: bool) -> list[TopicRecord]:
-    known = services.catalog.get(topic)
-    if known is None:
-        raise NotFoundError(f"there is no topic '{topic}'")
-    partitions = [TopicPartition(topic, number) for number in range(known.partition_count)]
-    return [each for one in partitions for each in read(services.data, one, read_committed=read_committed)]
-
-
-def _make(catalog: Catalog, topic: str, partitions: int) -> None:
-    known = catalog.get(topic)
-    if known is None:
-        catalog.create({topic: partitions})
-    elif known.partition_count < partitions:
-        catalog.grow({topic: partitions})
 
 
 def _group(core: GroupCoordinator, group_id: str) -> Group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,6 +68,11 @@ class Raises(Everything):
         return empty["boom"]  # the place that is told
 
 
+class Exits(Everything):
+    def assign(self, group: GroupSpec) -> Any:
+        raise SystemExit(3)  # of which a thread would tell nobody
+
+
 class SaysNumbers(Everything):
     def assign(self, group: GroupSpec) -> Any:
         return {group.members[0].member_id: {"orders": [0, 1]}}
@@ -84,14 +90,15 @@ class Forgets(Everything):
 
 PLACE = rf"{HERE.replace('.', '/')}\.py:\d+"
 WRONG = {
-    "Everything": r"gives orders-0 to '.*' and '.*'",
-    "NotThere": r"gives orders-7 to '.*', but it does not exist",
-    "NotSubscribed": r"gives member '.*' topic 'others', which is not its own",
-    "Stranger": r"gives partitions to 'nobody', which is no member",
-    "Nothing": r"assign\(\) answers None, not a mapping of member -> topic -> partitions",
-    "Texts": r"gives member '.*' \['0'\] of topic 'orders', not a list of numbers",
-    "Flat": r"gives member '.*' \[0, 1\], not a mapping of topic -> partitions",
+    "Everything": rf"\(.*{PLACE}\): gives orders-0 to '.*' and '.*'",
+    "NotThere": rf"\(.*{PLACE}\): gives orders-7 to '.*', but it does not exist",
+    "NotSubscribed": rf"\(.*{PLACE}\): gives member '.*' topic 'others', which is not its own",
+    "Stranger": rf"\(.*{PLACE}\): gives partitions to 'nobody', which is no member",
+    "Nothing": rf"\(.*{PLACE}\): assign\(\) answers None, not a mapping of member -> topic -> partitions",
+    "Texts": rf"\(.*{PLACE}\): gives member '.*' \['0'\] of topic 'orders', not a list of numbers",
+    "Flat": rf"\(.*{PLACE}\): gives member '.*' \[0, 1\], not a mapping of topic -> partitions",
     "Raises": rf"failed \(.*{PLACE}\): KeyError: 'boom'",
+    "Exits": rf"failed \(.*{PLACE}\): SystemExit: 3",
 }
 CASES = pytest.mark.parametrize(("name", "words"), WRONG.items(), ids=WRONG)
 
@@ -106,7 +113,7 @@ def cluster() -> Iterator[EmbeddedServer]:
 def test_kgctl_assign(name: str, words: str) -> None:
     with pytest.raises(UserCodeError, match=rf"the assignor {HERE}:{name}\W.*{words}") as caught:
         kgctl.assign(f"{HERE}:{name}", topics=TOPICS, members={"a": ["orders"], "b": ["orders"]})
-    assert isinstance(caught.value.__cause__, KeyError) == (name == "Raises")
+    assert isinstance(caught.value.__cause__, (KeyError, SystemExit)) == (name in ("Raises", "Exits"))
 
 
 @CASES
@@ -135,7 +142,7 @@ def test_a_live_group(cluster: EmbeddedServer, name: str, words: str) -> None:
             error = error_of(group)
         with pytest.raises(UserCodeError, match=rf"the assignor {HERE}:{name}\W.*{words}"):
             raise error
-        assert isinstance(error.__cause__, KeyError) == (name == "Raises")
+        assert isinstance(error.__cause__, (KeyError, SystemExit)) == (name in ("Raises", "Exits"))
         wait_until(lambda: not cluster.describe("g").members, "it has left")
 
 
@@ -150,7 +157,8 @@ def error_of(group: kgctl.ConsumerGroup) -> KgctlError:
 
 def test_what_members_say_of_themselves(cluster: EmbeddedServer) -> None:
     with cluster.consumer_group("g", "orders", assignors=[f"{HERE}:SaysNumbers"]) as group:
-        assert str(error_of(group)) == f"the assignor {HERE}:SaysNumbers: user_data() answers 7, not bytes"
+        said = str(error_of(group))
+        assert re.fullmatch(rf"the assignor {HERE}:SaysNumbers \(.*{PLACE}\): user_data\(\) answers 7, not bytes", said)
 
 
 def test_what_is_left_over_is_told(cluster: EmbeddedServer, caplog: pytest.LogCaptureFixture) -> None:

@@ -41,6 +41,9 @@ JOINS: dict[str, Any] = {
     "protocols": (JoinProtocol(name="range", metadata=encode_subscription(ConsumerSubscription(topics=("orders",)))),),
 }
 
+HERE = __name__
+PLACE = r"tests/library/test_coordinator\.py:\d+"
+
 
 @pytest.fixture
 def coordinator() -> Iterator[Coordinator]:
@@ -359,9 +362,18 @@ class Unreadable(MemoryOffsetStorage):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("{no json", r"the offset storage failed \(.*tests/library/test_coordinator\.py:\d+\): JSONDecodeError: "),
-        ({"orders": 5}, r"the offset storage has 'orders': 5 for group 'g', which is no commit"),
-        ({("orders", 0): 5}, r"the offset storage has \('orders', 0\): 5 for group 'g', which is no commit"),
+        (
+            "{no json",
+            rf"the offset storage {HERE}:\S+, load\(\) failed \(.*{PLACE}\): JSONDecodeError: ",
+        ),
+        (
+            {"orders": 5},
+            rf"the offset storage {HERE}:\S+ has 'orders': 5 for group 'g', which is no commit",
+        ),
+        (
+            {("orders", 0): 5},
+            rf"the offset storage {HERE}:\S+ has \('orders', 0\): 5 for group 'g', which is no commit",
+        ),
     ],
 )
 def test_a_storage_that_cannot_be_read(answer: Any, words: str) -> None:
@@ -402,8 +414,11 @@ def boom(client_id: str, client_host: str) -> str:
     ("make", "words"),
     [
         (boom, r"member_id failed \(.*tests/library/test_coordinator\.py:\d+\): ValueError: boom"),
-        (lambda client_id, client_host: 7, r"member_id answers 7 for 'app', not a text of 1 to 32767 bytes"),
-        (lambda client_id, client_host: "", r"member_id answers '' for 'app', not a text of 1 to 32767 bytes"),
+        (
+            lambda client_id, client_host: 7,
+            rf"member_id \(.*{PLACE}\) answers 7 for 'app', not a text of 1 to 32767 bytes",
+        ),
+        (lambda client_id, client_host: "", rf"member_id \(.*{PLACE}\) answers '' for 'app', not a text of 1 to 32767 bytes"),
     ],
 )
 def test_a_maker_of_ids_that_fails(make: Any, words: str) -> None:

@@ -109,6 +109,7 @@ ROOMS = {
             (360, "share and streams groups: described, measured, reset, deleted and undone"),
             (16, "one time limit for all that a command asks"),
             (11, "wall clocks' times that are skipped, or come twice; how far a look is"),
+            (19, "one time limit for all of a change that is lost or slow"),
         ),
     ),
     "coordinator": Room(
@@ -128,6 +129,7 @@ ROOMS = {
             (61, "broker versions: APIs by version, group protocols that are off"),
             (13, "a clock and a dispatcher of a test's own"),
             (10, "metadata asked for by id with an empty name, a long list of names in pieces"),
+            (100, "retention in time, compaction on demand; compacted topics refuse records without keys"),
             (667, "an authorizer: rules, the decision, and who may do what at each API"),
             (722, "17 APIs more: where data lies, who leads, transactions, quotas, SCRAM; advertised addresses; node ids"),
         ),
@@ -139,6 +141,7 @@ ROOMS = {
             (5, "a database that cannot be used is closed"),
             (9, "how large a partition is; quotas.json"),
             (1, "acls.json"),
+            (110, "a log cleaner, and batches that are written anew at their places"),
         ),
     ),
     "member": Room(
@@ -152,6 +155,7 @@ ROOMS = {
             (34, "large messages are read in half of the time"),
             (26, "the topics of a group, as brokers before 4.1 record them"),
             (4, "CRC-32C by its type, once"),
+            (12, "a batch with some of its records, and when its tombstones may go"),
             (204, "records of share and streams groups, for the history"),
         ),
     ),
@@ -186,12 +190,16 @@ ROOMS = {
         ),
     ),
     "library": Room(
-        1_031, raised=((215, "borders to storages, makers of ids and clocks; settings and commit log of a coordinator"),)
+        1_031,
+        raised=(
+            (5, "a storage that fails is named with its class"),
+            (215, "borders to storages, makers of ids and clocks; settings and commit log of a coordinator"),
+        ),
     ),
     TOP: Room(
         657,
         raised=(
-            (25, "UserCodeError and the place where it came from"),
+            (33, "UserCodeError and the place where it came from, or where what answered it is defined"),
             (12, "what an unreachable error knows; names as shells take them"),
             (75, "kgctl.results; bounds of the protocol's fields"),
             (31, "extras, in the words of pip, pipx and uv"),
@@ -210,12 +218,13 @@ ROOMS = {
             (15, "Kafka's own bounds by default, quick ones apart"),
             (345, "records without a client, waiting for groups, faults that count, a clock that is moved, the marker"),
             (100, "rights, logins and TLS of a cluster for tests"),
+            (44, "compact, expire, and settings of topics"),
         ),
     ),
     "charts": Room(44),
 }
 
-MOST_FILES = 464  # a command and the answer that it asks for have one each
+MOST_FILES = 467  # a log cleaner: what becomes of batches, and when; topics of a cluster for tests
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kgctl.errors import CommitError, NotFoundError, TimedOutError, UnreachableError, UnsupportedError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
@@ -131,6 +132,130 @@ def test_offsets_are_forgotten_when_their_time_has_passed(kafka_cluster: Embedde
     assert kafka_cluster.committed("payments") == {("orders", 0): 4}
     kafka_cluster.advance(7_200_000)
     assert kafka_cluster.committed("payments") == {}
+
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+def rows_of(cluster: EmbeddedServer, topic: str = "prices") -> list[tuple[int, bytes | None, str | None]]:
+    return [(each.offset, each.key, each.text if each.value is not None else None) for each in cluster.records(topic)]
+
+
+@pytest.mark.parametrize("folder", [None, "data"])
+def test_a_topic_is_compacted_when_the_test_says(tmp_path: Path, folder: str | None) -> None:
+    with EmbeddedServer(data=tmp_path / folder if folder else None) as cluster:
+        cluster.create_topic("prices", config=COMPACTED)
+        for key, value in (("a", "1"), ("b", "1"), ("a", "2"), ("b", None), ("c", "1")):
+            cluster.produce("prices", value, key=key)
+
+        assert cluster.compact("prices") == 2
+        assert rows_of(cluster) == [(2, b"a", "2"), (3, b"b", None), (4, b"c", "1")]
+        assert cluster.compact("prices") == 0
+        cluster.advance(86_000_000)
+        assert cluster.compact("prices") == 0
+        cluster.advance(400_000)
+        assert cluster.compact("prices") == 1
+        assert rows_of(cluster) == [(2, b"a", "2"), (4, b"c", "1")]
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["prices"])
+        assert [message.offset() for message in consumer.consume(2, PATIENCE_S)] == [2, 4]
+        assert consumer.get_watermark_offsets(ConfluentPartition("prices", 0)) == (0, 5)
+        consumer.close()
+
+
+def test_a_batch_of_a_client_is_compacted_inside(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("prices", config=COMPACTED)
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "linger.ms": 200, "compression.type": "gzip"})
+    for key, value in (("a", "1"), ("b", "1"), ("a", "2")):
+        producer.produce("prices", value, key=key, headers={"of": key})
+    producer.flush(PATIENCE_S)
+    assert kafka_cluster.compact("prices") == 1
+    assert [(each.offset, each.text, each.headers) for each in kafka_cluster.records("prices")] == [
+        (1, "1", (("of", b"b"),)),
+        (2, "2", (("of", b"a"),)),
+    ]
+
+
+def test_what_is_aborted_is_compacted_away_and_what_is_open_is_left_alone(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("prices", config=COMPACTED)
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "transactional.id": "t"})
+    producer.init_transactions(PATIENCE_S)
+    for value, end in (("1", producer.commit_transaction), ("aborted", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce("prices", value, key="a")
+        producer.flush(PATIENCE_S)
+        end(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce("prices", "open", key="a")
+    producer.flush(PATIENCE_S)
+
+    assert kafka_cluster.compact("prices") == 1
+    assert [each.text for each in kafka_cluster.records("prices", read_committed=False)] == ["1", "open"]
+    producer.commit_transaction(PATIENCE_S)
+    assert kafka_cluster.compact("prices") == 1
+    assert rows_of(kafka_cluster) == [(4, b"a", "open")]
+    kafka_cluster.advance(86_400_000)
+    kafka_cluster.compact("prices")  # the markers of what is gone had their day
+    consumer = Consumer({"bootstrap.servers": kafka_cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["prices"])
+    assert [message.value() for message in consumer.consume(1, PATIENCE_S)] == [b"open"]
+    consumer.close()
+
+
+def test_records_that_are_young_are_not_compacted(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("prices", config={**COMPACTED, "min.compaction.lag.ms": "60000"})
+    kafka_cluster.produce("prices", "1", "2", key="a")
+    assert kafka_cluster.compact("prices") == 0
+    kafka_cluster.advance(60_001)
+    kafka_cluster.produce("prices", "3", key="a")
+    assert kafka_cluster.compact("prices") == 1
+    assert [each.text for each in kafka_cluster.records("prices")] == ["2", "3"]
+
+
+def test_records_expire_when_the_test_says(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.produce("orders", "a", "b")
+    kafka_cluster.advance(4 * 86_400_000)
+    kafka_cluster.produce("orders", "c", "d")
+    assert kafka_cluster.expire("orders") == 0
+    kafka_cluster.advance(4 * 86_400_000)
+    assert kafka_cluster.expire("orders") == 2
+    assert [each.text for each in kafka_cluster.records("orders")] == ["c", "d"]
+    consumer = Consumer({"bootstrap.servers": kafka_cluster.bootstrap, "group.id": "g", "auto.offset.reset": "error"})
+    consumer.assign([ConfluentPartition("orders", 0, 1)])
+    (gone,) = consumer.consume(1, PATIENCE_S)
+    assert "offset out of range" in str(gone.error()).lower()
+    consumer.close()
+
+
+def test_as_much_is_kept_as_retention_bytes_says(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("orders", config={"retention.bytes": "1000", "retention.ms": "-1"})
+    kafka_cluster.produce("orders", *(bytes(400) for _ in range(5)))
+    assert kafka_cluster.expire("orders") == 2  # a batch that the bound goes through stays
+    assert kafka_cluster.expire("orders", retention_bytes=0) == 3
+    kafka_cluster.produce("orders", "next")
+    assert [(each.offset, each.text) for each in kafka_cluster.records("orders")] == [(5, "next")]
+    kafka_cluster.advance(10)
+    assert kafka_cluster.expire("orders", retention_ms=0) == 1
+
+
+def test_what_no_broker_would_clean_is_refused(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("orders")
+    kafka_cluster.create_topic("prices", config=COMPACTED)
+    with pytest.raises(UsageError, match=r"topic 'orders' has cleanup.policy=delete, without compact: no broker would do it"):
+        kafka_cluster.compact("orders")
+    with pytest.raises(UsageError, match=r"topic 'prices' has cleanup.policy=compact, without delete"):
+        kafka_cluster.expire("prices")
+    with pytest.raises(NotFoundError, match="there is no topic 'nothing'"):
+        kafka_cluster.compact("nothing")
+    with pytest.raises(UsageError, match=r"topic 'prices' is compacted \(cleanup.policy\): its records need a key"):
+        kafka_cluster.produce("prices", "1")
+    with pytest.raises(UsageError, match="Unknown topic config name: cleanup"):
+        kafka_cluster.create_topic("prices", config={"cleanup": "compact"})
+    producer = Producer({"bootstrap.servers": kafka_cluster.bootstrap, "compression.type": "lz4"})
+    producer.produce("prices", b"a" * 2_000, key="a")
+    producer.flush(PATIENCE_S)
+    with pytest.raises(UnsupportedError, match="topic 'prices': records compressed with lz4"):
+        kafka_cluster.compact("prices")
 
 
 def commit_of(group: ConsumerGroup) -> tuple[threading.Thread, list[BaseException | None]]:

@@ -90,6 +90,10 @@ def made_ago(ms: int) -> bytes:
     return build_batch([Record(number, now_ms - ms, b"k", b"v") for number in range(3)])
 
 
+def keyless(count: int) -> bytes:
+    return build_batch([Record(number, 1_000 + number, None, b"v") for number in range(count)])
+
+
 BY_THE_TOPIC: dict[str, tuple[dict[str, str], Callable[[], bytes]]] = {
     "the log's own time": ({"message.timestamp.type": "LogAppendTime"}, lambda: made_ago(YEAR_MS)),
     "the log's own time, of one of a year to come": ({"message.timestamp.type": "LogAppendTime"}, lambda: made_ago(-YEAR_MS)),
@@ -100,6 +104,17 @@ BY_THE_TOPIC: dict[str, tuple[dict[str, str], Callable[[], bytes]]] = {
     "ten minutes ahead": ({"message.timestamp.after.max.ms": "60000"}, lambda: made_ago(-600_000)),
     "two hours ahead": ({"message.timestamp.after.max.ms": "9000000"}, lambda: made_ago(-7_200_000)),
     "too large for its topic": ({"max.message.bytes": "100"}, lambda: PLAIN + b""),
+    "without keys in a topic that is compacted": ({"cleanup.policy": "compact"}, lambda: keyless(5)),
+    "without keys, compressed": ({"cleanup.policy": "delete,compact"}, lambda: zipped(keyless(2)[61:], count=2, last_delta=1)),
+    "without keys and too late": (
+        {"cleanup.policy": "compact", "message.timestamp.before.max.ms": "60000"},
+        lambda: build_batch([Record(number, 1_000, None, b"v") for number in range(2)]),
+    ),
+    "one without a key, one too late": (
+        {"cleanup.policy": "compact", "message.timestamp.before.max.ms": "60000"},
+        lambda: build_batch([Record(0, 1_000, b"k", b"v"), Record(1, 1_000, None, b"v")]),
+    ),
+    "with keys in a topic that is compacted": ({"cleanup.policy": "compact"}, lambda: made_ago(1_000)),
     "just small enough": ({"max.message.bytes": str(len(PLAIN))}, lambda: PLAIN),
 }
 """What a topic's own settings decide: the settings, and a batch."""
@@ -148,7 +163,7 @@ def answers_by_the_topic(bootstrap: str) -> dict[str, str]:
             read = bytes(raw.call(FETCH, 11, {**values, "isolation_level": 0}).responses[0].partitions[0].records or b"")
             kept = [(check_batch(read[at:]).is_log_append_time, header.record_count) for at, header in iterate_batches(read)]
             newest = [abs(header.max_timestamp_ms - time.time() * 1000) < 60_000 for _, header in iterate_batches(read)]
-            said[name] = re.sub(r"\d{12,}", "...", repr(found)) + f" {kept} {newest}"
+            said[name] = re.sub(r"\d{12,}", "...", repr(found).replace(topic, "TOPIC")) + f" {kept} {newest}"
     return said
 
 

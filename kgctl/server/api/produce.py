@@ -15,12 +15,15 @@ from kgctl.serde.record_batch import (
     BatchHeader,
     CorruptBatchError,
     NegativeCountError,
+    UnsupportedCompressionError,
     check_batch,
+    iterate_records,
     parse_header,
     stamped,
 )
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import partition_error
+from kgctl.server.cleaner import COMPACT
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -32,6 +35,11 @@ TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12
 BY_THE_LOG = "LogAppendTime"
 WRONG_TIME = "One or more records have been rejected due to invalid timestamp"
+WITHOUT_KEYS = (
+    "One or more records have been rejected due to {} record errors in total, "
+    "and only showing the first three errors at most: [{}]"
+)
+MOST_ERRORS_SHOWN = 3
 NOT_ADDED = "Partition was not added to the transaction"
 ACKS = (-1, 0, 1)
 _BEFORE_THE_LOG = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -135,8 +143,11 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     return outcome
 
 
-def _refused(batch: bytes, header: BatchHeader, bounds_ms: tuple[int, int]) -> _Outcome | None:
-    """What to answer where the batch, unpacked piece by piece, does not hold its records (Kafka: LogValidator); else None."""
+def _refused(batch: bytes, header: BatchHeader, bounds_ms: tuple[int, int], compacted: TopicPartition | None) -> _Outcome | None:
+    """What to answer where the batch, unpacked piece by piece, does not hold its records (Kafka: LogValidator); else None.
+
+    ``compacted``: the partition, where each record needs a key.
+    """
     error = ErrorCode.INVALID_RECORD
     if header.is_control or header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
         return _Outcome(error, is_in_log=True)
@@ -146,14 +157,31 @@ def _refused(batch: bytes, header: BatchHeader, bounds_ms: tuple[int, int]) -> _
         return _Outcome(ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(problem, NotUnpackedError) else error, is_in_log=True)
     except UnpackedTooLargeError:
         return _Outcome(ErrorCode.MESSAGE_TOO_LARGE, is_in_log=True)
-    if not wrong:
-        return None
+    keyless = [] if compacted is None else _without_keys(batch)
     bounds = f"is out of range. The timestamp should be within [{bounds_ms[0]}, {bounds_ms[1]}]"
-    errors = [
-        {"batch_index": place, "batch_index_error_message": f"Timestamp {time_ms} of message with offset {place} {bounds}"}
-        for place, time_ms in wrong
-    ]
-    return _Outcome(ErrorCode.INVALID_TIMESTAMP, is_in_log=True, message=WRONG_TIME, record_errors=errors)
+    times = {place: f"Timestamp {time_ms} of message with offset {place} {bounds}" for place, time_ms in wrong}
+    no_key = f"Compacted topic cannot accept message without key in topic partition {compacted}"
+    return _rejected({**times, **dict.fromkeys(keyless, no_key)}, is_about_time=not {*times} <= {*keyless})
+
+
+def _without_keys(batch: bytes) -> list[int]:
+    """Return the places of records without keys; none of a batch that cannot be unpacked here."""
+    try:
+        return [place for place, record in enumerate(iterate_records(batch)) if record.key is None]
+    except UnsupportedCompressionError:
+        return []
+
+
+def _rejected(problems: dict[int, str], *, is_about_time: bool) -> _Outcome | None:
+    """Kafka: LogValidator#processRecordErrors."""
+    if not problems:
+        return None
+    errors = [{"batch_index": place, "batch_index_error_message": problems[place]} for place in sorted(problems)]
+    if is_about_time:
+        return _Outcome(ErrorCode.INVALID_TIMESTAMP, is_in_log=True, message=WRONG_TIME, record_errors=errors)
+    shown = [f"RecordError(batchIndex={place}, message='{problems[place]}')" for place in sorted(problems)[:MOST_ERRORS_SHOWN]]
+    message = WITHOUT_KEYS.format(len(errors), ", ".join(shown))
+    return _Outcome(ErrorCode.INVALID_RECORD, is_in_log=True, message=message, record_errors=errors)
 
 
 def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
@@ -204,7 +232,7 @@ def _append_checked(context: RequestContext, partition: TopicPartition, batch: b
     is_by_log = setting("message.timestamp.type") == BY_THE_LOG
     before_ms, after_ms = (setting(f"message.timestamp.{side}.max.ms") for side in ("before", "after"))
     bounds_ms = (-MAX_LONG, MAX_LONG) if is_by_log else (now_ms - before_ms, min(now_ms + after_ms, MAX_LONG))
-    refused = _refused(batch, header, bounds_ms)
+    refused = _refused(batch, header, bounds_ms, partition if COMPACT in setting("cleanup.policy") else None)
     if refused is not None:
         return refused
     append_time_ms = -1

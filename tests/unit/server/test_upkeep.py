@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from kgctl.server.upkeep import ROUNDS_ALONE, Collector, Upkeep
+from kgctl.testing import EmbeddedServer
 
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
@@ -21,6 +24,20 @@ class Looking(Collector):
 
     def look_through(self) -> None:
         self.looked += 1
+
+
+@pytest.mark.parametrize(("interval_ms", "left"), [("1", []), ("300000", ["old"])])
+def test_records_go_when_their_time_is_over(interval_ms: str, left: list[str]) -> None:
+    with EmbeddedServer(config={"log.retention.check.interval.ms": interval_ms}) as cluster:
+        cluster.produce("orders", "old")
+        cluster.create_topic("kept", config={"cleanup.policy": "compact"})
+        cluster.produce("kept", "old", key="a")
+        cluster.advance(8 * 86_400_000)
+        server = cluster._server.server
+        assert server._upkeep is not None
+        cluster._server.run(server._upkeep.expire_records())
+        assert [each.text for each in cluster.records("orders")] == left
+        assert [each.text for each in cluster.records("kept")] == ["old"]
 
 
 def test_what_the_collector_left_out_is_looked_through_once_nobody_came_for_a_minute() -> None:

@@ -12,7 +12,16 @@ import pytest
 
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition, TransactionMarker
-from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
+from kgctl.serde.record_batch import (
+    CorruptBatchError,
+    Record,
+    build_batch,
+    build_marker,
+    iterate_batches,
+    iterate_records,
+    parse_header,
+    rebuilt,
+)
 from kgctl.storage.files import TOPICS_FILE
 from kgctl.storage.folder import DataFolder, open_folder
 from kgctl.storage.record_log import MAX_PARTITIONS, TopicStore
@@ -153,6 +162,27 @@ def test_reading_starts_with_the_batch_that_holds_the_offset(topics: TopicStore)
     assert offsets_of(topics.read_batches(T0, 3, 2 * size)) == [3, 4, 5, 6, 7, 8]
     assert offsets_of(topics.read_batches(T0, 0, 1 << 20)) == list(range(300))
     assert (topics.read_batches(T0, 300, 1_000), topics.read_batches(T0, 999, 1_000)) == (b"", b"")
+
+
+def test_batches_are_written_anew_at_their_places(topics: TopicStore) -> None:
+    for _ in range(4):
+        topics.append_batch(T0, batch(1, 2, 3), 0)
+    first = topics.read_batches(T0, 0, 1)
+    header, records = parse_header(first), list(iterate_records(first))
+
+    topics.rewrite_batches(T0, {0: rebuilt(header, records[1:2], None), 3: None, 6: None, 77: None})
+    assert offsets_of(topics.read_batches(T0, 0, 1 << 20)) == [1, 9, 10, 11]
+    assert offsets_of(topics.read_batches(T0, 2, 1)) == [1]
+    assert offsets_of(topics.read_batches(T0, 3, 1)) == offsets_of(topics.read_batches(T0, 8, 1)) == [9, 10, 11]
+    assert topics.log_offsets(T0) == (0, 12)
+    assert topics.append_batch(T0, batch(1), 0) == 12
+    assert topics.offset_for_timestamp(T0, 2) == (1, 2)
+
+
+def test_partitions_that_were_written_to(topics: TopicStore) -> None:
+    topics.append_batch(TopicPartition("t", 1), batch(1), 0)
+    topics.log_offsets(T0)
+    assert list(topics.written_partitions("t")) == [("t", 1)]
 
 
 def test_a_transaction_marker_is_a_batch_like_any_other(topics: TopicStore) -> None:
