@@ -35,6 +35,7 @@ RESULT = Column(
     "result",
     meaning="what became of the row: planned, deletable, reset, deleted, unchanged, failed, refused, moved, unknown, not-tried",
 )
+BY_RESULT = (Column("RESULT", kind=Kind.WHOLE, meaning="how many rows have this result"),)
 ERROR = Column("error", meaning="the code of its error")
 DELTA = Column(
     "delta", kind=Kind.WHOLE, unit="records", meaning="how far the commit moves, all partitions together; negative is back"

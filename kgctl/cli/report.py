@@ -24,15 +24,18 @@ class Kind(StrEnum):
     NUMBER = "number"
     BOOL = "true, false"
     TEXTS = "list of texts"
+    NUMBERS = "list of numbers"
     TIME = "time (`2024-01-31T10:00:00.000Z`)"
+    ANY = "text, number, true or false, or a list of these"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a command: all that tables, JSON, CSV and the manual have to know of it.
 
-    ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given. ``kind``, ``unit`` and
-    ``meaning`` tell what the values are. ``read`` takes the value from a row; a row without it is a mapping, by keys.
+    ``key`` is its name in JSON, YAML and CSV, in which capitals stand for any name; ``header`` the one in tables, made of the key
+    unless given. ``kind``, ``unit`` and ``meaning`` tell what the values are.
+    ``read`` takes the value from a row; a row without it is a mapping, by keys.
 
     A column is there ``when`` the command's option of that name is given, "" is always. A ``wide`` column is left out of the
     ``table`` format only, one that is shown ``if_any`` row has a value of tables in which none has. Of a list, the ``table``
@@ -65,6 +68,11 @@ class Column:
         return list(map(self.read or itemgetter(self.key), rows))
 
 
+def below(path: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return these as columns of what lies at ``path`` of a document."""
+    return tuple(replace(column, key=f"{path}.{column.key}") for column in columns)
+
+
 def asked_for(columns: Sequence[Column], options: object) -> tuple[Column, ...]:
     """Return those that are there ``when`` a field of ``options`` is true, or always."""
     return tuple(column for column in columns if not column.when or getattr(options, column.when))
@@ -73,11 +81,23 @@ def asked_for(columns: Sequence[Column], options: object) -> tuple[Column, ...]:
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
-def shows(*tables: Sequence[Column]) -> Callable[[_C], _C]:
-    """Mark a command with the tables that it may show, the usual one first: manual and tests of its keys are made of these."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command may show: tables, the usual one first, and the keys of its ``summary``.
+
+    ``document``: what JSON and YAML have in the place of rows, by paths: ``a.b`` is ``b`` in ``a``, ``a[]`` each of a list.
+    """
+
+    tables: tuple[Sequence[Column], ...] = ()
+    document: Sequence[Column] = ()
+    summary: Sequence[Column] = ()
+
+
+def shows(*tables: Sequence[Column], document: Sequence[Column] = (), summary: Sequence[Column] = ()) -> Callable[[_C], _C]:
+    """Mark a command with what it may show: the manual's page of keys and the tests of all results are made of this."""
 
     def mark(command: _C) -> _C:
-        command.tables = tables  # type: ignore[attr-defined]
+        command.shown = Shown(tables, document, summary)  # type: ignore[attr-defined]
         return command
 
     return mark

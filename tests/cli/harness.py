@@ -117,6 +117,7 @@ class Cli:
             sleep_ms=self.sleep_ms,
         )
         code = run(argv, environment)
+        _check_keys(out.getvalue())
         return Ran(int(code), out.getvalue(), err.getvalue())
 
     def _sleep_ms(self, milliseconds: int) -> None:
@@ -127,6 +128,14 @@ class Cli:
         if self.connect_failure:
             raise self.connect_failure
         return self.admin
+
+
+def _check_keys(out: str) -> None:
+    """Hold a result in JSON to what its command promises."""
+    from tests.cli import keys
+
+    if out.lstrip().startswith("{") and '"kgctl_result_version"' in out[:40]:
+        keys.check(json.loads(out))
 
 
 def example_cluster() -> FakeGroupAdmin:

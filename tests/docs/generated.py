@@ -5,19 +5,16 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
+from tests.cli.keys import shown_by
 from tests.docs.reference import REFERENCE
 from tests.repo.project import ROOT
 
 if TYPE_CHECKING:
-    from kgctl.cli.registry import CommandSpec
     from kgctl.cli.report import Column
 
 
@@ -70,36 +67,36 @@ def _formats() -> str:
     return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
 
 
-def tables_of(spec: CommandSpec) -> tuple[tuple[Column, ...], ...]:
-    """The tables that a command may show; none where it does not say."""
-    module, _, register = spec.module.partition(":")
-    app = typer.Typer()
-    getattr(import_module(f"kgctl.cli.{module}"), register or "register")(app)
-    return tuple(getattr(app.registered_commands[0].callback, "tables", ()))
-
-
 def _keys() -> str:
     from kgctl.cli.registry import COMMANDS
 
-    tables = {spec.path: found for spec in COMMANDS if (found := tables_of(spec))}
+    shown = {spec.path: found for spec in COMMANDS if (found := shown_by(spec)).tables}
     rows = "".join(
-        f"| `{path}` | {'; '.join(', '.join(map(_key, table)) for table in found)} |\n" for path, found in tables.items()
+        f"| `{path}` | {'; '.join(', '.join(map(_key, table)) for table in found.tables)} |\n" for path, found in shown.items()
     )
+    rows_of = {path: [column for table in found.tables for column in table] for path, found in shown.items()}
+    summaries = {path: found.summary for path, found in shown.items() if found.summary}
+    parts = [_table("| command | keys of its rows, of each table |", rows), _explained("key", rows_of)]
+    parts += ["In `data`, in the place of rows (JSON and YAML):\n"]
+    parts += [_explained("path", {path: found.document for path, found in shown.items() if found.document})]
+    parts += ["In `summary`, beside `data`:\n", _explained("path", summaries)]
+    return "\n".join(parts)
+
+
+def _explained(head: str, columns_of: Mapping[str, Sequence[Column]]) -> str:
+    """A line for each key; with the commands that have it, where it is not the same in all that have such a key."""
     said: dict[tuple[str, str, str], list[str]] = {}
-    for path, found in tables.items():
-        for column in (column for table in found for column in table):
+    for path, columns in columns_of.items():
+        for column in columns:
             what = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
             said.setdefault((column.key, column.kind, what), []).append(path)
     several = {key for key, count in Counter(key for key, _, _ in said).items() if count > 1}
-    what = ""
-    for (key, kind, meaning), paths in sorted(said.items()):
-        where = f" ({', '.join(f'`{path}`' for path in dict.fromkeys(paths))})" if key in several else ""
-        what += f"| `{key}` | {kind} | {meaning}{where} |\n"
-    return (
-        _table("| command | keys of its rows, of each table |", rows)
-        + "\n"
-        + _table("| key | type | unit, and what it says |", what)
-    )
+    lines = ""
+    for (key, kind, meaning), paths in sorted(said.items()) if head == "key" else said.items():
+        is_told = key in several or head != "key"
+        where = f" ({', '.join(f'`{path}`' for path in dict.fromkeys(paths))})" if is_told else ""
+        lines += f"| `{key}` | {kind} | {meaning}{where} |\n"
+    return _table(f"| {head} | type | unit, and what it says |", lines)
 
 
 def _key(column: Column) -> str:

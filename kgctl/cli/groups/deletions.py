@@ -25,7 +25,7 @@ from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.admin.share_groups import in_part
-from kgctl.cli.columns import GROUP, PARTITION, STATE, TOPIC, TYPE
+from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.groups.changes import (
     RESULT_AND_ERROR,
     account_report,
@@ -75,7 +75,7 @@ def register_groups(app: typer.Typer) -> None:
     app.command(epilog=GROUPS_EPILOG)(delete_groups)
 
 
-@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR))
+@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
 def delete_groups(
     ctx: typer.Context,
     *,
@@ -223,7 +223,7 @@ def register_offsets(app: typer.Typer) -> None:
     app.command(epilog=OFFSETS_EPILOG)(delete_offsets)
 
 
-@shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR))
+@shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
 def delete_offsets(
     ctx: typer.Context,
     *,

@@ -76,7 +76,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(describe_group)
 
 
-@shows(*describe_rows.TABLES)
+@shows(*describe_rows.TABLES, summary=describe_rows.SUMMARY)
 def describe_group(
     ctx: typer.Context,
     *,

@@ -364,6 +364,14 @@ OF_TOPOLOGY = (
 )
 TABLES = (OFFSETS, TOTALS, OF_MEMBERS, OF_STATE, OF_TOPOLOGY)
 """All tables that `describe group` may show."""
+SUMMARY = (
+    Column("lag", kind=Kind.WHOLE, unit="records", meaning="the lags that are known, of all groups together"),
+    Column("groups[].group", meaning="the group's id"),
+    Column("groups[].lag", kind=Kind.WHOLE, unit="records", meaning="its lags that are known together"),
+    Column("groups[].partitions", kind=Kind.WHOLE, meaning="how many partitions"),
+    Column("groups[].unknown", kind=Kind.WHOLE, meaning="of how many of them the lag is unknown"),
+    Column("groups[].topics.TOPIC", kind=Kind.WHOLE, unit="records", meaning="the known lag on this topic"),
+)
 
 
 def offsets_report(found: GroupViews, shown: Shown, judgement: Judgement | None = None) -> Report:

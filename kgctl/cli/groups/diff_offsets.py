@@ -58,13 +58,17 @@ OtherSide = Annotated[
         autocompletion=complete_groups,
     ),
 ]
+SUMMARY = (
+    Column("same", kind=Kind.WHOLE, meaning="partitions in which both are the same"),
+    Column("different", kind=Kind.WHOLE, meaning="partitions in which they are not"),
+)
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(diff_offsets)
 
 
-@shows(COLUMNS)
+@shows(COLUMNS, summary=SUMMARY)
 def diff_offsets(
     ctx: typer.Context,
     one: Side,

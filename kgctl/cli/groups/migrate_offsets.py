@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.offset_reset import ResetResult, parse_topic_scopes
+from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.groups.changes import COLUMNS, Change, DryRun, Execute
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(migrate_offsets)
 
 
-@shows(COLUMNS)
+@shows(COLUMNS, summary=BY_RESULT)
 def migrate_offsets(
     ctx: typer.Context,
     *,

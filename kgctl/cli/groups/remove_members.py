@@ -11,7 +11,7 @@ import typer
 from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, item_error
 from kgctl.admin.changes import Account, Step, carry_out
 from kgctl.admin.notation import named_groups
-from kgctl.cli.columns import CONSUMER_ID, GROUP, INSTANCE_ID
+from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import RESULT_AND_ERROR, account_report, counted, result_report
 from kgctl.cli.groups.undo_files import Backup, start_change
@@ -50,7 +50,7 @@ class _Member:
     is_static: bool
 
 
-@shows((*COLUMNS, *RESULT_AND_ERROR))
+@shows((*COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
 def remove_members(
     ctx: typer.Context,
     *,

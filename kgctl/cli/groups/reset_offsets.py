@@ -20,6 +20,7 @@ from kgctl.admin.offset_reset import (
 from kgctl.admin.resets import from_group as copied
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import parse_duration_ms
+from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.groups.changes import (
     COLUMNS,
     SUMMARY,
@@ -97,7 +98,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(reset_offsets)
 
 
-@shows(COLUMNS, SUMMARY)
+@shows(COLUMNS, SUMMARY, summary=BY_RESULT)
 def reset_offsets(
     ctx: typer.Context,
     *,

@@ -13,6 +13,7 @@ from kgctl.admin.notation import FileHeader, FromFile, named_groups
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE, ResetRequest
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms
+from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.completion import complete_undo_ids
 from kgctl.cli.groups.changes import COLUMNS as OFFSETS
 from kgctl.cli.groups.changes import SUMMARY, Change, DryRun, Execute, OtherCluster, PerPartition, Summary
@@ -79,7 +80,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(undo)
 
 
-@shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY)
+@shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY, summary=BY_RESULT)
 def undo(
     ctx: typer.Context,
     file: Annotated[

@@ -10,7 +10,8 @@ import typer
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Cluster, Warehouse, warehouse_path
-from kgctl.cli.report import Column, Report
+from kgctl.cli.history.columns import CLUSTER, TABLE
+from kgctl.cli.report import Column, Kind, Report, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
@@ -91,13 +92,21 @@ def _bar(environment: Environment) -> Iterator[Callable[[Progress], object]]:
         yield lambda progress: bar.update(task, completed=progress.records, total=progress.of_records)
 
 
-COLUMNS = (Column("cluster"), Column("table"), Column("rows"), Column("written"), Column("changed"))
+COLUMNS = (
+    CLUSTER,
+    TABLE,
+    Column("rows", kind=Kind.WHOLE, meaning="rows that it has now"),
+    Column("written", kind=Kind.WHOLE, meaning="rows that were written"),
+    Column("changed", kind=Kind.BOOL, meaning="whether anything in it is another than before"),
+)
+SUMMARY = (Column("version", kind=Kind.WHOLE, meaning="what `--as-of-version` calls the tables as they are now"),)
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history build --warehouse /srv/history")(history_build)
 
 
+@shows(COLUMNS, summary=SUMMARY)
 def history_build(
     ctx: typer.Context,
     *,

@@ -10,7 +10,8 @@ import typer
 from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, ask, limits, not_built
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.history.columns import NOT_BUILT
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
 
@@ -19,14 +20,23 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.against import RecordedGroup, RecordedPod, Search, Trial
 
 COLUMNS = (
-    Column("metric"),
-    Column("recorded"),
-    Column("sim_min", "SIM-MIN"),
-    Column("simulated"),
-    Column("sim_max", "SIM-MAX"),
-    Column("inside"),
-    Column("before"),
-    Column("meaning", wide=True),
+    Column("metric", meaning="what is compared; those that end with `_s` are seconds"),
+    Column("recorded", kind=Kind.NUMBER, meaning="its value in the history; null: nothing tells it"),
+    Column("sim_min", "SIM-MIN", kind=Kind.NUMBER, meaning="the lowest of the seeds"),
+    Column("simulated", kind=Kind.NUMBER, meaning="the median of the seeds"),
+    Column("sim_max", "SIM-MAX", kind=Kind.NUMBER, meaning="the highest of the seeds"),
+    Column("inside", kind=Kind.BOOL, meaning="whether what was recorded lies within their range"),
+    Column("before", kind=Kind.NUMBER, meaning="the median with the defaults"),
+    Column("meaning", wide=True, meaning="what the metric is, in words"),
+)
+SUMMARY = (
+    Column("pause_ms", kind=Kind.WHOLE, unit="ms", meaning="what fits best: the longest pause of the poll loop"),
+    Column("heartbeat_ms", kind=Kind.WHOLE, unit="ms", meaning="the heartbeat interval"),
+    Column("session_ms", kind=Kind.WHOLE, unit="ms", meaning="the session time-out"),
+    Column("latency_ms", kind=Kind.NUMBER, unit="ms", meaning="the network's latency, one way"),
+    Column("distance", kind=Kind.NUMBER, meaning="how far the best is from what was recorded: 0 the same, 1 nothing like it"),
+    Column("distance_before", kind=Kind.NUMBER, meaning="the same with the defaults"),
+    *NOT_BUILT,
 )
 
 
@@ -36,6 +46,7 @@ def register(app: typer.Typer) -> None:
     )
 
 
+@shows(COLUMNS, summary=SUMMARY)
 def history_calibrate(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="A group id.", show_default=False)],

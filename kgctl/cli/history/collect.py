@@ -18,7 +18,8 @@ from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.history.columns import CLUSTER, DAMAGED, KNOWN, RECORDS
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import RefusedError, UsageError
@@ -35,12 +36,17 @@ if TYPE_CHECKING:
 
 
 COLUMNS = (
-    *map(Column, ("cluster", "log_partition", "records", "known", "damaged")),
-    Column("first_offset", wide=True),
-    Column("last_offset", wide=True),
-    Column("from"),
-    Column("to"),
+    CLUSTER,
+    Column("log_partition", kind=Kind.WHOLE, meaning="the partition of `__consumer_offsets`"),
+    RECORDS,
+    KNOWN,
+    DAMAGED,
+    Column("first_offset", wide=True, kind=Kind.WHOLE, meaning="the offset of the first record that was read"),
+    Column("last_offset", wide=True, kind=Kind.WHOLE, meaning="that of the last one"),
+    Column("from", kind=Kind.TIME, meaning="the time of the first record"),
+    Column("to", kind=Kind.TIME, meaning="that of the last one"),
 )
+SUMMARY = (CLUSTER, RECORDS, KNOWN, DAMAGED, Column("samples", kind=Kind.WHOLE, meaning="samples of log starts and ends"))
 
 
 def report_of(collection: Collection) -> Report:
@@ -395,6 +401,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history collect --bootstrap-server broker:9092 --once")(history_collect)
 
 
+@shows(COLUMNS, summary=SUMMARY)
 def history_collect(
     ctx: typer.Context,
     *,

@@ -8,6 +8,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
+from kgctl.cli.history.columns import NOT_BUILT
 from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import session_of
@@ -43,7 +44,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history forecast payments --over 10m --fail-if-later 2h")(history_forecast)
 
 
-@shows(COLUMNS)
+@shows(COLUMNS, summary=NOT_BUILT)
 def history_forecast(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,

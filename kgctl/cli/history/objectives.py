@@ -12,6 +12,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
+from kgctl.cli.history.columns import NOT_BUILT
 from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import session_of
@@ -58,7 +59,7 @@ def register_slo(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")(history_slo)
 
 
-@shows(SLO_COLUMNS)
+@shows(SLO_COLUMNS, summary=NOT_BUILT)
 def history_slo(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -176,7 +177,7 @@ def register_fleet(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history fleet --owners owners.csv")(history_fleet)
 
 
-@shows(FLEET_COLUMNS)
+@shows(FLEET_COLUMNS, summary=NOT_BUILT)
 def history_fleet(
     ctx: typer.Context,
     *,

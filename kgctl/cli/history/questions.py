@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.admin.times import format_instant
+from kgctl.cli.columns import ASSIGNOR, GROUP, LAG, LOG_END, PARTITION, TOPIC, TYPE
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import (
     Asked,
@@ -26,8 +28,20 @@ from kgctl.cli.history.asking import (
     require_tables,
     warehouse_path,
 )
+from kgctl.cli.history.columns import (
+    COMMITS,
+    COMMITTED,
+    MAX_LAG,
+    MAX_LAG_MS,
+    NOT_BUILT,
+    REBALANCE_MS,
+    REBALANCES,
+    RESETS,
+    TABLE,
+    TOTAL_LAG,
+)
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -36,11 +50,14 @@ if TYPE_CHECKING:
 
 
 OFFSETS_COLUMNS = (
-    *map(Column, ("group", "topic", "partition", "offset")),
-    Column("metadata", wide=True),
-    Column("leader_epoch", wide=True),
-    Column("committed_at"),
-    Column("exactness"),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("offset", kind=Kind.WHOLE, meaning="the committed offset; null: not known"),
+    Column("metadata", wide=True, meaning="the text that was committed with it"),
+    Column("leader_epoch", wide=True, kind=Kind.WHOLE, meaning="the leader epoch that was committed with it"),
+    Column("committed_at", kind=Kind.TIME, meaning="when it was committed"),
+    Column("exactness", meaning="exact, compacted (a later one may have counted) or unknown"),
 )
 
 
@@ -48,6 +65,7 @@ def register_offsets(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history offsets payments --at '2h ago'")(history_offsets)
 
 
+@shows(OFFSETS_COLUMNS, summary=NOT_BUILT)
 def history_offsets(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -105,9 +123,17 @@ def _offsets_row(commit: CommitAt) -> Row:
 
 
 LAG_COLUMNS = (
-    *map(Column, ("group", "topic", "partition", "time", "committed_offset", "log_end_offset", "lag", "lag_ms", "status")),
-    Column("why", wide=True),
-    Column("kind", wide=True),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("time", kind=Kind.TIME, meaning="the moment that the row is of"),
+    COMMITTED,
+    LOG_END,
+    LAG,
+    Column("lag_ms", kind=Kind.WHOLE, unit="ms", meaning="how long ago the log's end left the committed offset behind"),
+    Column("status", meaning="Burrow's (OK, WARN, STALL, STOP, REWIND), PAST_END, BELOW_START or UNMEASURED"),
+    Column("why", wide=True, meaning="why it is UNMEASURED"),
+    Column("kind", wide=True, meaning="commit or sample: what the row comes from"),
 )
 
 
@@ -115,6 +141,7 @@ def register_lag(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history lag payments --from '6h ago' --topic orders -o csv")(history_lag)
 
 
+@shows(LAG_COLUMNS, summary=NOT_BUILT)
 def history_lag(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -176,15 +203,22 @@ LAG_SHAPE = Shape(
 
 
 REBALANCES_COLUMNS = (
-    Column("group"),
-    Column("type", wide=True),
-    Column("generation"),
-    Column("started"),
-    Column("stable", wide=True),
-    Column("duration_ms"),
-    Column("started_by", wide=True),
-    *map(Column, ("members", "joined", "left", "cause", "inferred")),
-    *(Column(name, wide=True) for name in ("assignor", "leader", "members_joined", "members_left")),
+    GROUP,
+    replace(TYPE, wide=True),
+    Column("generation", kind=Kind.WHOLE, meaning="the generation, or epoch"),
+    Column("started", kind=Kind.TIME, meaning="when the rebalance began, as far as the log tells"),
+    Column("stable", wide=True, kind=Kind.TIME, meaning="when all members had it; null: overtaken before"),
+    Column("duration_ms", kind=Kind.WHOLE, unit="ms", meaning="from `started` to `stable`"),
+    Column("started_by", wide=True, meaning="what `started` is the time of; join_phase_ended: it began before that"),
+    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
+    Column("joined", kind=Kind.WHOLE, meaning="how many of them were not there before"),
+    Column("left", kind=Kind.WHOLE, meaning="how many were there before and are not now"),
+    Column("cause", meaning="why, where that can be told"),
+    Column("inferred", kind=Kind.TEXTS, meaning="what became of each that left: left, crashed or unknown"),
+    replace(ASSIGNOR, wide=True),
+    Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
+    Column("members_joined", wide=True, kind=Kind.TEXTS, meaning="the ids of those that joined"),
+    Column("members_left", wide=True, kind=Kind.TEXTS, meaning="the ids of those that left"),
 )
 
 
@@ -192,6 +226,7 @@ def register_rebalances(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history rebalances payments --from '1d ago'")(history_rebalances)
 
 
+@shows(REBALANCES_COLUMNS, summary=NOT_BUILT)
 def history_rebalances(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -248,12 +283,17 @@ REBALANCES_SHAPE = Shape(
 
 
 RESETS_COLUMNS = (
-    *map(Column, ("group", "topic", "partition", "time")),
-    *(Column(name, wide=True) for name in ("until", "times", "kind")),
-    Column("offset_before", "BEFORE"),
-    Column("offset_after", "AFTER"),
-    Column("records"),
-    Column("evidence"),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("time", kind=Kind.TIME, meaning="when it took effect"),
+    Column("until", wide=True, kind=Kind.TIME, meaning="when the last of several did"),
+    Column("times", wide=True, kind=Kind.WHOLE, meaning="how many commits past the log's end are in this row"),
+    Column("kind", wide=True, meaning="forward or backward"),
+    Column("offset_before", "BEFORE", kind=Kind.WHOLE, meaning="the committed offset before it"),
+    Column("offset_after", "AFTER", kind=Kind.WHOLE, meaning="that after it"),
+    Column("records", kind=Kind.WHOLE, unit="records", meaning="how far it went; negative is back"),
+    Column("evidence", kind=Kind.TEXTS, meaning="what speaks for it"),
 )
 
 
@@ -261,6 +301,7 @@ def register_resets(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history resets payments --from '1d ago'")(history_resets)
 
 
+@shows(RESETS_COLUMNS, summary=NOT_BUILT)
 def history_resets(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -323,19 +364,21 @@ RESETS_SHAPE = Shape(
 
 
 HEALTH_COLUMNS = (
-    Column("group"),
-    Column("window_start", "FROM"),
-    Column("window_ms", wide=True),
-    *map(Column, ("status", "members", "rebalances")),
-    Column("rebalance_ms", wide=True),
-    Column("commits"),
-    Column("total_lag"),
-    Column("max_lag", wide=True),
-    Column("max_lag_ms"),
-    Column("resets"),
-    Column("stalled_partitions", "STALLED"),
-    Column("past_end"),
-    Column("below_start", wide=True),
+    GROUP,
+    Column("window_start", "FROM", kind=Kind.TIME, meaning="where the window begins"),
+    Column("window_ms", wide=True, kind=Kind.WHOLE, unit="ms", meaning="how wide it is"),
+    Column("status", meaning="the worst of its partitions; null: no lag is known"),
+    Column("members", kind=Kind.WHOLE, meaning="how many members it had in the end"),
+    REBALANCES,
+    replace(REBALANCE_MS, wide=True),
+    COMMITS,
+    TOTAL_LAG,
+    MAX_LAG,
+    MAX_LAG_MS,
+    RESETS,
+    Column("stalled_partitions", "STALLED", kind=Kind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("past_end", kind=Kind.WHOLE, meaning="partitions with a commit past the log's end"),
+    Column("below_start", wide=True, kind=Kind.WHOLE, meaning="partitions with a commit before the log's start"),
 )
 
 
@@ -343,6 +386,7 @@ def register_health(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history health --at '1h ago'")(history_health)
 
 
+@shows(HEALTH_COLUMNS, summary=NOT_BUILT)
 def history_health(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -391,13 +435,20 @@ HEALTH_SHAPE = Shape(
 )
 
 
-TABLES = (Column("table"), Column("column"), Column("type"), Column("meaning"))
+TABLES = (
+    TABLE,
+    Column("column", meaning="a column of it"),
+    Column("type", meaning="its type, as Arrow calls it"),
+    Column("meaning", meaning="what it says"),
+)
+ANSWER = (Column("COLUMN", kind=Kind.ANY, meaning="a column of the query's answer; times are texts in UTC"),)
 
 
 def register_sql(app: typer.Typer) -> None:
     app.command(epilog="""Example: kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")(history_sql)
 
 
+@shows(ANSWER, TABLES, summary=NOT_BUILT)
 def history_sql(
     ctx: typer.Context,
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="One query in SQL.", show_default=False)] = None,
@@ -438,7 +489,7 @@ def history_sql(
 
         write_whole(parquet, lambda file: write_table(file, found))
         return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True, summary=summary)
-    columns = [Column(name, name.upper().replace("_", "-")) for name in found.column_names]
+    columns = [replace(ANSWER[0], key=name) for name in found.column_names]
     return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True, summary=summary)
 
 

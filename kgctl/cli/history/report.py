@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgctl.admin.times import format_instant
+from kgctl.cli.columns import GROUP
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, Span, ask, limits
+from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT_BUILT, REBALANCE_MS, REBALANCES, RESETS
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 
@@ -20,8 +23,15 @@ if TYPE_CHECKING:
     from kgctl.pipeline.report.figures import GroupOverview
 
 COLUMNS = (
-    Column("cluster", wide=True),
-    *map(Column, ("group", "status", "rebalances", "rebalance_ms", "resets", "commits", "max_lag", "max_lag_ms")),
+    replace(CLUSTER, wide=True),
+    GROUP,
+    Column("status", meaning="the worst of its partitions in the end; null: no lag is known"),
+    REBALANCES,
+    REBALANCE_MS,
+    RESETS,
+    COMMITS,
+    replace(MAX_LAG, wide=False),
+    MAX_LAG_MS,
 )
 
 
@@ -29,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history report payments --html payments.html --from '7d ago'")(history_report)
 
 
+@shows(COLUMNS, summary=NOT_BUILT)
 def history_report(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -72,7 +83,7 @@ def history_report(
     session.notice(f"written: {html}")
     told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, span.to_ms)]
     return Report(
-        COLUMNS if len(questions) == 1 else (Column("cluster"), *COLUMNS[1:]),
+        COLUMNS if len(questions) == 1 else (CLUSTER, *COLUMNS[1:]),
         [_row(each) for each in made.overview],
         errors,
         [*made.notes, *told],

@@ -9,12 +9,13 @@ import typer
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.history.columns import TABLE
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
-PRUNE_COLUMNS = (Column("table"), Column("rows"))
+COLUMNS = (TABLE, Column("rows", kind=Kind.WHOLE, meaning="rows that were taken out of it"))
 _DAY_MS = 86_400_000
 
 
@@ -22,6 +23,7 @@ def register_prune(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history prune --older-than 30d --yes")(history_prune)
 
 
+@shows(COLUMNS)
 def history_prune(
     ctx: typer.Context,
     *,
@@ -49,7 +51,7 @@ def history_prune(
     told = ["Nothing is that old."] if not found.rows else ["kgctl history build thins the tables, too."]
     if found.merged:
         told.append(f"{found.merged} small files were put together with others.")
-    return Report(PRUNE_COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)
+    return Report(COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)
 
 
 def _before_ms(text: str, environment: Environment) -> int:
@@ -64,13 +66,11 @@ def _before_ms(text: str, environment: Environment) -> int:
     return before_ms
 
 
-FORGET_COLUMNS = (Column("table"), Column("rows"))
-
-
 def register_forget(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history forget staging --yes")(history_forget)
 
 
+@shows(COLUMNS)
 def history_forget(
     ctx: typer.Context,
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster's name in the warehouse.", show_default=False)],
@@ -100,7 +100,7 @@ def history_forget(
     found = forget(opened, cluster, source)
     rows: list[Row] = [{"table": name, "rows": count} for name, count in {"records": 0, **found.rows}.items()]
     return Report(
-        FORGET_COLUMNS,
+        COLUMNS,
         rows,
         notices=[] if found.rows else ["Nothing of that is there."],
         name_keys=("table",),

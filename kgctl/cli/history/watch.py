@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.admin.times import format_instant, parse_duration_ms
+from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, span_ms, warehouse_path
 from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
+from kgctl.cli.history.columns import MAX_LAG_MS, TOTAL_LAG
 from kgctl.cli.render import RENDERERS, printable
-from kgctl.cli.report import Column, OutputFormat, Report, Row
+from kgctl.cli.report import Column, Kind, OutputFormat, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundError, StorageError, UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
@@ -33,13 +35,25 @@ if TYPE_CHECKING:
     from kgctl.pipeline.watch.rules import Alert, Rule
 
 COLUMNS = (
-    *map(Column, ("time", "status", "alert", "group", "topic", "partition")),
-    *(Column(name, wide=True) for name in ("value", "since", "rule")),
-    Column("summary"),
+    Column("time", kind=Kind.TIME, meaning="when it fired, or was resolved"),
+    Column("status", meaning="pending, firing or resolved"),
+    Column("alert", meaning="the name of its rule"),
+    GROUP,
+    TOPIC,
+    PARTITION,
+    Column("value", wide=True, kind=Kind.NUMBER, meaning="what was measured, in the rule's unit"),
+    Column("since", wide=True, kind=Kind.TIME, meaning="since when the rule holds"),
+    Column("rule", wide=True, meaning="the rule, as it was given"),
+    Column("summary", meaning="what it is about, in words"),
 )
 GROUPS = (
-    *(Column("group"), Column("status"), Column("members"), Column("total_lag"), Column("max_lag_ms")),
-    *(Column("measured_at"), Column("alerts")),
+    GROUP,
+    Column("status", meaning="the worst of its partitions"),
+    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
+    TOTAL_LAG,
+    MAX_LAG_MS,
+    Column("measured_at", kind=Kind.TIME, meaning="when its oldest lag was measured"),
+    Column("alerts", kind=Kind.WHOLE, meaning="how many alerts fire"),
 )
 _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
@@ -122,6 +136,7 @@ def register(app: typer.Typer) -> None:
     )(history_watch)
 
 
+@shows(COLUMNS)
 def history_watch(
     ctx: typer.Context,
     *,

@@ -69,6 +69,7 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
         connection.close()
 
 
+MEMBER = Column("member", meaning="the member's id")
 STATUS_COLUMNS = (
     GROUP,
     TYPE,
@@ -86,12 +87,30 @@ STATUS_COLUMNS = (
     Column("stuck", kind=Kind.BOOL, meaning="whether it waits longer than it should"),
 )
 MEMBER_COLUMNS = (
-    *map(Column, ("group", "member", "instance", "client", "host", "joined", "last_heartbeat")),
-    *(Column("session_ends", wide=True), Column("waits")),
+    GROUP,
+    MEMBER,
+    Column("instance", meaning="its `group.instance.id`, where it is static"),
+    Column("client", meaning="its `client.id`"),
+    Column("host", meaning="the host that it came from"),
+    Column("joined", kind=Kind.TIME, meaning="when it joined"),
+    Column("last_heartbeat", kind=Kind.TIME, meaning="when it was last heard of"),
+    Column("session_ends", wide=True, kind=Kind.TIME, meaning="when it is taken out unless it is heard of"),
+    Column("waits", kind=Kind.BOOL, meaning="whether it waits for an answer"),
 )
 SUMMARY = (
-    *("process_id", "uptime_s", "connections", "requests", "requests_per_s", "loop_delay_ms", "longest_loop_delay_ms"),
-    *("longest_hold_ms", "longest_hold", "held_too_long", "bytes_in_flight", "memory_bytes", "offsets"),
+    Column("process_id", kind=Kind.WHOLE, meaning="the server's process"),
+    Column("uptime_s", kind=Kind.NUMBER, unit="s", meaning="since when it runs"),
+    Column("connections", kind=Kind.WHOLE, meaning="how many there are"),
+    Column("requests", kind=Kind.WHOLE, meaning="how many it has answered"),
+    Column("requests_per_s", kind=Kind.NUMBER, meaning="how many a second of late"),
+    Column("loop_delay_ms", kind=Kind.NUMBER, unit="ms", meaning="how late it is with what is due"),
+    Column("longest_loop_delay_ms", kind=Kind.NUMBER, unit="ms", meaning="the longest that was"),
+    Column("longest_hold_ms", kind=Kind.NUMBER, unit="ms", meaning="the longest that one request held all others"),
+    Column("longest_hold", meaning="which request that was"),
+    Column("held_too_long", kind=Kind.WHOLE, meaning="how many did so for too long"),
+    Column("bytes_in_flight", kind=Kind.WHOLE, unit="bytes", meaning="requests that are being read or answered"),
+    Column("memory_bytes", kind=Kind.WHOLE, unit="bytes", meaning="the process's memory"),
+    Column("offsets", kind=Kind.WHOLE, meaning="how many commits it holds"),
 )
 
 
@@ -99,7 +118,7 @@ def register_status(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl serve status 127.0.0.1:9092")(status)
 
 
-@shows(STATUS_COLUMNS)
+@shows(STATUS_COLUMNS, MEMBER_COLUMNS, summary=SUMMARY)
 def status(
     ctx: typer.Context,
     target: Annotated[
@@ -125,7 +144,7 @@ def status(
     shown = {row["group"] for row in found["group_rows"]}
     missing = [NotFoundError(f"group {name!r} does not exist", group=name) for name in wanted.groups if name not in shown]
     errors = [] if rebalancing else missing
-    summary = {key: found.get(key) for key in SUMMARY}
+    summary = {column.key: found.get(column.key) for column in SUMMARY}
     if members:
         return Report(MEMBER_COLUMNS, list(_member_rows(found)), errors, (_line(found),), ("group", "member"), summary=summary)
     return Report(
@@ -262,13 +281,14 @@ def _rows(entries: Iterable[CommitEntry]) -> Iterable[Row]:
         }
 
 
-COMPLETED_COLUMNS = (Column("group"), Column("member"), Column("status"))
+COMPLETED_COLUMNS = (GROUP, MEMBER, Column("status", meaning="removable, removed, failed, unknown or not-tried"))
 
 
 def register_complete_rebalance(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl serve complete-rebalance payments 127.0.0.1:9092")(complete_rebalance)
 
 
+@shows(COMPLETED_COLUMNS)
 def complete_rebalance(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group whose rebalance does not end.")],

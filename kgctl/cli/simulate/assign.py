@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
-from kgctl.cli.report import Column, OutputFormat, Report, Row
+from kgctl.cli.report import Column, Kind, OutputFormat, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, UsageError
 
@@ -20,18 +22,41 @@ if TYPE_CHECKING:
 
 
 DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
+ID = Column("id", kind=Kind.ANY, meaning="the document's id, or its number")
+ASSIGNOR = Column("assignor", meaning="the assignor")
+ROUND = Column("round", kind=Kind.WHOLE, meaning="the round, from 1")
 COLUMNS = (
-    Column("id"),
-    Column("assignor"),
-    Column("round", wide=True),
-    Column("member"),
-    Column("partitions", "#PARTITIONS"),
-    Column("topics", "#TOPICS"),
-    *map(Column, ("kept", "gained", "lost")),
-    *(Column(name, wide=True) for name in ("rack", "group_instance_id", "assignment")),
+    ID,
+    ASSIGNOR,
+    replace(ROUND, wide=True),
+    Column("member", meaning="the member's id"),
+    Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions it gets"),
+    Column("topics", "#TOPICS", kind=Kind.WHOLE, meaning="of how many topics"),
+    Column("kept", kind=Kind.WHOLE, meaning="how many of them it had before"),
+    Column("gained", kind=Kind.WHOLE, meaning="how many it had not"),
+    Column("lost", kind=Kind.WHOLE, meaning="how many it has no more"),
+    Column("rack", wide=True, meaning="the member's `client.rack`"),
+    replace(INSTANCE_ID, wide=True, if_any=False),
+    Column("assignment", wide=True, meaning="what it gets: `orders:0-3 users:1`"),
+)
+_FIGURES = (
+    Column("assignment.MEMBER.TOPIC", kind=Kind.NUMBERS, meaning="the partitions of a topic that the member gets"),
+    Column("moved", kind=Kind.WHOLE, meaning="partitions that get another owner"),
+    Column("moves_needed", kind=Kind.WHOLE, meaning="how many at least had to"),
+    Column("unassigned", kind=Kind.WHOLE, meaning="partitions that wait until they are revoked"),
+    Column("spread", kind=Kind.WHOLE, meaning="how many partitions the fullest member has more than the emptiest"),
+    Column("topic_spread.TOPIC", kind=Kind.WHOLE, meaning="the same of one topic"),
+    Column("cross_rack_share", kind=Kind.NUMBER, meaning="the share of partitions without a replica in their member's rack"),
+)
+DOCUMENT = (
+    ID,
+    ASSIGNOR,
+    *_FIGURES,
+    replace(ROUND, key="rounds[].round"),
+    *below("rounds[]", _FIGURES),
 )
 
-ROUND_COLUMNS = tuple(Column("round") if column.key == "round" else column for column in COLUMNS)
+ROUND_COLUMNS = tuple(ROUND if column.key == "round" else column for column in COLUMNS)
 """Where each round is shown, the table says which is which."""
 
 
@@ -122,6 +147,7 @@ def register(app: typer.Typer) -> None:
     )
 
 
+@shows(COLUMNS, document=DOCUMENT)
 def simulate_assign(
     ctx: typer.Context,
     *,

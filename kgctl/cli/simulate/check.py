@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, Report, Row, error_line
+from kgctl.cli.report import Column, Kind, Report, Row, error_line, shows
 from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from kgctl.yaml_files import Problem
 
 COLUMNS = (
-    Column("severity"),
-    Column("file", wide=True),
-    Column("line"),
-    Column("column", wide=True),
-    *map(Column, ("path", "rule", "message")),
+    Column("severity", meaning="error or warning"),
+    Column("file", wide=True, meaning="the scenario's file"),
+    Column("line", kind=Kind.WHOLE, meaning="its line; null where that is not known"),
+    Column("column", wide=True, kind=Kind.WHOLE, meaning="the place in the line, from 1"),
+    Column("path", meaning="the place in the scenario"),
+    Column("rule", meaning="the rule that finds it doubtful; null for a mistake"),
+    Column("message", meaning="what is wrong with it"),
 )
 
 
@@ -30,6 +32,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate check deploy.yaml")(simulate_check)
 
 
+@shows(COLUMNS)
 def simulate_check(
     ctx: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Scenario files, or - for stdin.", show_default=False)],

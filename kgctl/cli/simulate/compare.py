@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
@@ -22,10 +22,18 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (
-    *map(Column, ("a", "b", "metric", "verdict", "a_mean", "b_mean", "difference")),
-    Column("low", "LOW-95"),
-    Column("high", "HIGH-95"),
-    *map(Column, ("a_better", "b_better", "seeds")),
+    Column("a", meaning="the first variant, or scenario"),
+    Column("b", meaning="the one that is compared with it"),
+    Column("metric", meaning="the metric (`kgctl manual metrics`)"),
+    Column("verdict", meaning="better, worse, equal or unclear: b, as seen from a"),
+    Column("a_mean", kind=Kind.NUMBER, meaning="the mean of a over the seeds"),
+    Column("b_mean", kind=Kind.NUMBER, meaning="that of b"),
+    Column("difference", kind=Kind.NUMBER, meaning="b minus a, the mean over the seeds; null: never ends"),
+    Column("low", "LOW-95", kind=Kind.NUMBER, meaning="where its 95 % interval begins"),
+    Column("high", "HIGH-95", kind=Kind.NUMBER, meaning="where that ends"),
+    Column("a_better", kind=Kind.WHOLE, meaning="in how many seeds a is better"),
+    Column("b_better", kind=Kind.WHOLE, meaning="in how many seeds b is better"),
+    Column("seeds", kind=Kind.WHOLE, meaning="how many seeds both were run with"),
 )
 
 
@@ -35,6 +43,7 @@ def register(app: typer.Typer) -> None:
     )
 
 
+@shows(COLUMNS)
 def simulate_compare(
     ctx: typer.Context,
     a: Annotated[

@@ -13,7 +13,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, Kind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
@@ -143,16 +143,81 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-COLUMNS = tuple(map(Column, ("variant", "metric", "min", "median", "p95", "max")))
-_BESIDE = (f"{what}_{which}" for what in ("simulated", "measured") for which in ("min", "median", "max"))
-COLUMNS_BESIDE = tuple(map(Column, ("variant", "metric", *_BESIDE, "place")))
+_OF = (Column("variant", meaning="the variant"), Column("metric", meaning="the metric (`kgctl manual metrics`)"))
+_STATISTICS = {
+    "min": "the lowest",
+    "median": "the one in the middle",
+    "p95": "the one that 95 % do not exceed",
+    "max": "the highest",
+}
+COLUMNS = (
+    *_OF,
+    *(Column(key, kind=Kind.NUMBER, meaning=f"{meaning} of the seeds") for key, meaning in _STATISTICS.items()),
+)
+COLUMNS_BESIDE = (
+    *_OF,
+    *(
+        Column(f"{what}_{key}", kind=Kind.NUMBER, meaning=f"{_STATISTICS[key]} of the {of}")
+        for what, of in (("simulated", "seeds"), ("measured", "plays"))
+        for key in ("min", "median", "max")
+    ),
+    Column("place", meaning="where what was measured lies, as seen from what the seeds span"),
+)
 """With ``--against``: what the seeds span beside what the plays span."""
+
+_SPREAD = (
+    Column("min", kind=Kind.NUMBER, meaning="the lowest of the seeds; null: never ends, or nothing to measure"),
+    Column("median", kind=Kind.NUMBER, meaning="the one in the middle"),
+    Column("p95", kind=Kind.NUMBER, meaning="the one that 95 % do not exceed"),
+    Column("max", kind=Kind.NUMBER, meaning="the highest"),
+    Column("per_seed", kind=Kind.NUMBERS, meaning="each, in the order of `seeds`"),
+    Column("never", kind=Kind.NUMBERS, meaning="the seeds of which null stands for a time that never ends"),
+)
+_VARIANT = (
+    *below("metrics.METRIC", _SPREAD),
+    Column("final_assignment.MEMBER.TOPIC", kind=Kind.NUMBERS, meaning="the partitions that the pod has in the end, first seed"),
+    Column("longest_gaps.PARTITION", kind=Kind.NUMBER, unit="s", meaning="its longest time without a consumer, worst seed"),
+    Column("assumptions.NAME", meaning="what was assumed since the file does not say it"),
+)
+_EXPECTATION = (
+    Column("check", meaning="the line of `expect:`"),
+    Column("variant", meaning="the variant that it was asked of; null: of all together"),
+    Column("passed", kind=Kind.BOOL, meaning="whether it holds"),
+    Column("observed", kind=Kind.ANY, meaning="what was found, of the seed that decides"),
+    Column("seed", kind=Kind.WHOLE, meaning="that seed"),
+    Column("severity", meaning="error or warning"),
+    Column("replay", meaning="the line that plays it again"),
+)
+_MEASURED = (
+    Column("cluster", meaning="the cluster that it was played on"),
+    Column("client", meaning="the client that played"),
+    Column("plays", kind=Kind.WHOLE, meaning="how many times"),
+    *below("variants.VARIANT", _VARIANT),
+    Column("places.VARIANT.METRIC", meaning="where what was measured lies, as seen from what the seeds span"),
+    *below("expectations[]", _EXPECTATION),
+)
+DOCUMENT = (
+    Column("scenario", meaning="the scenario's name"),
+    Column("kgctl", meaning="the version that ran it"),
+    Column("digest", meaning="of all that happened: the same digest, the same run"),
+    Column("seeds", kind=Kind.NUMBERS, meaning="the seeds"),
+    *below("variants.VARIANT", _VARIANT),
+    Column("troubles[].check", meaning="the kind of what went wrong though nobody asked"),
+    Column("troubles[].variant", meaning="in which variant"),
+    Column("troubles[].text", meaning="what went wrong, who, when and by which rule"),
+    Column("troubles[].seed", kind=Kind.WHOLE, meaning="with which seed"),
+    Column("troubles[].replay", meaning="the line that plays it again"),
+    *below("expectations[]", _EXPECTATION),
+    *below("measured", _MEASURED),
+)
+"""What JSON and YAML have in the place of rows, by paths."""
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate run deploy.yaml --runs 20 --gantt")(simulate_run)
 
 
+@shows(COLUMNS, COLUMNS_BESIDE, document=DOCUMENT)
 def simulate_run(
     ctx: typer.Context,
     file: running.Scenario,

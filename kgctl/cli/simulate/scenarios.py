@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kgctl.cli.completion import complete_groups, complete_scenarios
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
-LIST_COLUMNS = (Column("name"), Column("question"))
+NAME = Column("name", meaning="the built-in scenario's name")
+LIST_COLUMNS = (NAME, Column("question", meaning="the question that it answers"))
 
 
 def register_list(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate list")(simulate_list)
 
 
+@shows(LIST_COLUMNS)
 def simulate_list() -> Report:
     """List the built-in scenarios, with the question that each answers."""
     from kgctl.simulate.scenario.sources import builtin_names, builtin_text
@@ -36,13 +39,14 @@ def _question(text: str) -> str:
     return found.group(1).strip().strip("\"'") if found else ""
 
 
-SHOW_COLUMNS = (Column("name"), Column("text"))
+SHOW_COLUMNS = (NAME, Column("text", meaning="its file"))
 
 
 def register_show(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate show rolling-restart > mine.yaml")(simulate_show)
 
 
+@shows(SHOW_COLUMNS)
 def simulate_show(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A built-in scenario.", show_default=False, autocompletion=complete_scenarios)
@@ -67,13 +71,14 @@ def simulate_schema() -> Report:
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
 
 
-INIT_COLUMNS = (Column("file"), Column("text"))
+INIT_COLUMNS = (Column("file", meaning="the file that was written; null: none was"), Column("text", meaning="what stands in it"))
 
 
 def register_init(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate init --from-group payments payments.yaml")(simulate_init)
 
 
+@shows(INIT_COLUMNS)
 def simulate_init(
     ctx: typer.Context,
     file: Annotated[
@@ -108,7 +113,9 @@ def simulate_init(
     except OSError as error:
         raise KgctlError(f"{file}: {error.strerror}", code="OS_ERROR") from None
     hints = (f"written: {file}; next: kgctl simulate run {file}",)
-    return Report((Column("file"), Column("text", wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",))
+    return Report(
+        (INIT_COLUMNS[0], replace(INIT_COLUMNS[1], wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",)
+    )
 
 
 def _of_manifests(manifests: list[Path], file: Path | None) -> str:

@@ -17,7 +17,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column, Kind, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import RunOptions, WrongFile, progress
@@ -27,6 +27,37 @@ from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.simulate.sweep.plan import Axis, Cell, RowLayout, RunRow, Sweep
+
+_PARAMETER = Column("PARAMETER", kind=Kind.ANY, meaning="a parameter of `--param`: its value")
+_NAME = Column("variant", meaning="the variant")
+SUMMED_UP = (
+    _PARAMETER,
+    _NAME,
+    Column("runs", kind=Kind.WHOLE, meaning="how many runs"),
+    Column("errors", kind=Kind.WHOLE, meaning="of them without a result"),
+    Column("failed", kind=Kind.WHOLE, meaning="of the others, those with an expectation that did not hold"),
+    *(
+        Column(f"METRIC_{key}", kind=Kind.NUMBER, meaning=f"the metric's {key}; null: never ends, or no run has it")
+        for key in ("median", "p95", "max")
+    ),
+    Column("worst_seed", kind=Kind.WHOLE, meaning="the seed to look at; null: all are alike"),
+)
+EACH_RUN = (
+    _PARAMETER,
+    _NAME,
+    Column("seed", kind=Kind.WHOLE, meaning="the seed"),
+    Column("digest", meaning="of all that happened: the same digest, the same run"),
+    Column("METRIC", kind=Kind.NUMBER, meaning="a metric's value; null: never ends, or nothing to measure"),
+    Column("events", kind=Kind.WHOLE, meaning="how many events the run had"),
+    Column("expectations_passed", kind=Kind.WHOLE, meaning="expectations that hold"),
+    Column("expectations_failed", kind=Kind.WHOLE, meaning="expectations that do not"),
+    Column("failed_checks", meaning="those that do not, joined by `; `"),
+    Column("trouble", meaning="the first thing that went wrong though nobody asked"),
+    Column("stopped", meaning="why it ended early"),
+    Column("error_code", meaning="the code of the error that left it without a result"),
+    Column("error", meaning="that error"),
+    Column("replay", meaning="the line that runs it again, where something was wrong"),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -75,6 +106,7 @@ Metrics = Annotated[
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write charts as one HTML page.", show_default=False)]
 
 
+@shows(SUMMED_UP, EACH_RUN)
 def simulate_sweep(
     ctx: typer.Context,
     file: running.Scenario,
