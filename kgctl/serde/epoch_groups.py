@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kgctl.model import groups as model
-from kgctl.model.groups import CoordinatorRecord, OpaqueKey, RecordType
+from kgctl.model.groups import OpaqueKey, RecordKey, RecordType, RecordValue
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import UnknownValueVersionError, decode_record, value_structure
 from kgctl.serde.record_schema import (
     INT8,
@@ -66,6 +67,18 @@ class TopologyKey:
     """Key of type 23: what an application of Kafka Streams does, as a graph of topics."""
 
     group: str
+
+
+GroupKey: TypeAlias = RecordKey | TopologyKey
+"""The key of a record of a group of any type."""
+
+
+@frozen_in_order
+class GroupRecord:
+    """What a coordinator's record says, of a group of any type: a key with its value, or with None: a tombstone."""
+
+    key: GroupKey
+    value: RecordValue | TopicNamesValue | CurrentTasksValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,26 +255,28 @@ def _key_structure(record_type: int) -> Structure:
     return Structure(schema.build, fields, PLAIN)
 
 
-def interpreted_key(key: OpaqueKey) -> Any:
+def interpreted_key(key: OpaqueKey) -> GroupKey:
     """Return what a key of one of `SCHEMAS` says, as a key of the consumer protocol.
 
     Raises `RecordDecodeError`, and KeyError for a type of record that nobody writes yet.
     """
-    return _key_structure(key.record_type).read(Reader(key.raw, 2))
+    found: GroupKey = _key_structure(key.record_type).read(Reader(key.raw, 2))
+    return found
 
 
-def interpreted(record_type: int, key: bytes, value: bytes | None) -> CoordinatorRecord:
+def interpreted(record_type: int, key: bytes, value: bytes | None) -> GroupRecord:
     """Return a record of any group, those of `SCHEMAS` in the terms of the consumer protocol.
 
     Raises `RecordDecodeError`.
     """
     schema = SCHEMAS.get(record_type)
     if schema is None:
-        return decode_record(key, value)
+        plain = decode_record(key, value)
+        return GroupRecord(plain.key, plain.value)
     found = interpreted_key(OpaqueKey(record_type, key))
     if value is None or schema.value is None:
-        return CoordinatorRecord(found, value)
+        return GroupRecord(found, value)
     structure = structure_of(record_type, int.from_bytes(value[:2], "big", signed=True))
     if structure is None:
         raise UnknownValueVersionError(f"a version of record type {record_type} that nobody writes yet")
-    return CoordinatorRecord(found, structure.read(Reader(value, 2)))
+    return GroupRecord(found, structure.read(Reader(value, 2)))

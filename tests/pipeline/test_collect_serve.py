@@ -75,7 +75,8 @@ def test_it_runs_until_it_is_told_to_end_and_all_is_written(kgctl_serve: ServeFa
         try:
             wait_until(lambda: samples(tmp_path / "w") > 0, "a sample")
             commit(raw, 2)
-            wait_until(lambda: samples(tmp_path / "w") > 2, "more samples")
+            begun = samples(tmp_path / "w")
+            wait_until(lambda: samples(tmp_path / "w") > begun + 4, "a round of samples that began after the commit")
             collecting.send_signal(number)
             out, err = collecting.communicate(timeout=PATIENCE_S)
         finally:

@@ -158,6 +158,7 @@ ROOMS = {
             (4, "CRC-32C by its type, once"),
             (12, "a batch with some of its records, and when its tombstones may go"),
             (204, "records of share and streams groups, for the history"),
+            (6, "what such a record is has a type of its own: they were no records of the coordinator's"),
         ),
     ),
     "group": Room(

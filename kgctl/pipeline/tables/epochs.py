@@ -24,7 +24,6 @@ from kgctl.model.groups import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
-    CoordinatorRecord,
     RecordType,
 )
 from kgctl.pipeline.tables.group_history import (
@@ -38,7 +37,7 @@ from kgctl.pipeline.tables.group_history import (
     Place,
     change_of_members,
 )
-from kgctl.serde.epoch_groups import CurrentTasksValue, Tasks, TopicNamesValue, interpreted
+from kgctl.serde.epoch_groups import CurrentTasksValue, GroupRecord, Tasks, TopicNamesValue, interpreted
 from kgctl.serde.partition_metadata import decode_partition_metadata
 from kgctl.serde.record_schema import RecordDecodeError, uuid_text
 
@@ -104,7 +103,7 @@ class TopicNames:
         """A commit has both; of several topics of one id, which no cluster has, the first one counts."""
         self._in_commits.setdefault(topic_id, topic)
 
-    def learn(self, record: CoordinatorRecord) -> None:
+    def learn(self, record: GroupRecord) -> None:
         """Take names from the next record of the group."""
         key: Any = record.key
         value: Any = record.value
@@ -152,7 +151,7 @@ _TELLING = (
 )
 
 
-def telling(group_records: pa.Table) -> Iterator[tuple[str, CoordinatorRecord]]:
+def telling(group_records: pa.Table) -> Iterator[tuple[str, GroupRecord]]:
     """The records that `TopicNames.learn` wants, with their groups."""
     import pyarrow as pa
     import pyarrow.compute as pc

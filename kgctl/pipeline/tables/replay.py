@@ -36,7 +36,6 @@ from kgctl.model.groups import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -58,7 +57,7 @@ from kgctl.pipeline.tables.group_history import (
     Spans,
 )
 from kgctl.serde.coordinator_records import decode_key
-from kgctl.serde.epoch_groups import SCHEMAS, CurrentTasksValue, TopicNamesValue, TopologyKey, interpreted
+from kgctl.serde.epoch_groups import SCHEMAS, CurrentTasksValue, GroupRecord, TopicNamesValue, TopologyKey, interpreted
 from kgctl.serde.record_schema import uuid_from_bytes
 
 if TYPE_CHECKING:
@@ -276,9 +275,9 @@ _keys = lru_cache(maxsize=8_192)(decode_key)
 """The same few keys come again and again."""
 
 
-def _decoded(record_type: int, key: bytes, value: bytes | None) -> CoordinatorRecord:
+def _decoded(record_type: int, key: bytes, value: bytes | None) -> GroupRecord:
     quick = None if value is None else quick_value(record_type, value)
-    return interpreted(record_type, key, value) if quick is None else CoordinatorRecord(_keys(key), quick)
+    return interpreted(record_type, key, value) if quick is None else GroupRecord(_keys(key), quick)
 
 
 def type_of(record_type: int) -> GroupType:
@@ -303,7 +302,7 @@ class _Group:
         """That it has become a consumer group, until its first epoch is known."""
         self.last_offset = -1
 
-    def apply(self, record: CoordinatorRecord, place: Place, group_type: GroupType) -> None:
+    def apply(self, record: GroupRecord, place: Place, group_type: GroupType) -> None:
         """Apply the next record of this group, which is of this type by it."""
         key, value = record.key, record.value
         self.last_offset = self._history.log_offset = place.log_offset
@@ -383,7 +382,7 @@ class _Group:
         arrival, self._arrival = self._arrival, None
         group.bumped(value, place, arrival)
 
-    def _of_epochs(self, record: CoordinatorRecord, group: EpochGroup, place: Place) -> None:
+    def _of_epochs(self, record: GroupRecord, group: EpochGroup, place: Place) -> None:
         key: Any = record.key
         value: Any = record.value
         match key, value:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError, decode_key
-from kgctl.serde.epoch_groups import SCHEMAS, interpreted, interpreted_key
+from kgctl.serde.epoch_groups import SCHEMAS, GroupKey, interpreted, interpreted_key
 
 Row = dict[str, Any]
 
@@ -46,7 +46,7 @@ def _decode(record: Row) -> tuple[str, Row]:
         return _undecoded(record, place, Reason.NO_KEY, None)
     record_type = int.from_bytes(record["key"][:2], "big", signed=True) if len(record["key"]) > 1 else None
     try:
-        key = decode_key(record["key"])
+        key: GroupKey = decode_key(record["key"])
         if isinstance(key, OpaqueKey) and key.record_type not in SCHEMAS:
             return _undecoded(record, place, Reason.UNKNOWN_TYPE, record_type)
         key = interpreted_key(key) if isinstance(key, OpaqueKey) else key

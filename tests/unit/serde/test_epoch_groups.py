@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from kgctl.model.groups import CoordinatorRecord, OpaqueKey
+from kgctl.model.groups import OpaqueKey
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError
-from kgctl.serde.epoch_groups import SCHEMAS, interpreted, interpreted_key
+from kgctl.serde.epoch_groups import SCHEMAS, GroupRecord, interpreted, interpreted_key
 from tests.support.pipeline.epoch_groups import RECORDS
 
 
 @pytest.mark.parametrize(("key", "value", "key_found", "value_found"), RECORDS)
 def test_records_are_read_as_those_of_the_consumer_protocol(key: str, value: str, key_found: Any, value_found: Any) -> None:
     record_type, raw = int(key[:4], 16), bytes.fromhex(key)
-    assert interpreted(record_type, raw, bytes.fromhex(value)) == CoordinatorRecord(key_found, value_found)
-    assert interpreted(record_type, raw, None) == CoordinatorRecord(key_found, None)
+    assert interpreted(record_type, raw, bytes.fromhex(value)) == GroupRecord(key_found, value_found)
+    assert interpreted(record_type, raw, None) == GroupRecord(key_found, None)
 
 
 def test_every_type_is_here() -> None:
