@@ -37,6 +37,7 @@ class BackgroundServer:
         protocol: str = "PLAINTEXT",
         metrics: tuple[str, int] | None = None,
         acls: Sequence[str] | None = None,
+        compacts: bool = False,
         **given: Any,
     ) -> None:
         """``given``: what `Server` takes beside its options."""
@@ -50,6 +51,7 @@ class BackgroundServer:
             protocol=protocol,
             metrics=metrics,
             acls=acls,
+            compacts=compacts,
         )
         self._thread = threading.Thread(target=self._run, name="kgctl-serve", daemon=True)
         self._started = threading.Event()

@@ -5,6 +5,7 @@ Each batch counts as a segment of its own that has been closed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from kgctl.server.request_context import Services
 from kgctl.storage.cleaning import Cleaning
 
 COMPACT, DELETE = "compact", "delete"
+
+log = logging.getLogger(__name__)
 
 
 def policies(services: Services, topic: str) -> list[str]:
@@ -57,8 +60,14 @@ def _expire(services: Services, partition: TopicPartition, oldest_ms: int | None
     return max(wanted - start, 0)
 
 
-def expire_all(services: Services, now_ms: int) -> None:
-    """Expire every topic that has the policy for it."""
+def expire_all(services: Services, now_ms: int, told: set[str]) -> None:
+    """Expire every topic that has the policy for it; that a topic loses something is a warning, once it is ``told`` a note.
+
+    ``__consumer_offsets`` is not among them: commits go by ``offsets.retention.minutes``.
+    """
     for topic in list(services.catalog.topics):
-        if topic != OFFSETS_TOPIC and DELETE in policies(services, topic):
-            expire(services, topic, now_ms)
+        if topic != OFFSETS_TOPIC and DELETE in policies(services, topic) and (gone := expire(services, topic, now_ms)):
+            bounds = [f"{name}={setting(services, topic, name)}" for name in ("retention.ms", "retention.bytes")]
+            level = logging.INFO if topic in told else logging.WARNING
+            told.add(topic)
+            log.log(level, "topic %s: %d offsets are gone, as %s; -1 is no bound", topic, gone, " and ".join(bounds))

@@ -25,6 +25,7 @@ class ServeOptions:
     data folder that is damaged, ``protocol`` one of `kgctl.server.security.PROTOCOLS`, ``metrics`` where a page of metrics is.
     ``acls``: access rules as `kgctl.server.acls.parse_acl` has them; given, also none of them, there is an authorizer.
     ``advertised``: host and port that clients are told (the port 0: the one that it listens on), where they differ.
+    ``compacts``: the program around it asks for compaction (`kgctl.server.cleaner.compact`).
     """
 
     host: str = "127.0.0.1"
@@ -40,6 +41,7 @@ class ServeOptions:
     verbose: bool = False
     advertised: tuple[str, int] | None = None
     acls: Sequence[str] | None = None
+    compacts: bool = False
 
 
 OFFSETS_PARTITIONS = "offsets.topic.num.partitions"

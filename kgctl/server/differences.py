@@ -1,4 +1,4 @@
-"""Where this server does otherwise than a broker, knowingly: the one list, from which manual and log are made."""
+"""Where this server does otherwise than a broker, knowingly: the one list, from which manual, help and log are made."""
 
 from __future__ import annotations
 
@@ -23,9 +23,25 @@ class Difference:
 DIFFERENCES = (
     Difference("first members", "servers for tests begin at once", "wait 3 s for more (`group.initial.rebalance.delay.ms`)"),
     Difference("replicas", "one a partition, whatever is asked for; brokers share their data", "as many as asked for"),
+    Difference("leader epochs", "always 0: nobody is ever elected", "rise with each election"),
     Difference("reassignments", "done at once, and forgotten at a restart", "data is copied, which takes time"),
     Difference("retention", "takes batches, each by itself", "takes segments (`segment.bytes`, `segment.ms`), so it comes later"),
-    Difference("compaction", "when a test asks for it (`EmbeddedServer.compact`)", "in the background, of closed segments"),
+    Difference(
+        "compaction",
+        "when a test asks for it (`EmbeddedServer.compact`), each batch by itself; `kgctl serve` compacts nothing",
+        "in the background, of closed segments",
+    ),
+    Difference(
+        "records in snappy, lz4 and zstd",
+        "kept as they come: nothing in them is checked, and a topic that has some is not compacted",
+        "unpacked, checked and compacted",
+    ),
+    Difference(
+        "large requests",
+        "refused: 16 MiB and more, but for Produce; what unpacks to more than 64 MiB; a member with more than 1,000 protocols",
+        "refused above `socket.request.max.bytes` (100 MiB)",
+    ),
+    Difference("a disk that takes no writes", "goes on as soon as there is room", "is offline until the broker is started anew"),
     Difference("quotas", "kept and shown; nobody is slowed down", "clients wait"),
     Difference("settings without effect", "kept and shown; each is told once, in the log", "they do something"),
     Difference("fetch sessions", "none is kept: each fetch names all its partitions", "only what changed is named"),
@@ -33,5 +49,16 @@ DIFFERENCES = (
     Difference("idempotent producers", "forgotten at a restart: any sequence goes on", "kept for a day"),
     Difference("`__consumer_offsets`", "always there, and cannot be changed by clients", "made at the first group"),
     Difference("subscriptions by a pattern", "match topics whatever the member may see", "those alone that it may describe"),
-    Difference("share and streams groups, delegation tokens, clients' metrics", "not served", "served"),
+    Difference("listeners", "one a broker; logins by PLAIN and SCRAM", "any number; by GSSAPI and OAUTHBEARER too"),
+    Difference(
+        "share and streams groups, delegation tokens, clients' metrics, features, quorum changes, producers' states",
+        "not served",
+        "served",
+    ),
 )
+
+
+def listed() -> str:
+    """The list for a terminal, what happens here alone."""
+    rows = (f"  {each.subject}: {each.here}".replace("`", "") for each in DIFFERENCES)
+    return "\n".join(["Unlike a broker:", *rows])

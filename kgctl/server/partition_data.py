@@ -284,12 +284,15 @@ class PartitionData:
         return found.removed
 
     def expired_until(self, partition: TopicPartition, oldest_ms: int | None, most_bytes: int | None) -> int:
-        """Where the log should begin: after batches that are older than ``oldest_ms``, then at its newest ``most_bytes``."""
+        """Where the log should begin: after batches that are older than ``oldest_ms``, then at its newest ``most_bytes``.
+
+        What has no time is never old: Kafka takes its file's.
+        """
         start, end = self.bounds(partition)
         too_many = 0 if most_bytes is None else self.size(partition) - most_bytes
         is_old = oldest_ms is not None
         for _, header in self._batches(partition):
-            is_old = is_old and header.max_timestamp_ms < (oldest_ms or 0)
+            is_old = is_old and 0 <= header.max_timestamp_ms < (oldest_ms or 0)
             if not is_old and (most_bytes is None or header.size_bytes > too_many):
                 return max(start, header.base_offset)
             too_many -= header.size_bytes

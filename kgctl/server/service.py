@@ -277,7 +277,7 @@ class Server:
         partitions = folder.record_log.partition_count
         brokers = [self._broker(index) for index in range(self.options.brokers)]
         producers = Producers(first_id=clock())
-        settings = Settings(self._config, folder.documents)
+        settings = Settings(self._config, folder.documents, compacts=self.options.compacts)
         settings.tell_idle_of_brokers(effective_names())
         return Services(
             registry=default_registry(self._coordinator_config),
@@ -413,9 +413,23 @@ ORPHAN_S = 0.5
 """How often it is looked whether the parent process is still there."""
 
 
-async def _end_with_parent(server: Server) -> None:
-    parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of it
+def is_orphan() -> bool:
+    """Whether the process that started this one is gone already, and another one, such as init, has taken it over.
+
+    A process begins in its parent's session. One whose parent is in another session, and that has not begun its own, was taken
+    over; where it has, or where all are in the session of a container's first process, nothing tells.
+    """
+    session = os.getsid(0)
+    if session == os.getpid():
+        return False
+    try:
+        return os.getsid(os.getppid()) != session
+    except OSError:  # it is gone, or may not be looked at: not one of ours
+        return os.getppid() > 0
+
+
+async def _end_with_parent(server: Server, parent: int) -> None:
+    while os.getppid() == parent and not is_orphan():  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(ORPHAN_S)
     server.ended.set()
 
@@ -427,6 +441,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None], *
 
     Raises what `Server.start` raises, and StorageError when the log could neither be written nor read.
     """
+    parent = os.getppid()
     server = Server(options)
     await server.start()
     loop = asyncio.get_running_loop()
@@ -435,7 +450,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None], *
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.ended.set)
         loop.add_signal_handler(signal.SIGUSR1, lambda: asyncio.ensure_future(server.write_status()))
-    watch = asyncio.ensure_future(_end_with_parent(server)) if with_parent else None
+    watch = asyncio.ensure_future(_end_with_parent(server, parent)) if with_parent else None
     try:
         on_listening(server)
         await server.ended.wait()

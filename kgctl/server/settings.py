@@ -215,12 +215,13 @@ HIDDEN = "internal.segment.bytes"
 
 EFFECTIVE = frozenset(
     {
-        *("cleanup.policy", "retention.ms", "retention.bytes", "delete.retention.ms", "min.compaction.lag.ms"),
-        "max.message.bytes",
+        *("cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes"),
         *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
     }
 )
 """Settings of topics that do something here."""
+OF_COMPACTION = frozenset({"delete.retention.ms", "min.compaction.lag.ms"})
+"""Those that do something where somebody asks for compaction: a server compacts nothing of its own accord."""
 
 
 def _ms_of(name: str) -> int | None:
@@ -309,11 +310,13 @@ ALL_BROKERS = ""
 class Settings:
     """What was given at the start and what was altered since, which is kept in ``settings.json``; from any thread.
 
-    ``given`` are the brokers' settings as they were started with, those of this server itself among them.
+    ``given`` are the brokers' settings as they were started with, those of this server itself among them. ``compacts``: whether
+    somebody may ask for compaction.
     """
 
-    def __init__(self, given: Mapping[str, str], documents: Documents) -> None:
+    def __init__(self, given: Mapping[str, str], documents: Documents, *, compacts: bool = False) -> None:
         self.given = given
+        self._effective = EFFECTIVE | OF_COMPACTION if compacts else EFFECTIVE
         self._documents = documents
         kept = documents.read(SETTINGS_FILE) or {BROKERS: {ALL_BROKERS: {"min.insync.replicas": "1"}}}  # as a new KRaft cluster
         self._kept: dict[str, dict[str, dict[str, str]]] = {kind: dict(kept.get(kind, {})) for kind in (TOPICS, BROKERS, METRICS)}
@@ -338,11 +341,11 @@ class Settings:
             self._kept = kept
             self._values = {}
         for name, config in changes.items() if kind == TOPICS else ():
-            self.tell_idle(f"topic {name}", {*config} - EFFECTIVE)
+            self.tell_idle(f"topic {name}", {*config} - self._effective)
 
     def tell_idle_of_brokers(self, effective: Iterable[str]) -> None:
         """The same of what was given at the start, but for these and what topics follow."""
-        followed = {name for each in EFFECTIVE for name in TOPIC_SETTINGS[each].brokers}
+        followed = {name for each in self._effective for name in TOPIC_SETTINGS[each].brokers}
         self.tell_idle("brokers", {*self.given} - {*effective} - followed)
 
     def put_topics(self, changes: Mapping[str, Mapping[str, str]]) -> None:

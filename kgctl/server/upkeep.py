@@ -83,6 +83,7 @@ class Upkeep:
         self._stuck: set[tuple[str, int]] = set()
         self._rounds_alone = 0
         self._expired_s = monotonic()
+        self._expired_topics: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -129,7 +130,7 @@ class Upkeep:
         services = self._services
         if monotonic() - self._expired_s >= services.config.log_retention_check_interval_ms / 1000:
             self._expired_s = monotonic()
-            await services.data.in_thread(expire_all, services, services.runtime.clock())
+            await services.data.in_thread(expire_all, services, services.runtime.clock(), self._expired_topics)
 
     async def close_idle_connections(self) -> None:
         now_s = monotonic()

@@ -91,6 +91,7 @@ class EmbeddedServer(Topics):
             protocol=protocol,
             brokers=brokers,
             data=folder,
+            compacts=True,
             dispatcher=self._faults.dispatcher,
             clock=self._clock,
         )

@@ -16,6 +16,7 @@ import pytest
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from kgctl.serde.messages import decode_response
+from kgctl.server.differences import DIFFERENCES
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
@@ -160,6 +161,18 @@ def test_a_server_for_tests_ends_with_the_process_that_started_it(tmp_path: Path
     wait_until(lambda: has_ended(done.stdout.strip()), "the server has ended with the shell")
 
 
+def test_a_server_for_tests_ends_though_its_parent_died_before_it_looked(tmp_path: Path) -> None:
+    started = subprocess.run(
+        ["sh", "-c", '"$1" -m kgctl serve --for-tests > "$2" 2>&1 & echo $!', "sh", sys.executable, tmp_path / "kafka.env"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+        start_new_session=True,  # of a container's own first process, which takes orphans over, nobody could tell it
+    )
+    wait_until(lambda: has_ended(started.stdout.strip()), "the server has ended")
+
+
 def has_ended(process_id: str) -> bool:
     """An orphan stays as a zombie, without a command line, where the first process is no init, as in containers."""
     try:
@@ -177,3 +190,11 @@ def test_clients_are_told_what_is_advertised(kgctl_serve: ServeFactory) -> None:
     port = int(server.bootstrap.rpartition(":")[2])
 
     assert [(broker.host, broker.port) for broker in answer.brokers] == [("kafka.example", port)]
+
+
+def test_what_a_broker_does_otherwise_is_one_list(kgctl_serve: ServeFactory) -> None:
+    _, errors = kgctl_serve(options=["--verbose"]).terminate()
+    logged = [line.partition("unlike a broker: ")[2] for line in errors.splitlines() if "unlike a broker" in line]
+    assert logged == [str(difference) for difference in DIFFERENCES]
+    shown = subprocess.run([sys.executable, "-m", "kgctl", "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(f"    {each.subject}: {each.here}".replace("`", "") in shown for each in DIFFERENCES)

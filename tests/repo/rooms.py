@@ -70,6 +70,7 @@ ROOMS = {
         8_985,
         raised=(
             (65, "blocks of options, FLAGS and --fail-if-flagged"),
+            (3, "what a broker does otherwise, in the help of serve"),
             (190, "undo that knows what came after; the log of changes"),
             (121, "names that are cut on a terminal; top by state and type, and its limits"),
             (19, "warnings that the page on security promises"),
@@ -131,6 +132,7 @@ ROOMS = {
             (13, "a clock and a dispatcher of a test's own"),
             (10, "metadata asked for by id with an empty name, a long list of names in pieces"),
             (100, "retention in time, compaction on demand; compacted topics refuse records without keys"),
+            (48, "retention is told; an orphan whose parent died before it looked ends; all differences are listed"),
             (667, "an authorizer: rules, the decision, and who may do what at each API"),
             (722, "17 APIs more: where data lies, who leads, transactions, quotas, SCRAM; advertised addresses; node ids"),
         ),

@@ -200,7 +200,7 @@ def test_what_has_no_effect_is_told_once(caplog: pytest.LogCaptureFixture) -> No
     with EmbeddedServer(config={"num.io.threads": "3", "log.retention.ms": "5000", "group.max.size": "9"}) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap})
         for name in ("orders", "refunds"):
-            config = {"segment.ms": "70000", "cleanup.policy": "compact"}
+            config = {"segment.ms": "70000", "cleanup.policy": "compact", "delete.retention.ms": "5"}
             admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result()
     assert [line.getMessage() for line in caplog.records if "without effect" in line.getMessage()] == [
         "brokers: kept and shown, and without effect here: num.io.threads",

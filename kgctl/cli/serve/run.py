@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -75,7 +76,10 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to st
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")(serve)
+    from kgctl.server.differences import listed
+
+    example = "Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator"
+    app.command(help=f"{inspect.getdoc(serve)}\n\n\b\n{listed()}", epilog=example)(serve)
 
 
 def serve(
@@ -100,8 +104,8 @@ def serve(
     """Run a group coordinator that Kafka clients talk to, without a broker.
 
     Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
-    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON. `kgctl manual serve` lists all that a broker
-    does otherwise, and `--verbose` logs it.
+    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON. What a broker does otherwise is listed below, in
+    `kgctl manual serve` with what a broker does instead, and in the log of `--verbose`.
     """
     from kgctl.coordinator.config import with_broker_version
     from kgctl.server.config import ServeOptions
