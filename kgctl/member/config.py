@@ -396,6 +396,16 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+OTHER_CLIENT_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("confluent-kafka", "confluent-kafka-python", "confluent-kafka-go", "confluent-kafka-dotnet"), "librdkafka"),
+    **dict.fromkeys(("rdkafka", "node-rdkafka", "rust-rdkafka", "php-rdkafka", ".net"), "librdkafka"),
+    **dict.fromkeys(("kafka-clients", "spring", "spring-kafka", "spring-boot", "kotlin", "scala", "jvm"), "java"),
+    **dict.fromkeys(("segmentio", "segmentio/kafka-go"), "kafka-go"),
+    **dict.fromkeys(("kgo", "twmb/franz-go"), "franz-go"),
+}
+"""What a library is called that is made with one of the clients, or that others call so -> the client."""
+
+
 def profile_names() -> tuple[str, ...]:
     """Return the names of the clients that there are profiles of."""
     return tuple(PROFILES)

@@ -50,6 +50,7 @@ ROOMS = {
             (12, "a group as it is and its records are imported where they are used, not by every check"),
             (2, "lost records are measured in plays"),
             (36, "shrink keeps the difference to a variant that holds"),
+            (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),
     ),
     "pipeline": Room(
@@ -148,7 +149,12 @@ ROOMS = {
         ),
     ),
     "member": Room(
-        2_751, raised=((18, "what an assignor leaves to nobody"), (36, "whose thread joins, and whose poll() calls back"))
+        2_751,
+        raised=(
+            (18, "what an assignor leaves to nobody"),
+            (36, "whose thread joins, and whose poll() calls back"),
+            (7, "what libraries are called that are made with a client"),
+        ),
     ),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
     "serde": Room(

@@ -166,6 +166,8 @@ class _Pods(TargetType):
             near = did_you_mean(selector.member_set, around.member_sets, list_up_to=12)
             if (node := re.fullmatch(r"node[-_ ]?(\d+)", selector.text)) is not None:
                 near = f"; did you mean 'node/{node[1]}'?"
+            elif (pod := re.fullmatch(r"(.+)[-_ ](\d+)", selector.text)) is not None and pod[1] in around.member_sets:
+                near = f"; did you mean '{pod[1]}/{pod[2]}'?"
             raise ValueError(f"there is no set of members {selector.member_set!r}{near}")
 
     def _check_nodes(self, selector: Selector, nodes: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError, ValidationInfo
 
@@ -14,7 +14,7 @@ from kgctl.simulate.scenario import kinds
 from kgctl.simulate.scenario.event import WORDS_OF_AFTER, Event, EventSurroundings, GoesWith
 from kgctl.simulate.scenario.fields import Reading, check_settings, read_client_settings, reading
 from kgctl.simulate.scenario.quantities import shown
-from kgctl.simulate.scenario.vocabulary import did_you_mean, in_words
+from kgctl.simulate.scenario.vocabulary import did_you_mean, in_words, plain
 from kgctl.yaml_files import Path
 
 COMMON = ("at", "after", "every", "times", "when", "name")
@@ -95,9 +95,7 @@ class EventReader:
         elif odd is None:
             self._file.wrong(path, f"it does not say what happens; kinds: {', '.join(EVENT_KINDS)}")
         else:
-            also = {word: kind.kind for kind in EVENT_KINDS.values() for word in kind.also}
-            near = did_you_mean(odd, EVENT_KINDS, list_up_to=40, also=also)
-            self._file.wrong((*path, odd), f"unknown kind of event {odd!r}{near}")
+            self._file.wrong((*path, odd), f"unknown kind of event {odd!r}{_near(odd, raw[odd])}")
         return None
 
     def _validated(self, raw: Mapping[str, Any], kind: type[Event], path: Path) -> Event | None:
@@ -106,8 +104,11 @@ class EventReader:
         try:
             return kind.model_validate({**given, "target": str(raw[kind.kind])}, context=self._file, by_alias=True)
         except ValidationError as error:
+            meant = _meant(raw, kind)
             for one in error.errors(include_url=False):
                 key = str(one["loc"][0])
+                if one["type"] == "missing" and key in meant:
+                    continue
                 if one["type"] == "missing":
                     self._file.wrong(path, f"a {kind.kind!r} event needs {key!r}: {_help_of(kind, key)}")
                 elif one["type"] == "extra_forbidden":
@@ -145,7 +146,7 @@ class EventReader:
             for other, values in others.items():
                 if (given := raw.get(other, kind.model_fields[keys[other]].default)) not in values:
                     self._file.wrong((*path, key), f"goes with {other}: {' or '.join(values)}, not {given}")
-        if kind.one_of and sum(key in raw for key in kind.one_of) != 1:
+        if kind.one_of and sum(key in raw for key in kind.one_of) != 1 and not _meant(raw, kind) & {*kind.one_of}:
             self._file.wrong(path, f"needs exactly one of {', '.join(kind.one_of)} beside {kind.kind!r}")
 
     def _check_settings(self, event: Event, path: Path) -> None:
@@ -158,8 +159,34 @@ class EventReader:
             check_settings(event.settings, read, (*path, event.settings_key), self._file.tree, self._file.problems)
 
 
+def _near(word: str, target: Any) -> str:
+    """What was meant by a word that is no kind of events: one, several with what each does, or a way in which one goes."""
+    named = [kind for kind in EVENT_KINDS.values() if plain(word) in map(plain, kind.also)]
+    if len(named) > 1:
+        return "; did you mean " + ", or ".join(f"{each.kind!r}: {each.help().rstrip('.')}" for each in named) + "?"
+    if named:
+        return f"; did you mean {named[0].kind!r}?"
+    for kind in EVENT_KINDS.values():
+        for key, name in kind.by_key().items():
+            if value := next((one for one in _choices(kind.model_fields[name].annotation) if plain(one) == plain(word)), ""):
+                return f"; did you mean {{{kind.kind}: {target}, {key}: {value}}}?"
+    return did_you_mean(word, EVENT_KINDS, list_up_to=40)
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    """The words that a field takes, where these are all; () for another field."""
+    return tuple(map(str, get_args(annotation))) if get_origin(annotation) is Literal else ()
+
+
 def _help_of(kind: type[Event], key: str) -> str:
     return kind.model_fields[kind.by_key()[key]].description or ""
+
+
+def _meant(raw: Mapping[str, Any], kind: type[Event]) -> set[str]:
+    """Return the keys that unknown ones are told to be: that they are not there is not told, too."""
+    known = [*kind.by_key(), *COMMON]
+    near = [did_you_mean(key, known) for key in raw if key not in (*known, kind.kind)]
+    return {name for name in known if f"; did you mean {name!r}?" in near}
 
 
 def _no_key(key: str, kind: type[Event]) -> str:

@@ -535,11 +535,11 @@ def _check_groups(groups: dict[str, Group], lone: Group, members: tuple[MemberSe
 
 
 def _check_client(members: MemberSet, group: Group, group_path: Path, file: Reading) -> None:
-    from kgctl.member.config import profile_names
+    from kgctl.member.config import OTHER_CLIENT_NAMES, profile_names
 
     path: Path = ("members", members.name)
     if members.client not in profile_names():
-        hint = did_you_mean(members.client, profile_names(), list_up_to=12)
+        hint = did_you_mean(members.client, profile_names(), list_up_to=12, also=OTHER_CLIENT_NAMES)
         file.wrong((*path, "client"), f"unknown client {members.client!r}{hint}")
         return
     read = read_client_settings(members.client)

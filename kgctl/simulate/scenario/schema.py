@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from kgctl.member.config import settings
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
 from kgctl.simulate.scenario.event import MEMBER_SET, Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
 from kgctl.simulate.scenario.fields import ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
-from kgctl.simulate.scenario.vocabulary import did_you_mean, in_words
+from kgctl.simulate.scenario.vocabulary import OTHER_WORDS, did_you_mean, in_other_words, in_words, plain
 from kgctl.yaml_files import Path, Problem, Tree
 
 
@@ -32,17 +33,20 @@ def validate(file: Reading, problems: list[Problem]) -> ScenarioFile | None:
     except ValidationError as error:
         for one in error.errors(include_url=False):
             path = _real_path(tree.data, one["loc"])
-            message = _words(one, _keys_of(ScenarioFile, path[:-1]))
+            message = _words(one, _keys_of(ScenarioFile, path[:-1]), tree.data)
             problems.append(Problem(tree.location(path), path, message))
         return None
 
 
 def without(tree: Tree, paths: Sequence[Path]) -> Tree:
-    """The tree without what stands there. A thing with a name (a set of members, a topic) stays, without a word about it."""
+    """The tree without what stands there. A thing with a name (a set of members, a topic) stays, without a word about it.
+
+    The lines that every file has are in it.
+    """
     data = tree.data
     for path in paths:
         data = _without(data, path, keeps=len(path) == 2 and path[0] in ("members", "topics"))
-    return Tree(tree.file, data, tree.locations)
+    return Tree(tree.file, {"kgctl": 1, "name": "unnamed"} | data, tree.locations)
 
 
 def _without(node: Any, path: Path, *, keeps: bool) -> Any:
@@ -74,24 +78,102 @@ def _has(data: Any, step: str | int) -> bool:
     return isinstance(data, dict) and step in data
 
 
-def _words(error: Any, known: list[str]) -> str:
+def _words(error: Any, known: list[str], data: Mapping[str, Any]) -> str:
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
-        return f"unknown key{_near(str(error['loc'][-1]), known, error['loc'])}"
+        return f"unknown key{_near(error, known, data)}"
     if kind == "model_type" and error["loc"][:1] == ("members",) and type(value) is int:
         return f"must be a mapping, not {value}: write {{count: {value}}}"
-    return in_words(error, "instance_id" if kind == "string_type" and error["loc"][-1:] == ("instance_id",) else "")
+    if kind == "dict_type" and isinstance(value, list) and len(error["loc"]) == 1 and error["loc"][0] in _WITH_NAMES:
+        return in_words(error) + f": write {_WITH_NAMES[error['loc'][0]](value)}"
+    is_instance_id = kind == "string_type" and error["loc"][-1:] == ("instance_id",)
+    example = _EXAMPLES.get(error["loc"], "").replace("SET", next(iter(_names_of("members", data)), "app"))
+    return in_words(error, "instance_id" if is_instance_id else "", example)
 
 
-def _near(name: str, known: list[str], loc: Sequence[str | int]) -> str:
+_SUCH_AS = {"members": " such as members: {app: {count: 3}}"}
+_EXAMPLES: Mapping[tuple[str | int, ...], str] = {
+    ("kgctl",): "kgctl: 1",
+    ("name",): "name: orders-deploy",
+    ("autoscale", "members"): "members: SET",
+    ("autoscale", "target"): "target: 1000",
+}
+"""What to write where a key is missing; SET stands for a set of members of the file."""
+_WITH_NAMES: Mapping[str | int, Callable[[list[Any]], str]] = {
+    "topics": lambda names: f"{{{', '.join(f'{name}: 12' for name in names[:3] if isinstance(name, str)) or 'orders: 12'}}}",
+    "members": lambda _: "{app: {count: 3}}",
+}
+
+
+def _near(error: Any, known: list[str], data: Mapping[str, Any]) -> str:
     """What was meant by an unknown key: of members it may be one that an event says, of a group one of the file."""
+    loc: Sequence[str | int] = error["loc"]
+    name = str(loc[-1])
     if loc[0] in ("group", "groups") and name in {*ScenarioFile.model_fields} - {"group", "groups"}:
         its = f", {{group: {loc[1]}}} in each set" if (loc[0], name) == ("groups", "members") else ""
         return f" of a group: {name} stands beside {loc[0]}{its}"
-    events = [kind for kind in with_key(name) if EVENT_KINDS[kind].target_type is MEMBER_SET]
-    if len(loc) == 3 and loc[0] == "members" and events:
-        return f" of members; an event says it: {{{events[0]}: {loc[1]}, {name}: ...}}"
+    if meant := in_other_words(name, known):
+        return f"; did you mean {meant!r}?{_SUCH_AS.get(meant, '') if len(loc) == 1 else ''}"
+    if len(loc) == 3 and loc[0] == "members" and (event := _event_with(name, str(loc[1]))):
+        return f" of members; an event says it: {event}"
+    if found := _elsewhere(loc, error["input"], data):
+        return f"; did you mean {' or '.join(map(repr, found))}?"
     return did_you_mean(name, known, list_up_to=30)
+
+
+def _event_with(name: str, members: str) -> str:
+    """An event of a set of members that is called so, or has such a key; "": none."""
+    if name in EVENT_KINDS:
+        return f"{{{name}: {members}}}"
+    for word in (name, *OTHER_WORDS.get(plain(name), ())):
+        for kind in with_key(word):
+            if EVENT_KINDS[kind].target_type is MEMBER_SET:
+                return f"{{{kind}: {members}, {word}: ...}}"
+    return ""
+
+
+def _elsewhere(loc: Sequence[str | int], value: Any, data: Mapping[str, Any]) -> list[str]:
+    """Where else in a file such a key may stand, below another section: ``cluster: {brokers: 3}``."""
+    name = str(loc[-1])
+    place = "group" if name in settings() else "cluster"
+    usual = [section for section in _by_key(ScenarioFile) if section not in _LESS_USUAL and section != loc[0]]
+    ways = {section: _key_below(section, name) for section in usual}
+    certain = [section for section, key in ways.items() if key and not key.startswith("config: ")]
+    of_its_name = [section for section in certain if len(loc) == 3 and loc[1] in _names_of(section, data)]
+    found = of_its_name or certain or [section for section in (place,) if ways.get(section)]
+    written = str(value) if isinstance(value, str | int | float) else "..."
+    return [_written(section, ways[section], written, _name_below(section, loc, data)) for section in found]
+
+
+_LESS_USUAL = ("groups", "report", "output", "assign_time", "nemesis")
+"""Sections that nobody means who has not heard of them."""
+
+
+def _key_below(section: str, name: str) -> str:
+    """What such a key is called below a section of the file, or below each name of it; "": there is none."""
+    form = _by_key(ScenarioFile)[section]
+    inner = _model_in(form.form) if isinstance(form, ByName) else form
+    is_section = isinstance(inner, type) and issubclass(inner, BaseModel)
+    return in_other_words(name, list(_by_key(inner))) if is_section else ""
+
+
+def _written(section: str, key: str, value: str, name: str) -> str:
+    said = f"{{{key.replace('...', value) if ':' in key else f'{key}: {value}'}}}"
+    return f"{section}: {{{name}: {said}}}" if name else f"{section}: {said}"
+
+
+def _names_of(section: str, data: Mapping[str, Any]) -> list[str]:
+    """The names that stand below a section of names, or may: traffic has those of topics."""
+    found = data.get("topics" if section == "traffic" else section)
+    return [name for name in found if isinstance(name, str)] if isinstance(found, dict) else []
+
+
+def _name_below(section: str, loc: Sequence[str | int], data: Mapping[str, Any]) -> str:
+    """The name of a section of names that a key stands below in another one, or its first; "": it is no such section."""
+    if not isinstance(_by_key(ScenarioFile)[section], ByName):
+        return ""
+    names = _names_of(section, data)
+    return str(loc[1]) if len(loc) == 3 and loc[1] in names else next(iter(names), "app" if section == "members" else "orders")
 
 
 def _keys_of(model: type[BaseModel], path: Path) -> list[str]:

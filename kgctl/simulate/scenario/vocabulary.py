@@ -109,7 +109,7 @@ TROUBLES: Mapping[str, TroubleKind] = {
 
 
 FORMS: Mapping[str, str] = {
-    "missing": "this key is missing",
+    "missing": "this key is missing{write}",
     "int_type": "must be a whole number, not {value}",
     "int_from_float": "must be a whole number, not {value}",
     "string_type": "must be text, not {value}; write it in quotes",
@@ -129,8 +129,11 @@ FORMS: Mapping[str, str] = {
 _CHOICES = re.compile(r"'([^']*)'")
 
 
-def in_words(error: Any, kind: str = "") -> str:
-    """Return one of pydantic's errors in words. ``kind``: of `FORMS`, where it is not to be told as the error's own."""
+def in_words(error: Any, kind: str = "", example: str = "") -> str:
+    """Return one of pydantic's errors in words. ``kind``: of `FORMS`, where it is not to be told as the error's own.
+
+    ``example``: the line to write where something is missing.
+    """
     value, context = error["input"], error.get("ctx") or {}
     if error["type"] == "value_error":
         return str(context["error"])
@@ -139,7 +142,8 @@ def in_words(error: Any, kind: str = "") -> str:
     form = FORMS.get(kind or error["type"])
     if form is None:
         return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
-    return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
+    write = f"; write {example}" if example else ""
+    return form.format(value=shown(value), write=write, **{name: context[name] for name in context if name != "error"})
 
 
 NODE = "node"
@@ -274,17 +278,17 @@ def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0, also: 
     them -> it.
     """
     choice = list(known)
-    others = {_plain(other): name for other, name in also.items()}
-    if meant := _in_other_words(word, choice) or others.get(_plain(word)):
+    others = {plain(other): name for other, name in also.items()}
+    if meant := in_other_words(word, choice) or others.get(plain(word), ""):
         return f"; did you mean {meant!r}?"
     is_small = 0 < len(choice) <= list_up_to
     return errors.did_you_mean(word, choice, quoted=True) or (f"; known: {', '.join(choice)}" if is_small else "")
 
 
-def _in_other_words(word: str, choice: Sequence[str]) -> str:
-    plain = _plain(word)
-    same = next((each for each in choice if _plain(each) == plain), "")
-    named = next((each for each in OTHER_WORDS.get(plain, ()) if each.partition(":")[0] in choice), "")
+def in_other_words(word: str, choice: Sequence[str]) -> str:
+    """Return which of them is meant for certain: the same word in other letters, or what others call it; "": none."""
+    same = next((each for each in choice if plain(each) == plain(word)), "")
+    named = next((each for each in OTHER_WORDS.get(plain(word), ()) if each.partition(":")[0] in choice), "")
     return same or named or _setting_of_config(word, choice)
 
 
@@ -294,16 +298,44 @@ def _setting_of_config(word: str, choice: Sequence[str]) -> str:
     return f"{place}: {{{word}: ...}}" if place and "." in word else ""
 
 
-def _plain(word: str) -> str:
+def plain(word: str) -> str:
+    """Return the word in small letters and without separators: as it is compared with others."""
     return re.sub(r"[\s_.-]", "", word).lower()
 
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
-    _plain(word): meant
+    plain(word): meant
     for word, meant in {
         "replicas": ("count", "to"),
+        "instances": ("count", "members"),
+        "consumers": ("members", "count"),
+        "pods": ("members", "count"),
+        "deployment": ("members",),
+        "deployments": ("members",),
+        "statefulset": ("members",),
+        "workers": ("members",),
         "topics": ("subscribe", "topics"),
+        "replication_factor": ("replicas",),
+        "group.id": ("id",),
+        "client.id": ("client_id",),
         "group.instance.id": ("instance_id: $name",),
+        "static": ("instance_id: $name",),
+        "static_membership": ("instance_id: $name",),
+        "zone": ("rack",),
+        "client.rack": ("rack",),
+        "zones": ("racks",),
+        "hpa": ("autoscale",),
+        "keda": ("autoscale",),
+        "autoscaler": ("autoscale",),
+        "autoscaling": ("autoscale",),
+        "steps": ("events",),
+        "timeline": ("events",),
+        "assert": ("expect",),
+        "checks": ("expect",),
+        "slo": ("expect",),
+        "load": ("traffic",),
+        "percent": ("steps",),
+        "weight": ("steps",),
         "assignor": ("config: {partition.assignment.strategy: ...}",),
         "config": ("group: {config: ...}", "set", "with"),
         "throughput": ("rate",),

@@ -41,7 +41,7 @@ class BrokerDown(_OfBrokers):
 
     kind = "broker_down"
     kills_broker = True
-    also = ("broker_crash", "broker_failure")
+    also = ("broker_crash", "broker_failure", "broker_restart", "outage")
 
     length: fields.Varying | None = key("until it is there again; without it, it stays away", None, of="for")
     detect: fields.Varying | None = key(
@@ -110,7 +110,7 @@ class ZoneDown(_Outage):
 
     kind = "zone_down"
     target_type = RACK
-    also = ("zone_outage", "az_down", "rack_down")
+    also = ("zone_outage", "zone_failure", "az_down", "az_outage", "az_failure", "rack_down", "outage")
 
     def pods_of(self, run: EventPort) -> Sequence[PodPort]:
         return [pod for pod in run.all_pods() if pod.rack == self.target]
@@ -124,7 +124,7 @@ class NodeDown(_Outage):
 
     kind = "node_down"
     target_type = PODS
-    also = ("node_crash", "node_failure", "machine_down")
+    also = ("node_crash", "node_failure", "node_outage", "machine_down", "outage")
 
     broker: Count | None = key("the broker that runs there; without it, none does", None)
 

@@ -47,7 +47,7 @@ class Rollout(Terminates, Abortable, Sets):
     kind = "rollout"
     target_type = MEMBER_SET
     is_planned = is_playable = starts_pods = renumbers = True
-    also = ("deployment", "statefulset", "update", "canary", "blue_green")
+    also = ("deployment", "statefulset", "update", "deploy", "release", "rolling_update", "new_version")
 
     strategy: Annotated[Literal["rolling", "recreate", "blue-green", "canary"], GoesWith(_DEPLOYMENT)] = key(
         "of a deployment: rolling (RollingUpdate), recreate (all end, then all start), blue-green (all new "

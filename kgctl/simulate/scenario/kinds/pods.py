@@ -70,6 +70,7 @@ class Stop(_Ends):
     is_planned = True
     may_kill = False
     fault = Fault(Uniform(0, 120 * _S))
+    also = ("shutdown", "terminate", "sigterm", "delete_pod")
 
     def begin(self, run: EventPort) -> None:
         processes = run.processes()
@@ -83,7 +84,7 @@ class Crash(_Ends):
 
     kind = "crash"
     fault = Fault(Uniform(0, 120 * _S), is_usual=True)
-    also = ("kill",)
+    also = ("kill", "sigkill", "oom", "oom_kill")
 
     def begin(self, run: EventPort) -> None:
         processes = run.processes()
@@ -119,7 +120,7 @@ class Stall(Event):
     is_lasting = is_playable = True
     may_kill = False
     fault = Fault(Uniform(5 * _S, 420 * _S), is_usual=True)
-    also = ("hang",)
+    also = ("hang", "pause", "stuck")
 
     length: fields.Varying = key("how long", of="for")
 
@@ -194,7 +195,7 @@ class BadNetwork(Event):
     one_of = ("latency", "loss", "partition")
     is_lasting = may_stay = is_bad_network = True
     fault = Fault(Uniform(_S, 90 * _S), {"partition": True}, is_usual=True)
-    also = ("disconnect", "network_partition")
+    also = ("disconnect", "network_partition", "partition", "latency")
 
     latency: fields.Varying | None = key("of one direction", None)
     loss_ppm: fields.ShareOf | None = key("of the packets; they are sent again as TCP does", None, of="loss")

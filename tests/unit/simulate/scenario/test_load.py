@@ -202,6 +202,72 @@ def test_members_below_one_of_several_groups_are_told_their_place() -> None:
     assert problem.endswith(told)
 
 
+MEANT_ELSEWHERE = {
+    "brokers: 3": "5:1: brokers: unknown key; did you mean 'cluster: {brokers: 3}'?",
+    "zones: [a, b]": "5:1: zones: unknown key; did you mean 'cluster: {racks: ...}'?",
+    "partitions: 4": "5:1: partitions: unknown key; did you mean 'topics: {orders: {partitions: 4}}'?",
+    "group.id: pay": "5:1: group.id: unknown key; did you mean 'group: {id: pay}'?",
+    "session.timeout.ms: 9s": "5:1: session.timeout.ms: unknown key; did you mean 'group: {config: {session.timeout.ms: 9s}}'?",
+    "group.initial.rebalance.delay.ms: 0": (
+        "5:1: group.initial.rebalance.delay.ms: unknown key; did you mean "
+        "'cluster: {config: {group.initial.rebalance.delay.ms: 0}}'?"
+    ),
+    "rate: 5/s": "5:1: rate: unknown key; did you mean 'members: {app: {rate: 5/s}}' or 'traffic: {orders: {rate: 5/s}}'?",
+    "hpa: {target: 5}": "5:1: hpa: unknown key; did you mean 'autoscale'?",
+    "deployments: {app: {count: 3}}": "5:1: deployments: unknown key; did you mean 'members'? such as members: {app: {count: 3}}",
+    "group: {client: java}": "5:9: group.client: unknown key; did you mean 'members: {app: {client: java}}'?",
+    "events: [{at: 0s, pause: app, for: 5s}]": (
+        "5:19: events[0].pause: unknown kind of event 'pause'; did you mean 'stall': The applications are stuck in a batch: no "
+        "poll(), nothing processed; the heartbeat thread goes on, or 'pause_process': The processes are frozen: no heartbeats, "
+        "no polls; then they go on as if nothing had been?"
+    ),
+    "events: [{canary: app, pause: 5m}]": (
+        "5:11: events[0].canary: unknown kind of event 'canary'; did you mean {rollout: app, strategy: canary}?"
+    ),
+    "events: [{crash: app-2}]": "5:11: events[0].crash: there is no set of members 'app-2'; did you mean 'app/2'?",
+    "events: [{scale: app, replicas: 5}]": "5:23: events[0].replicas: unknown key of a 'scale' event; did you mean 'to'?",
+    "events: [{stall: app, duration: 5s}]": "5:23: events[0].duration: unknown key of a 'stall' event; did you mean 'for'?",
+    "autoscale: {target: 5}": "5:1: autoscale.members: this key is missing; write members: app",
+}
+"""What a new user writes -> the whole of what is said: the line to write in its place."""
+
+
+@pytest.mark.parametrize("line", MEANT_ELSEWHERE)
+def test_a_new_users_words_are_answered_with_what_to_write(line: str) -> None:
+    assert problems(GOOD + line + "\n") == [f"f:{MEANT_ELSEWHERE[line]}"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("static", "true", "unknown key; did you mean 'instance_id: $name'?"),
+        ("zone", "a", "unknown key; did you mean 'rack'?"),
+        ("client", "confluent-kafka", "unknown client 'confluent-kafka'; did you mean 'librdkafka'?"),
+        ("slow", "3", "unknown key of members; an event says it: {slow: app}"),
+        ("terminationGracePeriodSeconds", "30", "unknown key of members; an event says it: {rollout: app, grace: ...}"),
+    ],
+)
+def test_words_of_members_that_others_use(key: str, value: str, told: str) -> None:
+    (problem,) = problems(GOOD.replace("{count: 3}", f"{{{key}: {value}}}"))
+    assert problem.partition(f"members.app.{key}: ")[2] == told
+
+
+def test_topics_and_traffic_as_others_write_them() -> None:
+    text = GOOD.replace("{orders: 12}", "{orders: {partitions: 12, rate: 5/s}}")
+    assert problems(text)[0].endswith("unknown key; did you mean 'traffic: {orders: {rate: 5/s}}'?")
+    listed = problems(GOOD.replace("{orders: 12}", "[orders, pay]"))
+    assert listed == ["f:3:1: topics: must be a mapping, not a list: write {orders: 12, pay: 12}"]
+
+
+def test_without_its_first_lines_a_file_is_told_them_and_all_else() -> None:
+    text = "topics: {orders: 12}\nmembers: {app: {}}\nevents: [{crsh: app}]\n"
+    assert [problem.partition(": ")[2] for problem in problems(text)] == [
+        "name: this key is missing; write name: orders-deploy",
+        "kgctl: this key is missing; write kgctl: 1",
+        "events[0].crsh: unknown kind of event 'crsh'; did you mean 'crash'?",
+    ]
+
+
 @pytest.mark.parametrize("line", MISTAKES)
 def test_mistake_is_told_with_its_place(line: str) -> None:
     (problem,) = problems(GOOD + line + "\n")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from kgctl.member.config import OTHER_CLIENT_NAMES, profile_names
 from kgctl.simulate.scenario.autoscale import Autoscale, ScalingRules
 from kgctl.simulate.scenario.events import COMMON, EVENT_KINDS
 from kgctl.simulate.scenario.metric import metric_kinds
-from kgctl.simulate.scenario.model import MemberSet, ScenarioFile
+from kgctl.simulate.scenario.model import Cluster, Group, MemberSet, ScenarioFile, Topic
 from kgctl.simulate.scenario.quantities import (
     Constant,
     Distribution,
@@ -155,13 +156,17 @@ def test_a_word_of_others_names_the_one_that_is_meant(word: str, known: Iterable
 
 
 def test_each_word_of_others_means_something_here() -> None:
-    models = (ScenarioFile, MemberSet, Autoscale, ScalingRules)
+    models = (ScenarioFile, Cluster, Group, Topic, MemberSet, Autoscale, ScalingRules)
     keys = {str(field.validation_alias or name) for model in models for name, field in model.model_fields.items()}
     events = {key for kind in EVENT_KINDS.values() for key in (*kind.by_key(), *COMMON)}
     there = keys | events | set(metric_kinds())
     assert {meant.partition(":")[0] for words in OTHER_WORDS.values() for meant in words} - there == set()
 
 
-def test_no_two_kinds_of_events_have_one_name_among_others() -> None:
-    words = [word for kind in EVENT_KINDS.values() for word in (kind.kind, *kind.also)]
-    assert len(set(words)) == len(words)
+def test_no_other_word_for_a_kind_of_events_is_a_kind_itself() -> None:
+    assert {word for kind in EVENT_KINDS.values() for word in kind.also} & {*EVENT_KINDS} == set()
+
+
+def test_each_other_name_of_a_client_names_one() -> None:
+    assert {*OTHER_CLIENT_NAMES.values()} <= {*profile_names()}
+    assert {*OTHER_CLIENT_NAMES} & {*profile_names()} == set()
