@@ -30,10 +30,21 @@ DEAR = {
 """Several times as long to run as all the others together."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.deep] * (name in DEAR)) for name in builtin_names()])
+@pytest.mark.parametrize("name", [name for name in builtin_names() if name not in DEAR])
 def test_builtin_holds_what_it_expects(name: str) -> None:
+    _check(name, runs=1)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", builtin_names())
+def test_builtin_holds_what_it_expects_in_each_of_its_runs(name: str) -> None:
+    _check(name, runs=None)
+
+
+def _check(name: str, runs: int | None) -> None:
+    """With so many seeds; None: with those of the file, as ``simulate run`` does."""
     loaded = load(read_source(f"builtin:{name}"))
-    seeds = [loaded.seed]
+    seeds = [*range(loaded.seed, loaded.seed + (runs or loaded.runs))]
     outcome = outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, Options(), None), 1, lambda _: None))
     assert [(each.check, each.variant, each.observed) for each in outcome.failures] == []
     assert outcome.expectations
