@@ -493,8 +493,11 @@ def _session_ms(members: MemberSet) -> int:
 # --- in words
 
 
-def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
-    """The whole explanation as people read it, its figures first; ``ablates``: with what each cause was worth."""
+def explanation_lines(found: Explanation, *, ablates: bool = True, lists_parts: bool = True) -> list[str]:
+    """The whole explanation as people read it, its figures first; ``ablates``: with what each cause was worth.
+
+    ``lists_parts``: with a line for each event and step; without, only the one that cost most.
+    """
     lines = [
         f"longest gap {show('max_gap', found.max_gap)}, unavailable {show('unavailable', found.unavailable)} partition-seconds"
     ]
@@ -506,8 +509,18 @@ def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
     if found.by_cause:
         parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
         lines.append(f"unavailable by cause, in partition-seconds: {', '.join(parts)}")
-        lines += _part_lines(found)
+        lines += _part_lines(found) if lists_parts else _costliest_part(found)
     return lines + _worth_lines(found.ablations) if ablates else lines
+
+
+def _costliest_part(found: Explanation) -> list[str]:
+    parts = [part for part in found.by_part if part.step] or [part for part in found.by_part if part.event]
+    if len(parts) < 2:
+        return []
+    most = max(parts, key=lambda part: part.unavailable)
+    name = f"{most.event}, step {most.step}" if most.step else most.event
+    share = f"{show('unavailable', most.unavailable)} of {show('unavailable', found.unavailable)}"
+    return [f"most of it in one of {len(parts)} parts: {name}, from {duration(most.from_us)}: {share}"]
 
 
 _MOST_PARTS = 16

@@ -81,7 +81,40 @@ def picture_of(result: RunResult) -> Picture:
         Lane(topic, number, tuple(_with_doubles([*map(_segment, segments)], doubles.get(TopicPartition(topic, number), ()))))
         for (topic, number), segments in ((_split(name), segments) for name, segments in result.lanes().items())
     )
-    return Picture(result.seed, 0, result.end_us, lanes, tuple(_marks(result)), tuple(_lag(result)), replicas_of(result))
+    return Picture(
+        result.seed,
+        0,
+        result.end_us,
+        lanes,
+        tuple(_marks(result)),
+        tuple(_lag(result)),
+        replicas_of(result),
+        tuple(_generations(result)),
+        tuple(_step_marks(result)),
+    )
+
+
+def _generations(result: RunResult) -> Iterator[tuple[int, int]]:
+    """Yield (time, generation from then on), from the end of the warm-up."""
+    start_us = result.metrics.measured.start_us
+    last = -1
+    before = [point for point in result.recording.history.group if point.at_us <= start_us][-1:]
+    for point in (*before, *(each for each in result.recording.history.group if each.at_us > start_us)):
+        if point.generation != last:
+            yield max(point.at_us - start_us, 0), point.generation
+        last = point.generation
+
+
+def _step_marks(result: RunResult) -> Iterator[Mark]:
+    """Yield the beginning of each step of a rollout, numbered, and what ends the last one: the rollout's end, another event."""
+    history, start_us = result.recording.history, result.metrics.measured.start_us
+    stepped = {each.name for each in history.steps}
+    others = [mark for mark in history.events if stepped and (mark.what == "begins") != (mark.name in stepped)]
+    number = Counter[str]()
+    marks = [(each.at_us, True, each.name) for each in history.steps] + [(each.at_us, False, each.name) for each in others]
+    for at_us, is_step, name in sorted(marks):
+        number[name] += is_step
+        yield Mark(at_us - start_us, f"{name}, step {number[name]}" if is_step else f"after {name}" if name in stepped else name)
 
 
 def _split(name: str) -> tuple[str, int]:
@@ -454,7 +487,7 @@ def with_worst(
             seed, why = chosen[name]
             asked = checks_of(loaded, name)
             found_out = explain(variant.scenario, seed, ablates=ablations, checks=asked, settings=variant.settings)
-            lines = explanation_lines(found_out, ablates=ablations)
+            lines = explanation_lines(found_out, ablates=ablations, lists_parts=False)
             title = f"seed {seed}" if [*outcome.variants] == ["default"] else f"{name}, seed {seed}"
             found[name] = replace(
                 found[name], why=(f"{title} ({why}): {lines[0]}" if why else f"{title}: {lines[0]}", *lines[1:])

@@ -1,8 +1,4 @@
-"""The charts as Vega-Lite has them: what the scenario did, the pods, the lanes of partitions, the lag; one time axis for all.
-
-Data and sizes are filled in by ``page.js`` as ``events``, ``replicas``, ``segments`` and ``lag``, for the variant that
-is chosen; it leaves out the charts that have no data.
-"""
+"""One HTML file: what happened over time, then what was expected and why it failed, the figures, and single partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
+from kgctl.charts.page import chart_scripts, page
+from kgctl.simulate.report import charts
 from kgctl.simulate.report.outcome import Outcome, Picture
 from kgctl.simulate.report.tables import (
     assumption_rows,
@@ -27,162 +24,7 @@ from kgctl.simulate.report.tables import (
     trouble_lines,
     verdicts,
 )
-from kgctl.simulate.report.text import natural, worst_lanes
-
-_CLOCK = (
-    "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
-    " + (abs(datum.value) >= 60 && floor(abs(datum.value) / 60) % 60 ? floor(abs(datum.value) / 60) % 60 + 'm ' : '')"
-    " + (abs(datum.value) % 60 || abs(datum.value) < 60 ? round(1000 * (abs(datum.value) % 60)) / 1000 + 's' : '')"
-)
-
-
-def chart() -> dict[str, Any]:
-    """The whole figure. Dragging and the wheel move all charts in time; a double click goes back."""
-    return {
-        "$schema": SCHEMA,
-        "vconcat": [_events(), _replicas(), _lanes(), _lag()],
-        "spacing": 6,
-        "params": [
-            {
-                "name": "zoom",
-                "select": {"type": "interval", "encodings": ["x"]},
-                "bind": "scales",
-                "views": ["events", "replicas", "lanes", "lag"],
-            }
-        ],
-        "resolve": {"scale": {"color": "independent"}},
-        "config": config(),
-    }
-
-
-def _events() -> dict[str, Any]:
-    return {
-        "height": 66,
-        "data": {"name": "events"},
-        "encoding": {
-            "x": _time(axis=False),
-            "y": {"field": "row", "type": "quantitative", "axis": None, "scale": {"domain": [4.5, -0.5], "nice": False}},
-        },
-        "layer": [
-            {
-                "name": "events",
-                "mark": {
-                    "type": "point",
-                    "shape": "triangle-down",
-                    "filled": True,
-                    "size": 70,
-                    "color": ALARM,
-                    "opacity": 0.9,
-                    "clip": True,
-                },
-                "encoding": {"tooltip": [tooltip("text", "event"), tooltip("at", "at")], "description": {"field": "label"}},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7, "fontSize": 10},
-                "encoding": {"text": {"field": "words"}},
-            },
-        ],
-    }
-
-
-def _replicas() -> dict[str, Any]:
-    return {
-        "name": "replicas",
-        "height": 90,
-        "data": {"name": "replicas"},
-        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False},
-        "encoding": {
-            "x": _time(axis=False),
-            "y": {"field": "pods", "type": "quantitative", "title": "pods", "axis": {"tickCount": 4, "format": "d"}},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "sort": None,
-                "scale": {"scheme": "tableau10"},
-                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
-            },
-        },
-    }
-
-
-def _lanes() -> dict[str, Any]:
-    """Owners first; gaps over them with an outline, so that one of a thousandth of the width is still seen."""
-    return {
-        "data": {"name": "segments"},
-        "encoding": {
-            "x": {**_time(axis=False), "field": "from"},
-            "x2": {"field": "to"},
-            "y": {
-                "field": "lane",
-                "type": "ordinal",
-                "sort": None,
-                "scale": {"paddingInner": 0.12},
-                "axis": {"title": None, "labelOverlap": True, "ticks": False, "domain": False, "labelLimit": 220},
-            },
-            "tooltip": [
-                tooltip("partition", "partition"),
-                tooltip("owner", "owner"),
-                tooltip("cause", "cause"),
-                tooltip("begin", "from"),
-                tooltip("end", "to"),
-                tooltip("length", "for"),
-            ],
-            "description": {"field": "label"},
-        },
-        "layer": [
-            {
-                "name": "lanes",
-                "transform": [{"filter": "datum.kind === 'owned'"}],
-                "mark": {"type": "rect", "clip": True},
-                "encoding": {"color": {"field": "color", "type": "nominal", "scale": None}},
-            },
-            _gaps("nobody", DARK),
-            _gaps("two", ALARM),
-        ],
-    }
-
-
-def _gaps(kind: str, color: str) -> dict[str, Any]:
-    return {
-        "transform": [{"filter": f"datum.kind === '{kind}'"}],
-        "mark": {"type": "rect", "clip": True, "color": color, "stroke": color, "strokeWidth": 0.7},
-    }
-
-
-def _lag() -> dict[str, Any]:
-    return {
-        "name": "lag",
-        "height": 130,
-        "data": {"name": "lag"},
-        "mark": {"type": "area", "interpolate": "linear", "line": True, "fillOpacity": 0.18, "clip": True, "tooltip": False},
-        "encoding": {
-            "x": _time(axis=True),
-            "y": {
-                "field": "lag",
-                "type": "quantitative",
-                "stack": None,
-                "title": "records to read",
-                "axis": {"tickCount": 4, "format": ",~r"},
-            },
-            "color": {
-                "field": "topic",
-                "type": "nominal",
-                "scale": {"scheme": "tableau10"},
-                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
-            },
-        },
-    }
-
-
-def _time(*, axis: bool) -> dict[str, Any]:
-    drawn = {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 12}
-    hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
-    title = "virtual time, 0 = end of the warm-up" if axis else None
-    return {"field": "at_s", "type": "quantitative", "title": title, "axis": drawn if axis else hidden, "scale": {"nice": False}}
-
-
-MOST_LANES = 240
-"""More than that cannot be told apart on a screen, and a browser is slow with them."""
+from kgctl.simulate.report.text import natural
 
 
 def page_data(outcome: Outcome) -> dict[str, Any]:
@@ -197,27 +39,35 @@ def page_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def _picture(picture: Picture) -> dict[str, Any]:
-    lanes = worst_lanes(picture, MOST_LANES)
+    lanes, left_out = charts.drawn_lanes(picture)
     owners = sorted({owner for lane in lanes for each in lane.segments for owner in each.owners}, key=natural)
-    causes = sorted({each.cause for lane in lanes for each in lane.segments})
     owner_index = {owner: i for i, owner in enumerate(owners)}
-    cause_index = {cause: i for i, cause in enumerate(causes)}
-    rows = [
-        [number, each.from_us, each.to_us, cause_index[each.cause], *(owner_index[owner] for owner in each.owners)]
-        for number, lane in enumerate(lanes)
-        for each in lane.segments
-        if each.to_us > each.from_us
-    ]
+    counts = charts.without_consumer(picture.lanes, picture.from_us, picture.to_us)
+    causes = [cause for cause in charts.COLORS if any(cause in now for _, now in counts)]
+    how = ["", *sorted({each.cause for lane in lanes for each in lane.segments} - {""})]
     return {
         "seed": picture.seed,
         "caption": picture.caption,
         "from": picture.from_us,
         "to": picture.to_us,
+        "causes": [[cause, charts.COLORS[cause]] for cause in causes],
+        "gone": [[at_us, *(now[cause] for cause in causes)] for at_us, now in charts.in_columns(counts, picture.to_us)],
+        "steps": [
+            [step.text, step.at_us, end_us, *(spent[cause] for cause in causes)]
+            for step, end_us, spent in charts.costs(counts, picture.steps, picture.to_us)
+        ],
+        "generations": [list(point) for point in picture.generations],
         "lanes": [lane.name for lane in lanes],
-        "left_out": len(picture.lanes) - len(lanes),
+        "left_out": left_out,
+        "whole": len(picture.lanes) - len(lanes) - left_out,
         "owners": owners,
-        "causes": causes,
-        "segments": rows,
+        "how": how,
+        "segments": [
+            [number, each.from_us, each.to_us, how.index(each.cause), *(owner_index[owner] for owner in each.owners)]
+            for number, lane in enumerate(lanes)
+            for each in lane.segments
+            if each.to_us > each.from_us
+        ],
         "marks": [[mark.at_us, mark.text] for mark in picture.marks],
         "lag": [{"topic": series.topic, "points": [list(point) for point in series.points]} for series in picture.lag],
         "replicas": [
@@ -231,12 +81,19 @@ def _picture(picture: Picture) -> dict[str, Any]:
 _FIGURE = Template("""\
 <section>
 <fieldset aria-label="variant">$choices</fieldset>
-<div id="figure" role="img" aria-label="who consumed which partition when, and how many records waited"></div>
-<div id="legend"></div>
-<p class="note">One lane for each partition of <span id="drawn"></span>.
-Drag to move, turn the wheel to zoom, double-click to go back.</p>
+<div id="figure" role="img" aria-label="partitions that nobody consumed, by cause, lag and generation, over time"></div>
+<p class="note"><span id="drawn"></span>.
+<span class="onscreen">Drag to move, turn the wheel to zoom, double-click to go back.</span></p>
 </section>
 """)
+_LANES = """\
+<section>
+<h2>Partitions that were without a consumer</h2>
+<div id="lanes" role="img" aria-label="who consumed which partition when"></div>
+<div id="legend"></div>
+<p class="note" id="left-out"></p>
+</section>
+"""
 
 
 def html_page(outcome: Outcome) -> str:
@@ -255,11 +112,17 @@ def html_page(outcome: Outcome) -> str:
         digest=escape(outcome.digest),
         badge=_badge(outcome),
         troubles="".join(f'<p class="trouble">{escape(text)}</p>' for text in trouble_lines(outcome)),
+        figure=figure,
+        verdicts=_verdicts(outcome) + _stories(outcome),
         metrics=_metrics(outcome),
-        verdicts=_verdicts(outcome),
-        figure=_stories(outcome) + figure + _assumptions(outcome),
+        lanes=_LANES if drawn else "",
+        assumptions=_assumptions(outcome),
     )
-    scripts = chart_scripts({"data": data, "chart": chart()}, _file("page.js")) if drawn else ""
+    scripts = (
+        chart_scripts({"data": data, "chart": charts.over_time(), "lane-chart": charts.lanes()}, _file("page.js"))
+        if drawn
+        else ""
+    )
     return page(f"{outcome.scenario} - kgctl simulate", outcome.kgctl, main, scripts)
 
 
@@ -314,7 +177,7 @@ def _stories(outcome: Outcome) -> str:
     found = [
         f"<p>{escape(each.why[0])}</p><pre>{escape(chr(10).join(each.why[1:]))}</pre>"
         for each in outcome.variants.values()
-        if each.why
+        if len(each.why) > 1
     ]
     return f"<section><h2>Why?</h2>{''.join(found)}</section>\n" if found else ""
 

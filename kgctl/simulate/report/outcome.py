@@ -89,6 +89,7 @@ class Replicas:
 class Picture:
     """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``.
 
+    ``generations``: (time, generation or group epoch from then on); ``steps``: where the steps of rollouts begin.
     ``chosen``: why this seed and no other; "" where there is no other.
     """
 
@@ -99,6 +100,8 @@ class Picture:
     marks: tuple[Mark, ...] = ()
     lag: tuple[LagSeries, ...] = ()
     replicas: tuple[Replicas, ...] = ()
+    generations: tuple[tuple[int, int], ...] = ()
+    steps: tuple[Mark, ...] = ()
     chosen: str = ""
 
     @property

@@ -34,7 +34,8 @@ def picture() -> Picture:
         Lane("orders", 1, segments((11, "app-1"), (13, "?rebalance"), (24, "app-1"), (25, ("app-0", "app-1")), (40, "app-1"))),
     )
     lag = (LagSeries("orders", ((0, 0.0), (10 * SECOND, 0.0), (13 * SECOND, 3000.0), (16 * SECOND, 0.0), (40 * SECOND, 0.0))),)
-    return Picture(1, 0, 40 * SECOND, lanes, (Mark(10 * SECOND, "restart app/0"),), lag)
+    generations = ((0, 3), (13 * SECOND, 4), (26 * SECOND, 5))
+    return Picture(1, 0, 40 * SECOND, lanes, (Mark(10 * SECOND, "restart app/0"),), lag, generations=generations)
 
 
 def outcome() -> Outcome:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.report.html import MOST_LANES, html_page, page_data
-from kgctl.simulate.report.outcome import Lane, Outcome, Replicas, VariantOutcome
-from tests.support.simulate.outcomes import failing, outcome, picture, segments
+from kgctl.simulate.report.charts import MOST_LANES, costs, in_columns, without_consumer
+from kgctl.simulate.report.html import html_page, page_data
+from kgctl.simulate.report.outcome import Lane, Mark, Outcome, Replicas, Segment, VariantOutcome
+from tests.support.simulate.outcomes import SECOND, failing, outcome, picture, segments
 
 
 @pytest.fixture(scope="module")
@@ -19,38 +20,68 @@ def page() -> str:
     return html_page(failing())
 
 
-def test_lanes_become_rows_of_numbers() -> None:
-    assert page_data(outcome()) == {
-        "variants": {
-            "eager": {
-                "seed": 1,
-                "caption": "seed 1",
-                "from": 0,
-                "to": 40_000_000,
-                "lanes": ["orders-0", "orders-1"],
-                "left_out": 0,
-                "owners": ["app-0", "app-1"],
-                "causes": ["", "rebalance"],
-                "segments": [
-                    [0, 0, 11_000_000, 0, 0],
-                    [0, 11_000_000, 13_000_000, 1],
-                    [0, 13_000_000, 25_000_000, 0, 1],
-                    [0, 25_000_000, 26_000_000, 1],
-                    [0, 26_000_000, 40_000_000, 0, 0],
-                    [1, 0, 11_000_000, 0, 1],
-                    [1, 11_000_000, 13_000_000, 1],
-                    [1, 13_000_000, 24_000_000, 0, 1],
-                    [1, 24_000_000, 25_000_000, 0, 0, 1],
-                    [1, 25_000_000, 40_000_000, 0, 1],
-                ],
-                "marks": [[10_000_000, "restart app/0"]],
-                "lag": [
-                    {"topic": "orders", "points": [[0, 0], [10_000_000, 0], [13_000_000, 3000], [16_000_000, 0], [40_000_000, 0]]}
-                ],
-                "replicas": [],
-            }
-        }
-    }
+def test_a_picture_becomes_rows_of_numbers() -> None:
+    (name,) = page_data(outcome())["variants"]
+    drawn = page_data(outcome())["variants"][name]
+    lag = [[0, 0], [10_000_000, 0], [13_000_000, 3000], [16_000_000, 0], [40_000_000, 0]]
+    assert (name, drawn["caption"], drawn["from"], drawn["to"]) == ("eager", "seed 1", 0, 40_000_000)
+    assert [cause for cause, _ in drawn["causes"]] == ["rebalance"]
+    assert drawn["gone"] == [[0, 0], [11_000_000, 2], [13_000_000, 0], [25_000_000, 1], [26_000_000, 0]]
+    assert (drawn["lanes"], drawn["left_out"], drawn["whole"]) == (["orders-0", "orders-1"], 0, 0)
+    assert (drawn["owners"], drawn["how"]) == (["app-0", "app-1"], ["", "rebalance"])
+    assert drawn["segments"] == [
+        [0, 0, 11_000_000, 0, 0],
+        [0, 11_000_000, 13_000_000, 1],
+        [0, 13_000_000, 25_000_000, 0, 1],
+        [0, 25_000_000, 26_000_000, 1],
+        [0, 26_000_000, 40_000_000, 0, 0],
+        [1, 0, 11_000_000, 0, 1],
+        [1, 11_000_000, 13_000_000, 1],
+        [1, 13_000_000, 24_000_000, 0, 1],
+        [1, 24_000_000, 25_000_000, 0, 0, 1],
+        [1, 25_000_000, 40_000_000, 0, 1],
+    ]
+    assert (drawn["marks"], drawn["replicas"]) == ([[10_000_000, "restart app/0"]], [])
+    assert drawn["lag"] == [{"topic": "orders", "points": lag}]
+    assert drawn["generations"] == [[0, 3], [13_000_000, 4], [26_000_000, 5]]
+
+
+def test_each_step_of_a_rollout_has_what_it_cost_until_the_next_one() -> None:
+    marks = (Mark(10 * SECOND, "rollout, step 1"), Mark(12 * SECOND, "rollout, step 2"), Mark(25_500_000, "after rollout"))
+    stepped = replace(picture(), steps=marks)
+    data = page_data(replace(outcome(), variants={"eager": replace(outcome().variants["eager"], picture=stepped)}))
+    assert data["variants"]["eager"]["steps"] == [
+        ["rollout, step 1", 10_000_000, 12_000_000, 2_000_000],
+        ["rollout, step 2", 12_000_000, 25_500_000, 2_500_000],
+        ["after rollout", 25_500_000, 40_000_000, 500_000],
+    ]
+    assert costs(without_consumer(picture().lanes, 0, 40 * SECOND), marks[:1], 40 * SECOND) == []
+
+
+def test_a_gap_of_a_millisecond_in_hours_is_seen_as_high_as_it_was() -> None:
+    segment = (
+        Segment(0, 3_600 * SECOND, ("a",)),
+        Segment(3_600 * SECOND, 3_600_001_000),
+        Segment(3_600_001_000, 7_200 * SECOND, ("b",)),
+    )
+    found = in_columns(without_consumer([Lane("t", i, segment) for i in range(50)], 0, 7_200 * SECOND), 7_200 * SECOND)
+    assert [(at_us, now.total()) for at_us, now in found] == [(0, 0), (3_600 * SECOND, 50), (3_607_200_000, 0)]
+
+
+def test_causes_that_follow_one_another_within_a_column_are_not_added_up() -> None:
+    segment = (*segments((3_600, "a")), Segment(3_600 * SECOND, 3_601 * SECOND, (), "rebalance"))
+    segment += (Segment(3_601 * SECOND, 3_602 * SECOND, (), "fetch"), Segment(3_602 * SECOND, 7_200 * SECOND, ("b",)))
+    found = in_columns(without_consumer([Lane("t", i, segment) for i in range(50)], 0, 7_200 * SECOND), 7_200 * SECOND)
+    assert max(now.total() for _, now in found) == 50
+
+
+def test_a_partition_that_was_consumed_all_the_time_has_no_lane() -> None:
+    whole = Lane("orders", 7, segments((20, "app-0"), (40, "app-1")))
+    calm = replace(picture(), lanes=(*picture().lanes, whole))
+    drawn = page_data(replace(outcome(), variants={"eager": replace(outcome().variants["eager"], picture=calm)}))["variants"][
+        "eager"
+    ]
+    assert (drawn["lanes"], drawn["whole"]) == (["orders-0", "orders-1"], 1)
 
 
 def test_pods_of_an_autoscaler_become_two_lines() -> None:
@@ -92,7 +123,7 @@ def test_same_outcome_gives_the_same_bytes(page: str) -> None:
 
 def test_names_cannot_become_markup_or_end_a_script() -> None:
     evil = "</script><img src=x onerror=alert(1)>"
-    lane = Lane(evil, 0, segments((40, evil)))
+    lane = Lane(evil, 0, segments((30, evil), (40, "?boot")))
     variant = VariantOutcome({}, {}, replace(picture(), lanes=(lane,)))
     named = replace(outcome(), scenario=evil, question=evil, variants={evil: variant}, expectations=())
 

@@ -1,0 +1,319 @@
+"""The charts of a page as Vega-Lite has them, and their data.
+
+Over time, on one axis: what the scenario did, the partitions that nobody consumed, by cause, the records that wait, the group's
+generation, pods, and what each step of a rollout cost. Below: a lane for each partition that was without a consumer.
+``page.js`` fills in data and sizes for the variant that is chosen; it leaves out the charts that have no data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from kgctl.charts.page import ALARM, DARK, SCHEMA, config, tooltip
+from kgctl.simulate.report.outcome import Lane, Mark, Picture
+from kgctl.simulate.report.text import worst_lanes
+from kgctl.simulate.scenario.vocabulary import Cause
+
+MOST_LANES = 100
+"""More than that nobody looks through one by one."""
+COLUMNS = 1_000
+"""About as many as a chart has on a screen."""
+
+_NO_CAUSE = "unknown"
+_PALETTE = ("#4c78a8", "#f58518", "#b279a2", "#72b7b2", "#9d755d", "#d67195", "#eeca3b", "#54a24b", "#8a94a3", "#6b4fa0")
+COLORS: Mapping[str, str] = {**dict(zip((cause.label for cause in Cause), _PALETTE, strict=True)), _NO_CAUSE: "#59616d"}
+"""Cause -> its colour, in every chart."""
+
+Counts: TypeAlias = "list[tuple[int, Counter[str]]]"
+"""From each time on, how many partitions nobody consumes, by cause."""
+
+
+# --- data
+
+
+def without_consumer(lanes: Iterable[Lane], from_us: int, to_us: int) -> Counts:
+    """How many of the partitions nobody consumes, from ``from_us`` and each time on at which that changes."""
+    changes: dict[int, Counter[str]] = {from_us: Counter()}
+    for lane in lanes:
+        for each in lane.segments:
+            first, last = max(each.from_us, from_us), min(each.to_us, to_us)
+            if not each.owners and first < last:
+                changes.setdefault(first, Counter())[each.cause or _NO_CAUSE] += 1
+                changes.setdefault(last, Counter())[each.cause or _NO_CAUSE] -= 1
+    found: Counts = []
+    now: Counter[str] = Counter()
+    for at_us in sorted(changes):
+        now = now.copy()
+        for cause, more in changes[at_us].items():
+            now[cause] += more
+        if at_us < to_us:
+            found.append((at_us, +now))
+    return found
+
+
+def in_columns(counts: Counts, to_us: int) -> Counts:
+    """The same by stretches as wide as a column of the screen: of each the moment with most partitions.
+
+    A gap of a thousandth of a second is seen so, and as high as it was.
+    """
+    begin_us = counts[0][0]
+    width_us = max(-(-(to_us - begin_us) // COLUMNS), 1)
+    found: dict[int, Counter[str]] = {}
+    for (at_us, now), (next_us, _) in pairwise([*counts, (to_us, Counter[str]())]):
+        for column in range((at_us - begin_us) // width_us, (next_us - 1 - begin_us) // width_us + 1):
+            if column not in found or now.total() > found[column].total():
+                found[column] = now
+    columns = [(begin_us + column * width_us, now) for column, now in found.items()]
+    return columns[:1] + [each for before, each in pairwise(columns) if each[1] != before[1]]
+
+
+def costs(counts: Counts, steps: Sequence[Mark], to_us: int) -> list[tuple[Mark, int, Counter[str]]]:
+    """Each step, when the next one began, and its partition-microseconds without a consumer by cause; nothing for one alone."""
+    if len(steps) < 2:
+        return []
+    begins = [step.at_us for step in steps]
+    found: list[Counter[str]] = [Counter() for _ in steps]
+    for (at_us, now), (next_us, _) in pairwise([*counts, (to_us, Counter[str]())]):
+        for place in range(max(bisect_right(begins, at_us) - 1, 0), bisect_right(begins, next_us - 1)):
+            last_us = begins[place + 1] if place + 1 < len(begins) else to_us
+            length_us = min(next_us, last_us) - max(at_us, begins[place])
+            for cause, partitions in now.items():
+                found[place][cause] += partitions * max(length_us, 0)
+    ends = [*begins[1:], to_us]
+    return [(step, end, spent) for step, end, spent in zip(steps, ends, found, strict=True) if step.at_us < end]
+
+
+def drawn_lanes(picture: Picture) -> tuple[list[Lane], int]:
+    """The lanes that have a gap, or two consumers at once, the worst where they are very many; how many more there are."""
+    uneven = tuple(lane for lane in picture.lanes if any(len(each.owners) != 1 for each in lane.segments))
+    found = worst_lanes(Picture(picture.seed, picture.from_us, picture.to_us, uneven), MOST_LANES)
+    return found, len(uneven) - len(found)
+
+
+# --- charts
+
+
+_CLOCK = (
+    "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
+    " + (abs(datum.value) >= 60 && floor(abs(datum.value) / 60) % 60 ? floor(abs(datum.value) / 60) % 60 + 'm ' : '')"
+    " + (abs(datum.value) % 60 || abs(datum.value) < 60 ? round(1000 * (abs(datum.value) % 60)) / 1000 + 's' : '')"
+)
+_LEGEND = {"orient": "top", "title": None, "offset": 2}
+
+
+def over_time() -> dict[str, Any]:
+    """The charts over time. Dragging and the wheel move all of them; a double click goes back."""
+    return _figure([_events(), _gone(), _lag(), _generations(), _replicas(), _steps()])
+
+
+def lanes() -> dict[str, Any]:
+    """What became of the partitions that had a gap, beside the events."""
+    return _figure([_events(), _lanes()])
+
+
+def _figure(views: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "$schema": SCHEMA,
+        "vconcat": views,
+        "spacing": 6,
+        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": []}],
+        "resolve": {"scale": {"color": "independent"}},
+        "config": config(),
+    }
+
+
+def _time() -> dict[str, Any]:
+    return {
+        "field": "at_s",
+        "type": "quantitative",
+        "title": "virtual time, 0 = end of the warm-up",
+        "axis": {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 12},
+        "scale": {"nice": False},
+    }
+
+
+def _amount(field: str, title: str, form: str = "d", **more: Any) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", "title": title, "axis": {"tickCount": 4, "format": form}, **more}
+
+
+def _by_cause(*, legend: bool) -> dict[str, Any]:
+    return {
+        "field": "cause",
+        "type": "nominal",
+        "scale": {"domain": [*COLORS], "range": [*COLORS.values()]},
+        "legend": {**_LEGEND, "values": []} if legend else None,
+    }
+
+
+def _events() -> dict[str, Any]:
+    return {
+        "height": 66,
+        "data": {"name": "events"},
+        "encoding": {
+            "x": _time(),
+            "y": {"field": "row", "type": "quantitative", "axis": None, "scale": {"domain": [4.5, -0.5], "nice": False}},
+        },
+        "layer": [
+            {
+                "name": "events",
+                "mark": {
+                    "type": "point",
+                    "shape": "triangle-down",
+                    "filled": True,
+                    "size": 70,
+                    "color": ALARM,
+                    "opacity": 0.9,
+                    "clip": True,
+                },
+                "encoding": {"tooltip": [tooltip("text", "event"), tooltip("at", "at")], "description": {"field": "label"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7, "fontSize": 10, "color": DARK},
+                "encoding": {"text": {"field": "words"}},
+            },
+        ],
+    }
+
+
+def _gone() -> dict[str, Any]:
+    return {
+        "name": "gone",
+        "height": 170,
+        "data": {"name": "gone"},
+        "mark": {"type": "area", "interpolate": "step-after", "clip": True, "tooltip": False},
+        "encoding": {
+            "x": _time(),
+            "y": _amount("partitions", "partitions, nobody", stack="zero"),
+            "color": _by_cause(legend=True),
+            "order": {"field": "order"},
+        },
+    }
+
+
+def _lag() -> dict[str, Any]:
+    return {
+        "name": "lag",
+        "height": 110,
+        "data": {"name": "lag"},
+        "mark": {"type": "area", "interpolate": "linear", "line": True, "fillOpacity": 0.18, "clip": True, "tooltip": False},
+        "encoding": {
+            "x": _time(),
+            "y": _amount("lag", "records to read", ",~r", stack=None),
+            "color": {
+                "field": "topic",
+                "type": "nominal",
+                "scale": {"scheme": "tableau10"},
+                "legend": {**_LEGEND, "symbolType": "stroke"},
+            },
+        },
+    }
+
+
+def _generations() -> dict[str, Any]:
+    return {
+        "name": "generations",
+        "height": 60,
+        "data": {"name": "generations"},
+        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False, "color": "#4c78a8"},
+        "encoding": {"x": _time(), "y": _amount("generation", "generation", scale={"zero": False})},
+    }
+
+
+def _replicas() -> dict[str, Any]:
+    return {
+        "name": "replicas",
+        "height": 90,
+        "data": {"name": "replicas"},
+        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False},
+        "encoding": {
+            "x": _time(),
+            "y": _amount("pods", "pods"),
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "sort": None,
+                "scale": {"scheme": "tableau10"},
+                "legend": {**_LEGEND, "symbolType": "stroke"},
+            },
+        },
+    }
+
+
+def _steps() -> dict[str, Any]:
+    """A block for each step, from its beginning to the next one's: as high as it cost, and of which causes."""
+    return {
+        "name": "steps",
+        "height": 90,
+        "data": {"name": "steps"},
+        "mark": {"type": "rect", "clip": True},
+        "encoding": {
+            "x": {**_time(), "field": "from"},
+            "x2": {"field": "to"},
+            "y": _amount("low", "p*s by step", ",~r"),
+            "y2": {"field": "high"},
+            "color": _by_cause(legend=False),
+            "tooltip": [
+                tooltip("step", "step"),
+                tooltip("begin", "from"),
+                tooltip("cause", "cause"),
+                tooltip("spent", "partition-seconds"),
+            ],
+            "description": {"field": "label"},
+        },
+    }
+
+
+def _lanes() -> dict[str, Any]:
+    """Owners first, in two tones by turns; gaps over them with an outline: one of a thousandth of the width is still seen."""
+    return {
+        "data": {"name": "segments"},
+        "encoding": {
+            "x": {**_time(), "field": "from"},
+            "x2": {"field": "to"},
+            "y": {
+                "field": "lane",
+                "type": "ordinal",
+                "sort": None,
+                "scale": {"paddingInner": 0.12},
+                "axis": {"title": None, "labelOverlap": True, "ticks": False, "domain": False, "labelLimit": 220},
+            },
+            "tooltip": [
+                tooltip("partition", "partition"),
+                tooltip("owner", "owner"),
+                tooltip("cause", "cause"),
+                tooltip("begin", "from"),
+                tooltip("end", "to"),
+                tooltip("length", "for"),
+            ],
+            "description": {"field": "label"},
+        },
+        "resolve": {"scale": {"color": "independent"}},
+        "layer": [
+            {
+                "name": "lanes",
+                "transform": [{"filter": "datum.kind === 'owned'"}],
+                "mark": {"type": "rect", "clip": True},
+                "encoding": {
+                    "color": {
+                        "field": "tone",
+                        "type": "nominal",
+                        "scale": {"domain": [0, 1], "range": ["#e1e5ea", "#c8ced6"]},
+                        "legend": None,
+                    }
+                },
+            },
+            {
+                "transform": [{"filter": "datum.kind === 'nobody'"}],
+                "mark": {"type": "rect", "clip": True, "strokeWidth": 0.7},
+                "encoding": {"color": _by_cause(legend=False), "stroke": _by_cause(legend=False)},
+            },
+            {
+                "transform": [{"filter": "datum.kind === 'two'"}],
+                "mark": {"type": "rect", "clip": True, "color": ALARM, "stroke": ALARM, "strokeWidth": 0.7},
+            },
+        ],
+    }
