@@ -50,6 +50,7 @@ ROOMS = {
             (12, "a group as it is and its records are imported where they are used, not by every check"),
             (2, "lost records are measured in plays"),
             (36, "shrink keeps the difference to a variant that holds"),
+            (36, "who was kicked in a play, by the coordinator's account; shrink names what fails unasked"),
             (176, "a page leads with what happened over time: partitions without a consumer by cause, generations, steps"),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),

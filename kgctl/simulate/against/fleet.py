@@ -30,6 +30,7 @@ from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.model import Topic
+from kgctl.simulate.scenario.vocabulary import Cause
 
 if TYPE_CHECKING:
     from kgctl.simulate.against.play import Play
@@ -271,6 +272,8 @@ class Fleet:
         return client
 
 
+_LIMIT_SLACK_US = 500_000
+"""By so much less than max.poll.interval.ms a member that is out for want of polls may have read last: lines have their way."""
 _REFUSED_COMMITS = frozenset(
     {
         *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH"),
@@ -356,6 +359,7 @@ class PlayedProcess(Process):
         self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
         self._is_told_to_start = False
         self._member_id = ""
+        self._kicked_as = ""
         self._read_us = -1
 
     @property
@@ -403,8 +407,22 @@ class PlayedProcess(Process):
             self.loop.at(limit_us, self._is_past_limit)
 
     def _is_past_limit(self, _: object) -> None:
-        if self.phase is Phase.RUNNING and self.consuming:
-            self._simulation_ends(StopReason.POLL_TIMEOUT)
+        if self.phase is Phase.RUNNING:
+            self._play.ownership.end(self, list(self.consuming), Cause.STALL)
+
+    def is_in_group(self) -> None:
+        """The coordinator has it."""
+        self._kicked_as = ""
+
+    def is_out(self, member_id: str) -> None:
+        """The coordinator has this id of it no longer: it was kicked, unless it has said so itself, or was to end."""
+        is_ending = self.pod.process is not self or self.phase is not Phase.RUNNING or self.stop_wanted
+        if is_ending or self._kicked_as == member_id:
+            return
+        self._kicked_as = member_id
+        self._play.history.kicked.append(Counted(self.loop.now_us, 1, self.pod.number))
+        if self._read_us >= 0 and self.loop.now_us - self._read_us >= self.config.max_poll_interval_ms * 1000 - _LIMIT_SLACK_US:
+            self._is_past_limit(None)
 
     def _simulation_ends(self, reason: StopReason) -> None:
         names = [self._play.partitions.names[number] for number in self.consuming]
@@ -461,10 +479,9 @@ class PlayedProcess(Process):
         self._play.history.callbacks.append(Counted(self.loop.now_us, number, self.pod.number, callback))
 
     def lost_some(self, line: ClientLine) -> None:
-        """It was out of the group, which it hears with its next poll()."""
+        """It was out of the group, which it hears with its next poll(): later than the coordinator's list has told it."""
         self._called("lost", line)
-        if not self.stop_wanted:
-            self._play.history.kicked.append(Counted(self.loop.now_us, 1, self.pod.number))
+        self.is_out(self._member_id)
         self._stop(line, StopReason.CLOSED if self.stop_wanted else StopReason.LOST)
 
     def _stop(self, line: ClientLine, reason: StopReason) -> None:

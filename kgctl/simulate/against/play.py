@@ -126,6 +126,7 @@ class Play(Simulation):
         self._written: dict[int, int] = {}
         self._read: set[int] = set()
         self._gone: dict[str, tuple[PlayedProcess, int]] = {}
+        self._members: dict[str, PlayedProcess] = {}
         self._type = GroupType.UNKNOWN
         super().__init__(scenario, random.randrange(1 << 30) + number, observers, identity=Identity.POD, read=MetricView)  # noqa: S311
         self.recording.seed = number
@@ -258,6 +259,8 @@ class Play(Simulation):
                 view.generation = max(view.generation, group.group_epoch)
         members = {member.member_id for member in group.members} if group is not None else set()
         self._compare(members)
+        if group is not None:
+            self._find_kicked(members)
         self._is_now(state, view.generation, len(members))
 
     def _is_now(self, state: str, generation: int, members: int) -> None:
@@ -286,6 +289,15 @@ class Play(Simulation):
             waiting = (Cause.DETECTION, Cause.STATIC_WAIT)
             freed = [number for number in process.lost if self.owners.gap_cause(number) in waiting]
             self.owners.set_cause(freed, Cause.HANDOVER, now_us)
+
+    def _find_kicked(self, members: set[str]) -> None:
+        """Who was in the group and is so no longer, by the coordinator's own account, though its process lives."""
+        for member_id in [member_id for member_id in self._members if member_id not in members]:
+            self._members.pop(member_id).is_out(member_id)
+        for pod in self.pods:
+            if isinstance(process := pod.process, PlayedProcess) and process.member_id in members:
+                self._members[process.member_id] = process
+                process.is_in_group()
 
     def is_in_generation(self, generation: int) -> None:
         """A member has told of this generation: a rebalance is under way at least until the coordinator is seen to be stable."""

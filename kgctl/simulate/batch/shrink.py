@@ -18,16 +18,18 @@ from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
 from kgctl.simulate.batch.explain import explain
-from kgctl.simulate.batch.judge import Judge, Judgement
+from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.batch.reasons import TRIGGERS
 from kgctl.simulate.metrics.result import run
+from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, patch_between, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
+from kgctl.simulate.scenario.vocabulary import TROUBLES
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
 
 _WHOLE_NUMBERS = ("count", "partitions", "brokers", "times", "by")
@@ -88,14 +90,20 @@ def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Judgement:
         UsageError: all hold with every seed, or could not be decided.
     """
     undecided = ""
+    unasked: list[Trouble] = []
     for seed in seeds:
-        broken = [verdict for verdict in verdicts_of(loaded, seed) if not verdict.passed]
+        values = _values_of(loaded, seed)
+        unasked += [trouble for each in values for trouble in each.troubles]
+        broken = [verdict for verdict in _judged(loaded, seed, values) if not verdict.passed]
         found = [verdict for verdict in broken if verdict.is_decided]
         if found:
             return next((verdict for verdict in found if verdict.check.severity == "fail"), found[0])
         undecided = undecided or next((f"{verdict.check.shown} is not decided: {verdict.note}" for verdict in broken), "")
     if undecided:
         raise UsageError(f"{tree.file}: {undecided}")
+    if asked := next((TROUBLES[each.kind].metric for each in unasked if TROUBLES[each.kind].metric), ""):
+        line = f"kgctl simulate shrink {tree.file} --check '{asked} == 0'"
+        raise UsageError(f"{tree.file}: its expectations hold, but {unasked[0].text}; {line} shrinks that")
     tried = f"seed {seeds[0]}" if len(seeds) == 1 else f"the seeds {seeds[0]} to {seeds[-1]}"
     more = f"kgctl simulate run {tree.file} --runs 20 looks for a seed that fails; then --seed"
     raise UsageError(f"{tree.file}: every expectation holds with {tried}; there is nothing to shrink ({more})")
@@ -129,7 +137,14 @@ def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def verdicts_of(loaded: LoadedFile, seed: int) -> list[Judgement]:
-    values = run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
+    return _judged(loaded, seed, _values_of(loaded, seed))
+
+
+def _values_of(loaded: LoadedFile, seed: int) -> list[RunValues]:
+    return run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
+
+
+def _judged(loaded: LoadedFile, seed: int, values: Sequence[RunValues]) -> list[Judgement]:
     runs = {one.variant: {seed: one} for one in values}
     settings = {variant.name: variant.settings for variant in loaded.variants}
     return Judge(runs, settings, [seed]).verdicts(loaded.checks)

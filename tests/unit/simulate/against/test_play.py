@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, PlayedProcess
 from kgctl.simulate.against.play import Play, processes_of
+from kgctl.simulate.engine.process import Phase
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -30,16 +31,55 @@ def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it()
     assert [entry.pod for entry in made.history.detections] == [pod.number]
 
 
-def test_a_process_that_hears_that_it_was_out_while_it_lives_was_kicked() -> None:
+def running(made: Play, number: int, member_id: str) -> PlayedProcess:
+    """A process of the play that the group has under this id, without a client."""
+    made.fleet = cast("Any", SimpleNamespace(take=lambda **_: None, profile="java"))
+    process = PlayedProcess(made.pods[number], None, made)
+    process.phase = Phase.RUNNING
+    made.pods[number].process = process
+    process.in_generation(ClientLine(0, "", "generation", ("1", member_id)))
+    made._find_kicked({member_id})
+    return process
+
+
+def test_a_member_that_vanishes_from_the_group_while_its_process_lives_was_kicked() -> None:
     made = play()
-    process: Any = SimpleNamespace(
-        _play=made, pod=made.pods[0], loop=made.loop, stop_wanted=False, _called=lambda *_: None, _stop=lambda *_: None
-    )
-    line = ClientLine(0, "app-0", "lost", ("orders-0",))
-    PlayedProcess.lost_some(process, line)
+    process = running(made, 0, "m-0")
+    process.read(ClientLine(0, "app-0", "read"))
+    made.loop.now_us = 301 * S
+    made._find_kicked(set())
+    process.lost_some(ClientLine(0, "app-0", "lost", ()))  # what it hears later is the same
+    made._find_kicked(set())
+    assert [(each.at_us, each.pod) for each in made.history.kicked] == [(301 * S, made.pods[0].number)]
+
+    process.in_generation(ClientLine(0, "", "generation", ("2", "m-9")))
+    made._find_kicked({"m-9"})
+    made._find_kicked(set())
+    assert len(made.history.kicked) == 2
+
+
+def test_a_member_that_hears_first_that_it_was_out_is_counted_once() -> None:
+    made = play()
+    process = running(made, 0, "m-0")
+    process.lost_some(ClientLine(0, "app-0", "lost", ()))
+    made._find_kicked(set())
+    assert len(made.history.kicked) == 1
+
+
+def test_a_member_that_was_to_end_was_not_kicked() -> None:
+    made = play()
+    process = running(made, 0, "m-0")
     process.stop_wanted = True
-    PlayedProcess.lost_some(process, line)
-    assert [each.pod for each in made.history.kicked] == [made.pods[0].number]
+    made._find_kicked(set())
+    process.lost_some(ClientLine(0, "app-0", "lost", ()))
+    assert made.history.kicked == []
+
+
+def test_a_stall_of_a_play_counts_no_kick_by_itself() -> None:
+    made = play()
+    process = running(made, 0, "m-0")
+    process._is_past_limit(None)
+    assert made.history.kicked == []
 
 
 def test_each_pod_that_may_be_killed_has_a_process_before_the_play_begins() -> None:

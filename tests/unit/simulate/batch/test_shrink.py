@@ -89,6 +89,19 @@ def test_the_runs_that_are_allowed_are_kept_to() -> None:
     assert sizes(found.data)[0] < 40
 
 
+def test_what_goes_wrong_unasked_is_shrunk_by_asking_for_it() -> None:
+    text = (
+        "kgctl: 1\nname: x\ntopics: {t: 4}\nmembers: {app: {count: 2}}\n"
+        "group: {config: {partition.assignment.strategy: [range]}}\n"
+        "events: [{at: 0s, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky]}}]\nexpect: [max_gap < 1m]\n"
+    )
+    silent = read_yaml(text, "x.yaml")
+    with pytest.raises(
+        UsageError, match=r"INCONSISTENT_GROUP_PROTOCOL.*kgctl simulate shrink x.yaml --check 'errors == 0' shrinks that"
+    ):
+        failing(silent, load(silent), [1])
+
+
 def test_what_holds_cannot_be_shrunk() -> None:
     calm = prepared(tree(), ["members.app.count=2"], ["lost == 0"])
     assert sizes(calm.data)[1] == 5
