@@ -12,7 +12,15 @@ from kgctl.admin import LATEST_TIERED, MAX_TIMESTAMP, ItemError
 from kgctl.admin.notation import FromFile
 from kgctl.admin.times import format_instant
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    NO_OFFSET,
+    GroupDescription,
+    GroupState,
+    LogOffsets,
+    OffsetAndMetadata,
+    StartOffset,
+    TopicPartition,
+)
 from kgctl.model.lag import lag_of
 
 _MAX_PARTITION = 2**31 - 1
@@ -386,12 +394,22 @@ def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
     is_untouched = row.old is None or row.old.is_all(row.log.log_end_offset)
     if not planned.verify or (found in (planned.expected_old, target) and is_untouched):  # nothing to refuse where it is done
         return planned.target, None
-    then, now = _shown(planned.expected_old), f"{_shown(found)}{'' if is_untouched else ' with records past it acknowledged'}"
+    then, now = _shown(planned.expected_old), f"{_shown(found)}{'' if is_untouched else _past(row.old)}"
     if planned.undoes:
         note, code = f"went on since: the change left {then}, {now} now (--overwrite insists)", CHANGED_MEANWHILE
     else:
         note, code = f"changed since the plan was made: {then} then, {now} now", PLAN_OUTDATED
     return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=code)
+
+
+def _past(start: OffsetAndMetadata | None) -> str:
+    """What is done of a share group past its start offset."""
+    is_told = isinstance(start, StartOffset) and start.records_left is not None
+    return (
+        " with records past it acknowledged"
+        if is_told
+        else ", past which its coordinator tells no lag: records may be acknowledged,"
+    )
 
 
 def _from_history(strategy: ToHistory, row: ResetRow) -> _Wanted | ResetRow:

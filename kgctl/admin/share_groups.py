@@ -28,6 +28,8 @@ from kgctl.wire.connection import (
 StartOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 NO_LAG = -1
+_NO_SHARE_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+"""The second from brokers that know the request and have share groups switched off (the feature share.version is 0)."""
 
 
 def described(group: Any, connection: Connection) -> GroupDescription | Failure:
@@ -73,7 +75,7 @@ def start_offsets(connection: Connection, groups: Sequence[str], deadline: Deadl
 def _start_offsets(group: Any) -> StartOffsets | Failure | None:
     if group.error_code:
         code = ErrorCode(group.error_code)
-        return None if code is ErrorCode.GROUP_ID_NOT_FOUND else Failure(code, group.error_message)
+        return None if code in _NO_SHARE_GROUP else Failure(code, group.error_message)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in group.topics:
         for each in topic.partitions:

@@ -77,6 +77,15 @@ def test_what_is_not_told_is_no_offset(broker: FakeBroker, cluster: Cluster, dea
     assert (dict(found.values), found.errors["s"].code) == ({}, code)
 
 
+def test_a_broker_with_share_groups_switched_off_has_none(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    """It knows the request, and answers so for each group: as Kafka 4.1 does, and a cluster whose features were not upgraded."""
+    telling(broker, error=ErrorCode.UNSUPPORTED_VERSION)
+
+    found = list_committed_offsets(cluster, ["s"], deadline)
+
+    assert (found.values, found.errors) == ({"s": {}}, {})
+
+
 def test_a_broker_before_4_1_is_not_asked(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
     telling(broker, start(0, 5, lag=0))
     del broker.handlers[DESCRIBE_SHARE_GROUP_OFFSETS]
