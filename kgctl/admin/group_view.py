@@ -94,7 +94,7 @@ def _lag_of_group(
         if committed.offset == NO_OFFSET:
             continue
         start, end = bounds.get(partition, _NO_BOUNDS)
-        lag = lag_from(committed, start, end)
+        lag = lag_of(committed.offset, start, end) if type(committed) is OffsetAndMetadata else lag_from(committed, start, end)
         if lag is None:
             is_known = False
             flags.add(out_of_range(committed.offset, start, end) or unreadable(errors.get(partition)))
