@@ -24,7 +24,8 @@ ExcludeOption = Annotated[str | None, typer.Option("--exclude", metavar="REGEX",
 MaxGroupsOption = Annotated[
     int | None, typer.Option("--max-groups", metavar="N", min=0, help="Refuse to change more than N groups.")
 ]
-AllGroupsOption = Annotated[
+AllGroupsOption = Annotated[bool, typer.Option("--all-groups", help="Every consumer group of the cluster.")]
+AllOfTypesOption = Annotated[
     bool, typer.Option("--all-groups", help="Every consumer group of the cluster, or every group of --type.")
 ]
 
@@ -74,15 +75,14 @@ def parse_types(given: Sequence[str] | None) -> tuple[GroupType, ...]:
 
 
 @dataclass(frozen=True)
-class GroupChoice:
-    """A block of options: which groups are meant, by name, by regular expression, or all."""
+class NamedGroups:
+    """A block of options: which groups are meant, by name, by regular expression, or all, where there is one type only."""
 
     groups: GroupArguments = None
     group: GroupOptions = None
     all_groups: AllGroupsOption = False
     match: MatchOption = None
     exclude: ExcludeOption = None
-    type_: TypeOption = None
 
     @cached_property
     def ids(self) -> list[str]:
@@ -94,10 +94,10 @@ class GroupChoice:
         """Return the filter of those that are not. Raises `UsageError` as `name_filter`."""
         return name_filter(self.match, self.exclude)
 
-    @cached_property
+    @property
     def types(self) -> tuple[GroupType, ...]:
-        """Return their types; none for consumer groups. Raises `UsageError`: there is no such type."""
-        return parse_types(self.type_)
+        """Return their types; none for consumer groups."""
+        return ()
 
     @property
     def is_by_name(self) -> bool:
@@ -111,7 +111,12 @@ class GroupChoice:
             UsageError: it does not.
         """
         if self.ids and not self.is_by_name:
-            raise UsageError("groups are named, so --all-groups, --match, --exclude and --type have no place")
+            others = (
+                "--all-groups, --match and --exclude"
+                if "type_" not in vars(self)
+                else "--all-groups, --match, --exclude and --type"
+            )
+            raise UsageError(f"groups are named, so {others} have no place")
         if not self.ids and not self.all_groups and not self.names:
             raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
         if "" in self.ids:
@@ -123,16 +128,39 @@ class GroupChoice:
 
 
 @dataclass(frozen=True)
-class ChangedGroups(GroupChoice):
-    """A block of options: which groups are changed, and how many at most."""
+class GroupChoice(NamedGroups):
+    """As `NamedGroups`, of some types."""
+
+    all_groups: AllOfTypesOption = False
+    type_: TypeOption = None
+
+    @cached_property
+    def types(self) -> tuple[GroupType, ...]:
+        """Return them; none for consumer groups. Raises `UsageError`: there is no such type."""
+        return parse_types(self.type_)
+
+
+@dataclass(frozen=True)
+class _AtMost(NamedGroups):
+    """So many of them at most."""
 
     max_groups: MaxGroupsOption = None
 
     def select(self, admin: GroupAdmin) -> Selection:
-        """As `GroupChoice`. Raises `RefusedError` where there are more than ``--max-groups`` allows."""
+        """As `NamedGroups`. Raises `RefusedError` where there are more than ``--max-groups`` allows."""
         chosen = super().select(admin)
         check_count(len(chosen.group_ids), self.max_groups)
         return chosen
+
+
+@dataclass(frozen=True)
+class MigratedGroups(_AtMost):
+    """A block of options: which groups of ZooKeeper are copied, and how many at most."""
+
+
+@dataclass(frozen=True)
+class ChangedGroups(_AtMost, GroupChoice):
+    """A block of options: which groups are changed, and how many at most."""
 
 
 @dataclass(frozen=True)

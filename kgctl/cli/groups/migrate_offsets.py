@@ -17,7 +17,7 @@ from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
-    ChangedGroups,
+    MigratedGroups,
     plural,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def migrate_offsets(
     ctx: typer.Context,
     *,
-    groups: ChangedGroups,
+    groups: MigratedGroups,
     to_group: Annotated[
         str | None,
         typer.Option(
