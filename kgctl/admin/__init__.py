@@ -263,6 +263,7 @@ COMMIT = Needs("READ", "READ")
 DELETE_GROUP = Needs("DELETE")
 DELETE_OFFSETS = Needs("DELETE", "READ")
 REMOVE_MEMBERS = Needs("READ")
+DELETE_TOPICS = Needs(topic="DELETE")
 
 
 MAX_TIMESTAMP = -3
@@ -437,6 +438,15 @@ class ReadsRecords(Protocol):
 
     def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """The records of each span, in the log's order; fewer than ``most`` where the log has no more."""
+        ...
+
+
+@runtime_checkable
+class DeletesTopics(Protocol):
+    """A `GroupAdmin` that can delete topics."""
+
+    def delete_topics(self, topics: Sequence[str]) -> Results[str, None]:
+        """Delete these. One that is gone already is no error."""
         ...
 
 

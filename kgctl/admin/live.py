@@ -20,6 +20,7 @@ from kgctl.admin import (
     COMMIT,
     DELETE_GROUP,
     DELETE_OFFSETS,
+    DELETE_TOPICS,
     LOOK,
     REMOVE_MEMBERS,
     Closing,
@@ -37,7 +38,7 @@ from kgctl.admin import (
 )
 from kgctl.admin.answers import group_results, partition_results
 from kgctl.admin.groups import describe_groups, list_groups, remove_members
-from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets
+from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets, delete_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
@@ -377,6 +378,10 @@ class LiveGroupAdmin(Closing):
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
         return DELETE_GROUP.told(delete_groups(self._cluster, group_ids, self._deadline()), self._user)
+
+    def delete_topics(self, topics: Sequence[str]) -> Results[str, None]:
+        """Any broker hands it on."""
+        return DELETE_TOPICS.told(delete_topics(self._cluster, topics, self._deadline()), self._user)
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None

@@ -1,4 +1,4 @@
-"""What changes groups over kgctl's own connection: commits, their deletion, and that of groups.
+"""What changes groups over kgctl's own connection: commits, their deletion, that of groups and of their own topics.
 
 A request whose answer was lost is not sent again here: whoever planned the change looks first at what became of it
 (`kgctl.admin.changes`).
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kgctl.admin import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.answers import group_results, partition_results
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
@@ -17,7 +17,7 @@ from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.wire import Deadline
 from kgctl.wire.asking import LEFT_OUT, Failure, ask_coordinators, is_passing
 from kgctl.wire.cluster import Cluster
-from kgctl.wire.connection import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, Connection, Request
+from kgctl.wire.connection import DELETE_GROUPS, DELETE_TOPICS, OFFSET_COMMIT, OFFSET_DELETE, Connection, Request
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -109,6 +109,19 @@ def _topics(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append({"partition_index": partition})
     return [{"name": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+
+
+def delete_topics(cluster: Cluster, topics: Sequence[str], deadline: Deadline) -> Results[str, None]:
+    """Asked again where the connection is lost: one that is gone by then was deleted."""
+    left_ms = int(deadline.seconds_left() * 1000)
+    answer = cluster.call(DELETE_TOPICS, {"topic_names": list(topics), "timeout_ms": left_ms}, deadline)
+    found = {each.name: Failure(ErrorCode(each.error_code), getattr(each, "error_message", None)) for each in answer.responses}
+    errors: dict[str, ItemError] = {}
+    for topic in topics:
+        code, detail, _ = found.get(topic, LEFT_OUT)
+        if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            errors[topic] = item_error(code, partition=TopicPartition(topic, 0), detail=detail)
+    return Results({topic: None for topic in topics if topic not in errors}, errors)
 
 
 def delete_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[None]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from tests.support.kafka import KafkaBroker, create_topic, kcg_rows, run_kafka_tool, unique
 from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS, GroupMembers
@@ -35,6 +37,7 @@ class Groups:
     jobs: str
     streams: str
     words: str
+    counts: str
 
     def kgctl(self, *arguments: str, code: int | None = 0) -> Any:
         return run_kgctl(self.bootstrap, *arguments, code=code).data
@@ -68,7 +71,7 @@ def groups(kafka_broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) 
     bootstrap, folder = kafka_broker.bootstrap, tmp_path_factory.mktemp("streams")
     jobs, words, counts = (create_topic(bootstrap, unique(name), 3) for name in ("jobs", "words", "counts"))
     with GroupMembers(bootstrap) as members:
-        made = Groups(bootstrap, members, unique("share"), jobs, unique("app"), words)
+        made = Groups(bootstrap, members, unique("share"), jobs, unique("app"), words, counts)
         earliest = ("--add-config", "share.auto.offset.reset=earliest")
         made.tool(CONFIGS, "--alter", "--entity-type", "groups", "--entity-name", made.share, *earliest)
         for name in ("share-1", "share-2"):
@@ -397,3 +400,39 @@ def test_what_is_acknowledged_past_a_start_offset_is_said_to_be_forgotten_and_is
         assert [row["result"] for row in rows] == [result if ahead else "unchanged" for ahead in is_ahead]
         assert [row["note"] for row in rows] == [told.format(start) if ahead else None for ahead in is_ahead]
     assert [(each[2], each[3]) for each in starts(empty)] == [(start, str(11 - int(start)))] * 3
+
+
+CHANGES = {
+    "reset": (
+        ("reset-offsets", "--all-topics", "--to-earliest", "--execute"),
+        ("--reset-offsets", "--all-input-topics", "--to-earliest", "--execute"),
+    ),
+    "delete": (("delete-groups",), ("--delete",)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_internal_topics_are_deleted_as_by_kafka_s_tool(empty: Groups, tmp_path: Path, change: str) -> None:
+    """Two applications, one for each tool."""
+    ours, theirs = unique("ours"), unique("also")
+    suffixes = {"words-repartition", "counts-changelog"}
+    for name in (ours, theirs):
+        empty.members.streams(name, name, empty.words, empty.counts, tmp_path / name)
+
+    def internal(group: str) -> set[str]:
+        found = AdminClient({"bootstrap.servers": empty.bootstrap}).list_topics(timeout=PATIENCE_S).topics
+        return {topic.removeprefix(f"{group}-") for topic in found if topic.startswith(f"{group}-")}
+
+    for name in (ours, theirs):
+        wait_until(lambda name=name: internal(name) == suffixes, f"{name} has its topics")  # type: ignore[misc]
+        empty.wait(name, "Stable", 0)
+    empty.members.stop([ours, theirs])
+    for name in (ours, theirs):
+        empty.wait(name, "Empty", 0)
+    line, kafkas = CHANGES[change]
+    empty.kgctl(line[0], ours, *line[1:], "--delete-all-internal-topics", "--yes")
+    empty.tool(STREAMS_GROUPS, *kafkas, "--group", theirs, "--delete-all-internal-topics")
+    for name in (ours, theirs):
+        wait_until(lambda name=name: internal(name) == set(), f"the topics of {name} are gone")  # type: ignore[misc]
+    left = empty.tool(STREAMS_GROUPS, "--list").split()
+    assert (ours in left, theirs in left) == ((change == "reset",) * 2)

@@ -78,6 +78,7 @@ class FakeGroupAdmin:
         self.groups: dict[str, FakeGroup] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
         self.group_errors: dict[str, ItemError] = {}
+        self.topic_errors: dict[str, ItemError] = {}
         self.offset_errors: dict[str, ItemError] = {}
         self.log_errors: dict[TopicPartition, ItemError] = {}
         self.alter_errors: dict[TopicPartition, ItemError] = {}
@@ -238,6 +239,13 @@ class FakeGroupAdmin:
             return None
 
         return _split(partitions, delete)
+
+    def delete_topics(self, topics: Sequence[str]) -> Results[str, None]:
+        self._called("delete_topics", topics)
+        errors = {topic: self.topic_errors[topic] for topic in topics if topic in self.topic_errors}
+        gone = [topic for topic in topics if topic not in errors]
+        self.logs = {partition: log for partition, log in self.logs.items() if partition.topic not in gone}
+        return Results(dict.fromkeys(gone), errors)
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         self._called("delete_groups", tuple(group_ids))

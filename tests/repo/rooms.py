@@ -98,6 +98,7 @@ ROOMS = {
             (2, "a group as it is is imported from a file of its own"),
             (14, "an error that a table tells is not told on stderr again"),
             (375, "the keys of history, simulate and serve, of documents and of summaries, with type, unit and meaning"),
+            (130, "internal topics of streams groups, deleted with a change; a block of options for groups of one type"),
         ),
     ),
     "admin": Room(
@@ -115,6 +116,7 @@ ROOMS = {
             (16, "one time limit for all that a command asks"),
             (11, "wall clocks' times that are skipped, or come twice; how far a look is"),
             (19, "one time limit for all of a change that is lost or slow"),
+            (36, "topics are deleted; an undo that cannot know what was acknowledged says so"),
         ),
     ),
     "coordinator": Room(
@@ -236,7 +238,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 469  # the charts of a simulation, beside its page
+MOST_FILES = 470  # internal topics of streams groups
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

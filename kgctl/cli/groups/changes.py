@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -21,6 +21,7 @@ from kgctl.cli.columns import DELTA, ERROR, GROUP, LAG_AFTER, LOG_END, LOG_START
 from kgctl.cli.environment import StopSignals
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
+from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.report import Column, Kind, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
@@ -257,13 +258,15 @@ def _counts(plan: ResetPlan) -> Counter[ResetResult]:
     return Counter(row.result for row in plan.rows)
 
 
-def left_alone(plan: ResetPlan) -> Iterator[str]:
+def left_alone(plan: ResetPlan, internal: InternalTopics) -> Iterator[str]:
     """What a reset of a streams group leaves as it is: by it, what is read again is counted again."""
     for description in (group.description for group in plan.groups if group.rows):
         own = description.topology.internal_topics if description and description.topology else ()
         if description and own:
-            what = f"its own topics ({', '.join(own)}) and its instances' local state"
-            yield f"Streams group {description.group_id!r}: {what} stay as they are."
+            going = internal.topics.get(description.group_id, ())
+            kept = ", ".join(topic for topic in own if topic not in going)
+            what = f"its own topics ({kept}) and its instances' local state stay" if kept else "its instances' local state stays"
+            yield f"Streams group {description.group_id!r}: {what} as {'they are' if kept else 'it is (KafkaStreams.cleanUp())'}."
 
 
 _CHANGED = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
@@ -279,6 +282,7 @@ class Change:
     backup: Backup
     export: bool = False
     summary: bool = False
+    internal: InternalTopics = field(default_factory=InternalTopics)
 
     def write_plan(self, plan: ResetPlan, path: str) -> None:
         """Keep what executing would change, in a file that knows its cluster.
@@ -303,7 +307,8 @@ class Change:
         """The dry run, kept as a plan where ``plan_out`` names a file."""
         if plan_out is not None:
             self.write_plan(plan, plan_out)
-        notices = [*self.remarks, *row_warnings(plan), *left_alone(plan), *dry_run_notices(plan, self.cluster)]
+        notices = [*self.remarks, *row_warnings(plan), *left_alone(plan, self.internal), *self.internal.planned()]
+        notices += dry_run_notices(plan, self.cluster)
         return self._shown(reset_report(plan, notices), plan)
 
     def execute(self, admin: GroupAdmin, plan: ResetPlan, again: Callable[[], ResetPlan] | None, *, yes: bool) -> Report:
@@ -314,24 +319,27 @@ class Change:
             KgctlError: the answer is no, another change came between, or the offsets cannot be saved; nothing was changed.
         """
         rows = plan.to_change()
-        if again is not None and rows:
+        if (again is not None and rows) or self.internal.loss:
             groups = len({row.group_id for row in rows})
             question = f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?"
-            if confirm(self.session, question, yes=yes):
+            question += f" Delete {self.internal.loss}?" * bool(self.internal.loss)
+            if confirm(self.session, question, yes=yes) and again is not None:
                 check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
         saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
         started = start_change(self.session, self.cluster, saved, self.backup)
         with self.session.waiting(how_far(stop, {row.group_id for row in rows})):
             executed = execute_reset(admin, plan, stop)
+            self.internal.delete(admin, _whole(executed))
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
-        started.settle(changed, {result.value: count for result, count in _counts(executed.plan).items()})
+        results = {result.value: count for result, count in _counts(executed.plan).items()}
+        started.settle(changed, {**results, **self.internal.summary})
         return self._told(executed)
 
     def _told(self, executed: Executed) -> Report:
-        notices = [*self.remarks, *row_warnings(executed.plan), *left_alone(executed.plan)]
-        notices += executed_notices(executed, self.cluster)
-        return self._shown(executed_report(executed, notices), executed.plan)
+        notices = [*self.remarks, *row_warnings(executed.plan), *left_alone(executed.plan, self.internal)]
+        notices += [*self.internal.told(), *executed_notices(executed, self.cluster)]
+        return self._shown(with_internal(executed_report(executed, notices), self.internal), executed.plan)
 
     def _shown(self, report: Report, plan: ResetPlan) -> Report:
         if self.summary:
@@ -339,6 +347,22 @@ class Change:
         if not self.export:
             return report
         return replace(report, text=kafka_rows([(row.group_id, row.partition, row.new.offset) for row in plan.rows if row.new]))
+
+
+def with_internal(report: Report, internal: InternalTopics) -> Report:
+    """The report of a change, with what became of the internal topics that went with it."""
+    if not internal.is_asked:
+        return report
+    errors, summary = (*report.errors, *internal.errors), {**(report.summary or {}), **internal.summary}
+    return replace(report, errors=errors, summary=summary, something_done=report.something_done or bool(internal.gone))
+
+
+def _whole(executed: Executed) -> set[str]:
+    """The groups of which everything was done; none where something ended it early."""
+    if executed.ended_by or executed.signal:
+        return set()
+    groups = (group for group in executed.plan.groups if group.state.is_inactive)
+    return {group.group_id for group in groups if all(row.result in _DONE for row in group.rows)}
 
 
 def how_far(stop: StopSignals, wanted: Collection[str]) -> Callable[[], str]:

@@ -32,7 +32,9 @@ from kgctl.cli.groups.changes import (
     counted,
     how_far,
     result_report,
+    with_internal,
 )
+from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Column, Kind, Report, Row, shows
@@ -75,12 +77,13 @@ def register_groups(app: typer.Typer) -> None:
     app.command(epilog=GROUPS_EPILOG)(delete_groups)
 
 
-@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
+@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=(*BY_RESULT, DELETED))
 def delete_groups(
     ctx: typer.Context,
     *,
     groups: ChangedGroups,
     backup: Backup,
+    delete_all_internal_topics: DeleteAll = False,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
 ) -> Report:
@@ -96,13 +99,15 @@ def delete_groups(
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
         plan = _groups_plan(admin, chosen.group_ids)
+        described = admin.describe_groups(list(plan.deletable)).values.values() if delete_all_internal_topics else ()
+        internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics)
         if dry_run:
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
             report = result_report(GROUPS_COLUMNS, rows, "deletable", ("group",))
-            told = (*report.notices, *plan.lost, f"Dry run on {cluster}: nothing was changed.")
+            told = (*report.notices, *plan.lost, *internal.planned(), f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*chosen.errors, *plan.flaws, *report.errors), notices=told)
         if plan.deletable:
-            if _ask(session, cluster, plan, yes=yes):
+            if _ask(session, cluster, plan, internal, yes=yes):
                 now = _groups_plan(admin, chosen.group_ids)
                 check_as_shown((set(plan.deletable), plan.saved), (set(now.deletable), now.saved), cluster)
             if plan.unread and not backup.no_backup:
@@ -111,8 +116,10 @@ def delete_groups(
         started = start_change(session, cluster, plan.saved, backup, list(plan.deletable))
         with session.waiting(how_far(stop, plan.deletable)):
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
+            internal.delete(admin, account.having(Outcome.DONE))
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
-    report = _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
+    report = with_internal(_groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster), internal)
+    report = replace(report, notices=(*internal.told(), *report.notices))
     started.settle({row[:2] for row in plan.saved if row.group_id in gone}, report.summary or {})
     return report
 
@@ -185,10 +192,10 @@ def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[Kg
     return replace(report, errors=(*errors, *report.errors), notices=(*plan.lost, told))
 
 
-def _ask(session: Session, cluster: NamedCluster, plan: _GroupsPlan, *, yes: bool) -> bool:
+def _ask(session: Session, cluster: NamedCluster, plan: _GroupsPlan, internal: InternalTopics, *, yes: bool) -> bool:
     deletable = plan.deletable
     named, offsets = named_groups(list(deletable), 10), plural(len(plan.saved), "committed offset")
-    lost = "".join(f"; {line}" for line in plan.lost)
+    lost = "".join(f"; {line}" for line in (*plan.lost, *filter(None, [internal.loss])))
     return confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
 
 

@@ -32,6 +32,7 @@ from kgctl.cli.groups.changes import (
     Summary,
     wait_until_empty,
 )
+from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, DeleteSome, InternalTopics
 from kgctl.cli.groups.targets import Target, read_scopes
 from kgctl.cli.groups.undo_files import Backup, check_cluster, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
@@ -98,7 +99,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(reset_offsets)
 
 
-@shows(COLUMNS, SUMMARY, summary=BY_RESULT)
+@shows(COLUMNS, SUMMARY, summary=(*BY_RESULT, DELETED))
 def reset_offsets(
     ctx: typer.Context,
     *,
@@ -116,6 +117,8 @@ def reset_offsets(
     clamp: Clamp = True,
     create: Create = False,
     per_partition: PerPartition = False,
+    delete_all_internal_topics: DeleteAll = False,
+    delete_internal_topic: DeleteSome = None,
     execute: Execute = False,
     dry_run: DryRun = False,
     export: Export = False,
@@ -151,7 +154,9 @@ def reset_offsets(
         request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing, per_partition)
         planned = (again := partial(_planned, session, admin, chosen, request))()
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
-        change = Change(session, cluster, remarks, backup, export=export, summary=summary)
+        described = (group.description for group in planned.groups)
+        internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics, named=delete_internal_topic or ())
+        change = Change(session, cluster, remarks, backup, export=export, summary=summary, internal=internal)
         if execute:
             return change.execute(admin, planned, None if groups.is_by_name else again, yes=yes)
         return change.show(planned, plan_out)
