@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,24 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import kgctl
+from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import KgctlError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.model.groups import StartOffset, TopicPartition
+from kgctl.wire import Deadline
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import STREAMS_GROUP_DESCRIBE
+from kgctl.wire.settings import WireSettings
+from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS
 from tests.support.kafka.releases import RELEASES, own_tool, start_release
+from tests.support.kafka.streams import streams_member
 from tests.support.kafka.tools import kcg_rows
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 
 RESULTS = Path(__file__).parents[1] / "golden" / "brokers.json"
 TOPIC, RECORDS = "orders", (10, 20, 30)
-DONE, LIVE, GONE = "done", "live", "gone"
+DONE, LIVE, GONE, SHARED, STREAMS = "done", "live", "gone", "shared", "app"
 WORKS = "yes"
 RESETS: Mapping[str, tuple[str, ...]] = {
     "--to-earliest": (),
@@ -68,6 +78,18 @@ class Lab:
 
     def tool(self, *arguments: str) -> str:
         return own_tool(self.release, "--bootstrap-server", self.bootstrap, "--timeout", "60000", *arguments)
+
+    def other_tool(self, name: str, *arguments: str) -> list[dict[str, str]]:
+        """The rows that the release's tool for groups of another type prints."""
+        return kcg_rows(own_tool(self.release, "--bootstrap-server", self.bootstrap, *arguments, name=name))
+
+    def wait(self, group: str, state: str) -> None:
+        """Until the group is in this state, as kgctl has it."""
+        wait_until(lambda: [row["state"] for row in self.run_rows(group)] == [state], f"{group} is {state}")
+
+    def run_rows(self, group: str) -> list[dict[str, Any]]:
+        done = self.run("describe", "group", group, "--state")
+        return json.loads(done.stdout)["data"] or []
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "kgctl", *arguments, "--bootstrap-server", self.bootstrap, "-o", "json"]
@@ -181,6 +203,61 @@ def consumer_protocol(lab: Lab) -> None:
         assert len(group.next(timeout_ms=int(PATIENCE_S * 1000)).assignments) == len(RECORDS)
 
 
+def shared(lab: Lab) -> None:
+    with connect(ConnectionSettings(lab.bootstrap)) as admin:
+        wanted = {TopicPartition(TOPIC, number): StartOffset(at) for number, at in enumerate((7, 3, 30))}
+        failed = admin.alter_offsets(SHARED, wanted).errors
+    for error in failed.values():
+        raise error.to_exception(group=SHARED)
+    assert [row["group"] for row in lab.rows("list", "groups", "--type", "share")] == [SHARED]
+    assert _starts(lab) == {0: 7, 1: 3, 2: 30}
+
+
+def _starts(lab: Lab) -> dict[int, int]:
+    """Partition -> start offset, the same for both."""
+    own = lab.other_tool(SHARE_GROUPS, "--describe", "--group", SHARED)
+    found = {row["partition"]: row["current_offset"] for row in lab.rows("describe", "group", SHARED)}
+    assert found == {int(row["PARTITION"]): int(row["START-OFFSET"]) for row in own}
+    return found
+
+
+def shared_and_changed(lab: Lab) -> None:
+    shared(lab)
+    lab.rows("reset-offsets", SHARED, "--topic", TOPIC, "--to-earliest", "--execute", "--yes")
+    assert set(_starts(lab).values()) == {0}
+    told = all(row["lag"] is not None for row in lab.rows("describe", "group", SHARED))
+    lab.rows("undo", "last", "--execute", "--yes", *(() if told else ("--overwrite",)))
+    assert _starts(lab) == {0: 7, 1: 3, 2: 30}
+    lab.rows("delete-offsets", SHARED, "--topic", TOPIC, "--yes")
+    lab.rows("delete-groups", SHARED, "--yes")
+    assert not lab.rows("list", "groups", "--type", "share")
+
+
+def streams(lab: Lab) -> None:
+    with closing(Cluster(WireSettings.from_properties({"bootstrap.servers": lab.bootstrap}))) as cluster:
+        cluster.ask(lambda connection: connection.version(STREAMS_GROUP_DESCRIBE), Deadline(int(PATIENCE_S * 1000)))
+    with streams_member(lab.bootstrap, STREAMS, TOPIC, len(RECORDS)):
+        lab.wait(STREAMS, "Stable")
+        (member,) = lab.rows("describe", "group", STREAMS, "--members")
+        (own,) = lab.other_tool(STREAMS_GROUPS, "--describe", "--group", STREAMS, "--members", "--verbose")
+        assert (own["MEMBER"], own["ASSIGNMENTS"]) == (member["consumer_id"], "ACTIVE: 0:[0,1,2]; TARGET-ACTIVE: 0:[0,1,2];")
+        assert (member["active_tasks"], member["target_active_tasks"]) == ("0:0,1,2", "0:0,1,2")
+    lab.wait(STREAMS, "Empty")
+
+
+def streams_and_changed(lab: Lab) -> None:
+    streams(lab)
+    lab.rows("reset-offsets", STREAMS, "--topic", TOPIC, "--to-latest", "--execute", "--yes")
+    scope = ("--reset-offsets", "--group", STREAMS, "--all-input-topics", "--to-current", "--dry-run")
+    own = lab.other_tool(STREAMS_GROUPS, *scope)
+    assert {int(row["PARTITION"]): int(row["NEW-OFFSET"]) for row in own} == dict(enumerate(RECORDS))
+    lab.rows("delete-offsets", STREAMS, "--topic", f"{TOPIC}:0", "--yes")
+    lab.rows("undo", "last", "--execute", "--yes")
+    assert len(lab.other_tool(STREAMS_GROUPS, *scope)) == len(RECORDS)
+    lab.rows("delete-groups", STREAMS, "--yes")
+    assert not lab.rows("list", "groups", "--type", "streams")
+
+
 CHECKS: Mapping[str, Callable[[Lab], None]] = {
     "`list groups`": listed,
     "`list groups`: states, `--state`": states,
@@ -192,6 +269,10 @@ CHECKS: Mapping[str, Callable[[Lab], None]] = {
     "`remove-members`": members_removed,
     "`delete-groups`": group_deleted,
     '`ConsumerGroup(protocol="consumer")`': consumer_protocol,
+    "share groups: `list`, `describe`": shared,
+    "share groups: `reset-offsets`, `delete-offsets`, `delete-groups`, `undo`": shared_and_changed,
+    "streams groups: `list`, `describe`": streams,
+    "streams groups: `reset-offsets`, `delete-offsets`, `delete-groups`, `undo`": streams_and_changed,
 }
 """What the table has a line for, in the order in which it is tried."""
 

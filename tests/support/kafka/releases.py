@@ -61,11 +61,11 @@ def start_release(release: str, folder: Path) -> Broker:
     return broker
 
 
-def own_tool(release: str, *arguments: str) -> str:
-    """What the release's own ``kafka-consumer-groups`` prints."""
-    name = "kafka.admin.ConsumerGroupCommand"
-    if release not in _IN_THE_CORE:
-        name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+def own_tool(release: str, *arguments: str, name: str = "") -> str:
+    """What the release's own ``kafka-consumer-groups`` prints, or its tool of another ``name``."""
+    if not name:
+        core = release in _IN_THE_CORE
+        name = "kafka.admin.ConsumerGroupCommand" if core else "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     if release in OF_ZOOKEEPER:
         command = maven.java_command(old_class_path(release), name, *arguments, jvm=JVM)
     else:
