@@ -156,6 +156,12 @@ class PartitionView:
         return self.commit is None or self.commit.is_all(self.log.log_end_offset)
 
     @property
+    def is_unmeasured(self) -> bool:
+        """Whether nobody knows what is left to read: no lag, and a commit, or a log with records or unknown."""
+        start, end = self.log.log_start_offset, self.log.log_end_offset
+        return self.lag is None and (self.commit is not None or end is None or start != end)
+
+    @property
     def is_out_of_range(self) -> bool:
         """Whether something is committed from where no consumer can go on."""
         return Flag.BELOW_LOG_START in self.flags or Flag.PAST_LOG_END in self.flags

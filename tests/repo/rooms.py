@@ -116,6 +116,7 @@ ROOMS = {
             (16, "one time limit for all that a command asks"),
             (11, "wall clocks' times that are skipped, or come twice; how far a look is"),
             (19, "one time limit for all of a change that is lost or slow"),
+            (5, "what is unmeasured, for the limits and for totals"),
             (36, "topics are deleted; an undo that cannot know what was acknowledged says so"),
         ),
     ),

@@ -478,7 +478,7 @@ def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator
 
 def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:
     if len(views) > MOST_NOTED:
-        unknown = sum(each.lag is None and each.commit is not None for view in views for each in view.partitions)
+        unknown = sum(each.is_unmeasured for view in views for each in view.partitions)
         told = f", unknown for {plural(unknown, 'partition')}" if unknown else ""
         return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}{told}."]
     return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view, is_whole=is_whole))]
@@ -503,7 +503,8 @@ def _lag_notices(view: GroupView, *, is_whole: bool) -> Iterator[str]:
     unknown = sum(row.lag is None and row.commit is not None for row in rows)
     told = [f"{without} of them without a commit"] if without else []
     told += [f"{unknown} of them with an unknown lag"] if unknown else []
-    total = "unknown" if unknown and unknown + without == len(rows) else view.total_lag
+    is_unknown = any(row.is_unmeasured for row in rows) and all(row.lag is None for row in rows)
+    total = "unknown" if is_unknown else view.total_lag
     where = ", ".join([f"in {len(rows)} partition{'s' if len(rows) > 1 else ''}", *told])
     yield f"Group {group_id!r}: total lag {total} {where}."
     idle = sum(member.assignment is not None and not member.partition_count for member in view.description.members)

@@ -187,9 +187,7 @@ def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], Kg
         what = "nothing is committed, or this user may not see it: its lag is unknown"
         yield ExpectationError(f"group {group_id!r}: {what}", code=UNKNOWN_LAG, group=group_id)
     for each in view.partitions:
-        log = each.log
-        is_empty = each.commit is None and log.log_end_offset is not None and log.log_start_offset == log.log_end_offset
-        if each.lag is None and not is_empty and not each.is_out_of_range:
+        if each.is_unmeasured and not each.is_out_of_range:
             yield _unknown_error(view, each, reasons.get(each.partition))
 
 

@@ -235,8 +235,10 @@ class Look:
 
     def title(self, cluster: NamedCluster) -> str:
         rates = self.rates()
-        lag = sum(one.lag for one in rates if one.lag is not None)
-        return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
+        known = [one.lag for one in rates if one.lag is not None]
+        unknown = f", unknown for {plural(len(rates) - len(known), 'group')}" if len(known) < len(rates) else ""
+        lag = f"total lag {sum(known):,}{unknown}"
+        return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, {lag}, sorted by {self.sort}"
 
 
 def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None, limits: Limits) -> Frames:

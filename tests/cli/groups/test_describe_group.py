@@ -350,6 +350,21 @@ def test_an_unknown_lag_is_no_part_of_a_total(cli: Cli, cluster: FakeGroupAdmin)
     assert "Group 'g1': total lag unknown in 3 partitions" in cli("describe group g1").err
 
 
+def test_where_nothing_has_a_lag_the_total_is_unknown_and_not_zero(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups["g2"].offsets.clear()
+    told = "Group 'g2': total lag {} in 3 partitions, 3 of them without a commit."
+    assert cli("describe group g2").err.splitlines()[0] == told.format("unknown")
+    for number in range(3):
+        cluster.logs[TopicPartition("t1", number)] = FakeLog(100, 100)
+    assert cli("describe group g2").err.splitlines()[0] == told.format(0)
+
+
+def test_the_line_about_many_groups_counts_what_is_not_measured(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for number in range(10):
+        cluster.group(f"x{number}", {TopicPartition("t1", 1): 90})
+    assert cli("describe group --match ^x -o csv").err == "10 groups: total lag 100, unknown for 20 partitions.\n"
+
+
 def test_totals_have_a_row_a_topic_and_one_a_group(cli: Cli) -> None:
     out = cli("describe group g1 --totals -o csv").out
     assert out == "group,topic,partitions,unknown,lag\ng1,t1,3,1,50\ng1,,3,1,50\n"

@@ -88,8 +88,8 @@ def test_an_upgrade_changes_the_settings_of_the_new_processes() -> None:
     change = event("upgrade", "app", settle=15 * S, set_={"partition.assignment.strategy": "cooperative-sticky"})
     result = run(scenario(change, duration_s=300), 1)
     # A group of range does not take members in that cannot speak it.
-    assert result.metric("errors", ("INCONSISTENT_GROUP_PROTOCOL",)) or 0 > 0
-    assert result.metric("stuck_members") or 0 > 0
+    assert result.metric("errors", ("INCONSISTENT_GROUP_PROTOCOL",))
+    assert result.metric("stuck_members")
 
 
 def test_two_bounces_change_the_assignor_without_an_error() -> None:
