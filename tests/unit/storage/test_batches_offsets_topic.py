@@ -77,5 +77,7 @@ def test_every_batch_is_whole(folder: DataFolder) -> None:
     effects = [commit("g", number % 7, number) for number in range(1_300)]
     folder.record_log.append([replace(effect, member_id="m") for effect in effects], 5)
     data = read_batches(folder.record_log, AT, 0, 1 << 20)
-    for position, header in iterate_batches(data):
+    batches = list(iterate_batches(data))
+    assert batches
+    for position, header in batches:
         assert check_batch(data[position : position + header.size_bytes]) == header

@@ -253,7 +253,9 @@ def test_a_build_that_dies_goes_on_from_its_last_step(tmp_path: Path, monkeypatc
 def test_a_step_leaves_the_same_rows_behind_whatever_is_in_its_memory(tmp_path: Path) -> None:
     """The state of a slice is written and read again without a loss."""
     warehouse = built_whole(tmp_path / "w")
-    for file in named(warehouse.table("state").files("c1"), SLICE):
+    files = named(warehouse.table("state").files("c1"), SLICE)
+    assert files
+    for file in files:
         data = read_state(warehouse.location, file.path)
         state = of_bytes(data)
         again = of_bytes(bytes_of(state))

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 WINDOW_MS = 10_000
 
 
-def simulated(config: Mapping[str, str]) -> PartitionInputs:
+def simulated(config: Mapping[str, str], unsampled: int | None = 3) -> PartitionInputs:
     told = told_by_simulation(
         scenario(event("crash", "app/1", 60), event("stop", "app", 150), config=config, count=3, rate=40, duration_s=250), 1
     )
@@ -35,7 +35,7 @@ def simulated(config: Mapping[str, str]) -> PartitionInputs:
         {"topic": at.topic, "partition": at.partition, "timestamp_ms": ms, "log_end_offset": end * (ms - begin) // 250_000}
         for at, end in told.state.end_offsets.items()
         for ms in range(begin, told.state.now_ms, 7_000)
-        if at.partition != 3
+        if at.partition != unsampled
     ]
     inputs = inputs_of(told.raw, pa.Table.from_pylist(rows, schema=LOG_OFFSETS))
     return PartitionInputs(inputs.offset_commits, inputs.group_records, inputs.log_offsets, inputs.coverage, window_ms=WINDOW_MS)
@@ -78,11 +78,14 @@ def _standing(rows: list[Row], end_ms: int) -> int:
     return sum(row["from_ms"] < end_ms and (row["to_ms"] is None or row["to_ms"] >= end_ms) for row in rows)
 
 
-def test_lag_is_that_of_the_last_look_at_each_partition() -> None:
-    inputs = simulated(RANGE)
+@pytest.mark.parametrize("unsampled", [3, None])
+def test_lag_is_that_of_the_last_look_at_each_partition(unsampled: int | None) -> None:
+    inputs = simulated(RANGE, unsampled)
     by_place: dict[int, Row] = {}
     lags = sorted(inputs.table("lag").to_pylist(), key=lambda row: row["time_ms"])
-    for row in windows.group_health_rows(inputs).to_pylist():
+    rows = windows.group_health_rows(inputs).to_pylist()
+    assert any(row["total_lag"] for row in rows) == (unsampled is None)
+    for row in rows:
         end = row["window_start_ms"] + WINDOW_MS
         by_place |= {one["partition"]: one for one in lags if one["time_ms"] < end}
         known = [one["lag"] for one in by_place.values() if one["lag"] is not None]
@@ -90,7 +93,7 @@ def test_lag_is_that_of_the_last_look_at_each_partition() -> None:
         if by_place and len(known) < len(by_place):
             assert (row["total_lag"], row["max_lag"]) == (None, None)
         else:
-            assert row["max_lag"] == max(known, default=None)
+            assert (row["total_lag"], row["max_lag"]) == (sum(known) if known else None, max(known, default=None))
         assert row["max_lag_ms"] == (max(times, default=None) if len(times) == len(by_place) else None)
 
 
