@@ -13,6 +13,7 @@ from kgctl.errors import AuthError, CommitError, KgctlError, MisuseError, Unreac
 from kgctl.group.async_lines import AsyncCoordinatorConnection
 from kgctl.group.driver import MemberDriver
 from kgctl.group.lines import CoordinatorConnection
+from kgctl.member.api import MemberState
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Committable, Node, TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Result, offset_to_commit
@@ -67,10 +68,23 @@ class _Rules:
         if not failed:
             return None
         refused = _refused(self._group_id, failed)
-        is_overtaken = set(failed.values()) <= OVERTAKEN and self._member.generation_id > request.generation_id
-        if set(failed.values()) <= PASSING or is_overtaken:
+        if set(failed.values()) <= PASSING or (set(failed.values()) <= OVERTAKEN and self._goes_on(request)):
             return refused
         raise refused
+
+    def _goes_on(self, request: OffsetCommit) -> bool:
+        """Whether the member is, or may soon be, in a later generation with these partitions still its own.
+
+        The commit has a connection of its own: that the coordinator has gone on is heard here before the member hears it, whose
+        JoinGroup or heartbeat is under way.
+        """
+        member = self._member
+        if member.generation_id > request.generation_id:
+            return True
+        is_asking = member.state is MemberState.JOINING or not self._driver.is_classic
+        return is_asking and {TopicPartition(each.topic, each.partition) for each in request.partitions} <= {
+            *member.owned_partitions
+        }
 
     def _ended(self, partitions: tuple[OffsetCommitPartition, ...], unreachable: KgctlError) -> CommitError:
         """The member has learnt elsewhere why it cannot go on (fenced, most often): nobody looks for the coordinator any more."""

@@ -107,7 +107,7 @@ class MemberDriver(ABC):
         self._led_topics: frozenset[str] = frozenset()
         self._warned = ""
         self._told_left_over = 0
-        self._is_classic = config.group_protocol == "classic"
+        self.is_classic = config.group_protocol == "classic"
         self._is_ending = False
 
     @abstractmethod
@@ -236,7 +236,7 @@ class MemberDriver(ABC):
         is_in = error is None or _is_still_in(error)
         if not (is_in and member_id and self.coordinator is not None) or identity.group_instance_id is not None:
             return None
-        if not self._is_classic:
+        if not self.is_classic:
             return ConsumerGroupHeartbeat(request_id=0, group_id=identity.group_id, member_id=member_id, member_epoch=LEAVE_EPOCH)
         leaving = LeavingMember(member_id=member_id, reason="the consumer is being closed")
         return LeaveGroup(request_id=0, group_id=identity.group_id, members=(leaving,))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import kgctl
-from kgctl.errors import BrokerError, KgctlError, UnreachableError, UsageError
+from kgctl.errors import BrokerError, CommitError, KgctlError, UnreachableError, UsageError
+from kgctl.group.commits import Commits
+from kgctl.group.driver import MemberDriver
+from kgctl.member.api import MemberState
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors
 from kgctl.testing import EmbeddedServer
+from kgctl.wire.settings import WireSettings
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 Start = Callable[..., kgctl.ConsumerGroup]
@@ -105,6 +112,40 @@ def test_members_come_and_go_and_every_record_is_read(kafka_cluster: EmbeddedSer
 
     asyncio.run(live())
     assert sorted(seen) == sorted({f"{round_}-{number}" for round_ in range(5) for number in range(40)})
+
+
+def rules(state: MemberState, generation_id: int, owned: Sequence[int], *, is_classic: bool) -> Commits:
+    """Those of a member as it stands when its commit is refused."""
+    partitions = tuple(kgctl.TopicPartition(TOPIC, number) for number in owned)
+    identity = SimpleNamespace(group_id="g", group_instance_id=None)
+    member = SimpleNamespace(state=state, generation_id=generation_id, owned_partitions=partitions, identity=identity)
+    driver = SimpleNamespace(member=member, is_classic=is_classic)
+    return Commits(cast("MemberDriver", driver), WireSettings.from_properties({"bootstrap.servers": "h:1"}), 1000)
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "generation_id", "owned", "is_classic", "is_tried_again"),
+    [
+        ("ILLEGAL_GENERATION", MemberState.JOINING, 4, [0, 1], True, True),  # JoinGroup's answer is on its way
+        ("ILLEGAL_GENERATION", MemberState.JOINING, 4, [1], True, False),  # another's already
+        ("ILLEGAL_GENERATION", MemberState.STABLE, 4, [0, 1], True, False),
+        ("ILLEGAL_GENERATION", MemberState.STABLE, 5, [0], True, True),
+        ("UNKNOWN_MEMBER_ID", MemberState.JOINING, 4, [0], True, False),
+        ("STALE_MEMBER_EPOCH", MemberState.STABLE, 4, [0], False, True),  # the heartbeat's answer is on its way
+    ],
+)
+def test_a_commit_that_hears_first_that_the_group_has_gone_on_is_tried_again(
+    error: str, state: MemberState, generation_id: int, owned: Sequence[int], is_classic: bool, is_tried_again: bool
+) -> None:
+    commits = rules(state, generation_id, owned, is_classic=is_classic)
+    partition = OffsetCommitPartition(topic=TOPIC, partition=0, offset=1)
+    request = OffsetCommit(request_id=0, group_id="g", generation_id=4, member_id="m", partitions=(partition,))
+    answer = PartitionErrors(partitions=((kgctl.TopicPartition(TOPIC, 0), ErrorCode[error]),))
+    if is_tried_again:
+        assert commits._outcome(request, answer) is not None
+    else:
+        with pytest.raises(CommitError, match=error):
+            commits._outcome(request, answer)
 
 
 @pytest.mark.kafka(topics={TOPIC: 1})

@@ -104,6 +104,7 @@ ROOMS = {
     "admin": Room(
         5_845,
         raised=(
+            (3, "callbacks of the old consumer's group: what they raise is told with its place"),
             (45, "flags of groups, in list and top"),
             (38, "what a change wrote, per partition"),
             (9, "a closed registry stays closed"),
@@ -180,6 +181,7 @@ ROOMS = {
             (33, "a member that fails leaves, and says whose code failed"),
             (60, "commit_async; what is dropped says so; a member that fails leaves, and says whose code failed"),
             (4, "two members that ask leaders at the same time share a line"),
+            (12, "a commit that hears before its member that the group has gone on is tried again"),
             (640, "AsyncConsumerGroup: driver, lines and commits in an event loop; records, in batches that are committed"),
         ),
     ),

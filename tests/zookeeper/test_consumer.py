@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kgctl.admin.zookeeper import Pattern, Registration
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, UserCodeError
 from kgctl.model.groups import TopicPartition
 from kgctl.zookeeper import (
     ConsumerGroup,
@@ -153,10 +153,11 @@ def test_a_failing_callback_ends_the_instance_and_is_raised(zookeeper: str, kazo
 
     failing = consumer(zookeeper, "a", on_assigned=fail)
     failing.start()
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(UserCodeError, match=r"on_assigned failed \(.*test_consumer\.py:\d+\): ZeroDivisionError") as caught:
         failing.wait(1, 60)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
     wait_until("it has left", lambda: kazoo.get_children("/consumers/payments/ids") == [])
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(UserCodeError):
         failing.close()
     failing.close()
 

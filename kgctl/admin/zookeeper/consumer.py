@@ -41,7 +41,7 @@ from kgctl.admin.zookeeper import (
 )
 from kgctl.admin.zookeeper.admin import write_offsets
 from kgctl.admin.zookeeper.registry import Registry
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, UsageError, users_code
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 RETRY_S = 0.1
@@ -84,8 +84,9 @@ def _streams(registration: Registration, topic: str) -> int:
 class ConsumerGroup:
     """One instance of a group, at work from `start` to `close` in a thread of its own, which makes the callbacks.
 
-    An error in that thread (a callback's too) ends the instance: everything is released, and the next call raises it. A lost
-    session is no error: the partitions are revoked, and the instance registers anew.
+    An error in that thread ends the instance: everything is released, and the next call raises it. What a callback raises is told
+    as `UserCodeError`, with its file and line, and is the cause. A lost session is no error: the partitions are revoked, and the
+    instance registers anew.
     """
 
     def __init__(
@@ -269,14 +270,16 @@ class ConsumerGroup:
             return
         self._claimed |= partitions
         committed = {partition: self._group.fetch(*partition) for partition in sorted(partitions)}
-        self._on_assigned(committed)
+        with users_code("on_assigned", lets_by=(KgctlError,)):
+            self._on_assigned(committed)
 
     def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
         """The application ends its work on them before anybody else can begin."""
         if not partitions:
             return
         try:
-            self._on_revoked(partitions)
+            with users_code("on_revoked", lets_by=(KgctlError,)):
+                self._on_revoked(partitions)
         finally:
             self._claimed -= partitions
             for partition in sorted(partitions):
@@ -291,7 +294,8 @@ class ConsumerGroup:
         self._lost = False
         gone, self._claimed = self._claimed, frozenset()
         if gone:
-            self._on_revoked(gone)
+            with users_code("on_revoked", lets_by=(KgctlError,)):
+                self._on_revoked(gone)
         try:
             self._instance.register(self._topics)
         except InstanceRegisteredError:
