@@ -149,6 +149,24 @@ def _serve_differences() -> str:
     return _table("| | here | Apache Kafka |", rows)
 
 
+def _suites() -> str:
+    from tests.interop.suites import RESULTS, SUITES
+
+    rows = ""
+    for name, found in json.loads(RESULTS.read_text()).items():
+        kafka, kgctl = found["kafka"], found["kgctl"]
+        tests = kafka["passed"] + len(kafka["failed"]) + len(kafka["skipped"])
+        fail = {
+            "on both": sorted({*kgctl["failed"]} & {*kafka["failed"]}),
+            "here": sorted({*kgctl["failed"]} - {*kafka["failed"]}),
+            "on Kafka": sorted({*kafka["failed"]} - {*kgctl["failed"]}),
+        }
+        told = "; ".join(f"{where} {', '.join(f'`{test}`' for test in failed)}" for where, failed in fail.items() if failed)
+        numbers = f"{tests} | {kafka['passed']} | {kgctl['passed']}"
+        rows += f"| {name} {found['release']} | {numbers} | {told} | {SUITES[name].left_out} |\n"
+    return _table("| suite | tests | pass on Apache Kafka 4.3.1 | pass on kgctl | fail | left out |", rows)
+
+
 def _serve_apis() -> str:
     from tests.docs.serve_apis import serve_apis
 
@@ -190,6 +208,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "troubles": _troubles,
     "serve-apis": _serve_apis,
     "serve-differences": _serve_differences,
+    "suites": _suites,
     "broker-versions": _broker_versions,
     "broker-releases": _broker_releases,
     "classic-states": lambda: _states("classic_states"),
