@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -30,6 +30,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 TIMEOUT_MS = 10_000
+AT_ONCE = 4
+"""Calls of an `AsyncAdmin`."""
 
 
 def _alone(
@@ -60,6 +62,10 @@ class Admin(GroupAdmin):
         self.groups = groups
         self._is_closed = self._was_used = False
         self._call = threading.Lock()
+        self._again: Callable[[], GroupAdmin] | None = None
+        """Connects once more to the same place; None where that cannot be."""
+        self._others: list[Admin] = []
+        """What `AsyncAdmin` has connected to the same place."""
 
     cluster_id = _alone(GroupAdmin.cluster_id)
     sight = _alone(GroupAdmin.sight)
@@ -164,7 +170,8 @@ class Admin(GroupAdmin):
     def close(self) -> None:
         """Give connections back. Safe to call twice."""
         self._is_closed = True
-        self.groups.close()
+        for each in (self.groups, *self._others):
+            each.close()
 
     def __enter__(self) -> Self:
         return self
@@ -256,13 +263,16 @@ def _awaited(method: Callable[Concatenate[Admin, P], R]) -> Callable[Concatenate
     @checked()
     @wraps(method)
     async def call(self: AsyncAdmin, /, *arguments: P.args, **options: P.kwargs) -> R:
-        return await self._in_thread(method, self.admin, *arguments, **options)
+        return await self._at_once(method, *arguments, **options)
 
     return call
 
 
 class AsyncAdmin:
-    """An `Admin` for coroutines: each of its methods, but awaited. They run in a thread, one at a time. Use ``async with``.
+    """An `Admin` for coroutines: each of its methods, but awaited. Use ``async with``.
+
+    Up to four calls are under way at once, in threads with connections of their own; in a data folder, and for plans, it is one
+    after the other. A call that is cancelled ends in its thread, within its time limit, and holds up no other.
 
     Raises, from every method:
         ClosedError: it was closed.
@@ -272,6 +282,8 @@ class AsyncAdmin:
     def __init__(self, admin: Admin) -> None:
         self.admin = admin
         self._lock = asyncio.Lock()
+        self._more = asyncio.Semaphore(AT_ONCE - 1)
+        self._idle: list[Admin] = []
 
     cluster_id = _awaited(Admin.cluster_id)
     sight = _awaited(Admin.sight)
@@ -286,8 +298,6 @@ class AsyncAdmin:
     delete_offsets = _awaited(Admin.delete_offsets)
     delete_groups = _awaited(Admin.delete_groups)
     remove_members = _awaited(Admin.remove_members)
-    close = _awaited(Admin.close)
-    _plan_reset = _awaited(Admin.plan_reset)
 
     @checked(not_empty=("group_ids", "topics"))
     async def plan_reset(
@@ -300,11 +310,52 @@ class AsyncAdmin:
         clamp: bool = True,
     ) -> AsyncPlan:
         """As `Admin.plan_reset`, with a plan that is executed and undone by coroutines."""
-        return AsyncPlan(self, await self._plan_reset(group_ids, to=to, shift_by=shift_by, topics=topics, clamp=clamp))
+        plan = await self._in_thread(self.admin.plan_reset, group_ids, to=to, shift_by=shift_by, topics=topics, clamp=clamp)
+        return AsyncPlan(self, plan)
+
+    async def close(self) -> None:
+        """As `Admin.close`, when all that is under way has ended."""
+        for _ in range(AT_ONCE - 1):
+            await self._more.acquire()
+        try:
+            await self._in_thread(self.admin.close)
+        finally:
+            for _ in range(AT_ONCE - 1):
+                self._more.release()
+
+    async def _at_once(self, method: Callable[Concatenate[Admin, P], R], *arguments: P.args, **options: P.kwargs) -> R:
+        """Call it on the admin, or on another one like it while that is in the middle of a call."""
+        admin = self.admin
+        if admin._again is None or admin._is_closed or not self._lock.locked():
+            return await self._in_thread(method, admin, *arguments, **options)
+        await self._more.acquire()
+        if not self._idle:
+            admin._others.append(Admin(admin._again()))
+            self._idle.append(admin._others[-1])
+        other = self._idle.pop()
+
+        def release() -> None:
+            self._idle.append(other)
+            self._more.release()
+
+        return await self._run(release, method, other, *arguments, **options)
 
     async def _in_thread(self, method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-        async with self._lock:
-            return await asyncio.to_thread(method, *arguments, **options)
+        await self._lock.acquire()
+        return await self._run(self._lock.release, method, *arguments, **options)
+
+    @staticmethod
+    async def _run(release: Callable[[], None], method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        """In a thread, with ``release`` at its end: it goes on when the caller is cancelled."""
+        work = asyncio.ensure_future(asyncio.to_thread(method, *arguments, **options))
+
+        def ended(done: asyncio.Future[R]) -> None:
+            release()
+            if not done.cancelled():
+                done.exception()  # the caller, if there is one, has it
+
+        work.add_done_callback(ended)
+        return await asyncio.shield(work)
 
     async def __aenter__(self) -> Self:
         return self
@@ -374,15 +425,19 @@ def connect(
     given = {name: value if zookeeper else checked_property(name, value) for name, value in (properties or {}).items()}
     given = given if zookeeper else with_msk_mechanism(given)
     if context is not None:
-        return Admin(connect_to(_context_settings(context, given, timeout_ms)))
-    settings = ConnectionSettings(
-        bootstrap=bootstrap,
-        embedded=None if embedded is None else Path(embedded),
-        zookeeper=zookeeper,
-        properties=given,
-        timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
-    )
-    return Admin(connect_to(settings))
+        settings = _context_settings(context, given, timeout_ms)
+    else:
+        settings = ConnectionSettings(
+            bootstrap=bootstrap,
+            embedded=None if embedded is None else Path(embedded),
+            zookeeper=zookeeper,
+            properties=given,
+            timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
+        )
+    admin = Admin(connect_to(settings))
+    if settings.embedded is None:
+        admin._again = partial(connect_to, settings)
+    return admin
 
 
 def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:

@@ -169,6 +169,25 @@ def test_coroutines_may_ask_too(cluster: EmbeddedServer) -> None:
     assert (list(groups.values), topics) == (["payments"], {"orders": 2})
 
 
+def test_calls_of_coroutines_do_not_wait_for_each_other(cluster: EmbeddedServer) -> None:
+    async def ask() -> list[list[str]]:
+        async with AsyncAdmin(kgctl.connect(cluster.bootstrap)) as admin:
+            found = [list((await admin.list_groups()).values)]
+            with cluster.freeze(requests=["ListGroups"]) as freeze:
+                waiting = [asyncio.create_task(admin.list_groups()) for _ in range(2)]
+                while freeze.hits < len(waiting):
+                    await asyncio.sleep(0.01)
+                found.append(list(await admin.list_topics(["orders"])))
+                assert not any(each.done() for each in waiting)
+                waiting[0].cancel()
+                await asyncio.wait(waiting[:1])
+                found.append(list(await admin.list_topics(["orders"])))
+            found.append(list((await waiting[1]).values))
+            return [*found, list((await admin.list_groups()).values)]
+
+    assert asyncio.run(ask()) == [["payments"], ["orders"], ["orders"], ["payments"], ["payments"]]
+
+
 def test_a_closed_admin_says_so(cluster: EmbeddedServer) -> None:
     admin = kgctl.connect(cluster.bootstrap)
     admin.close()
