@@ -5,7 +5,7 @@ A share group with two `KafkaShareConsumer`, and a word count with two instances
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from tests.support.kafka import KafkaBroker, create_topic, kcg_rows, run_kafka_tool, unique
+from tests.support.kafka import KafkaBroker, create_topic, kcg_rows, run_kafka_tool, run_kcg, unique
 from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS, GroupMembers
-from tests.support.kafka.kgctl import run_kgctl
+from tests.support.kafka.kgctl import run_kgctl, run_line
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 
@@ -264,6 +264,27 @@ def test_nothing_is_changed_while_there_are_members(groups: Groups) -> None:
             assert groups.rows(tool, "--describe", "--group", group, "--verbose") == before
 
 
+LINES = [
+    *("--describe", "--describe --members", "--describe --state", "--describe --offsets --verbose"),
+    "--reset-offsets --all-topics --to-earliest --dry-run",
+    "--reset-offsets --topic TOPIC --to-earliest --dry-run",
+]
+"""For kafka-consumer-groups.sh, which has groups of these types for none of its own."""
+
+
+def compare_lines(groups: Groups, kind: str, lines: Sequence[str]) -> None:
+    group, topic = (groups.share, groups.jobs) if kind == "share" else (groups.streams, groups.words)
+    for line in lines:
+        words = ["--bootstrap-server", groups.bootstrap, *line.replace("TOPIC", topic).split(), "--group", group]
+        theirs, ours = run_kcg(words), run_line(["kafka-consumer-groups", *words], code=None)
+        assert (line, ours.code, ours.out) == (line, theirs.returncode, theirs.stdout)
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_kafka_s_tool_for_consumers_is_played_to_the_letter(groups: Groups, kind: str) -> None:
+    compare_lines(groups, kind, [*LINES, "--delete", "--delete-offsets --topic TOPIC"])
+
+
 @pytest.fixture(scope="module")
 def empty(groups: Groups) -> Groups:
     """The groups without their members, and one record more in each partition; keep these tests behind those with members."""
@@ -285,6 +306,14 @@ def test_limits_do_not_hold_for_what_is_left_to_read(empty: Groups) -> None:
             for limit, code in (("2", 6), ("3", 0)):
                 run_kgctl(empty.bootstrap, *command, "--fail-if-lag-over", limit, code=code)
             run_kgctl(empty.bootstrap, *command, "--fail-if-time-lag-over", "0s", code=6)
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_kafka_s_tool_for_consumers_is_played_without_members_too(empty: Groups, kind: str) -> None:
+    before = starts(empty)
+    more = ["--delete-offsets --topic TOPIC", "--reset-offsets --topic TOPIC --to-earliest --execute"] if kind == "share" else []
+    compare_lines(empty, kind, [*LINES, *more])
+    assert starts(empty) == before
 
 
 Row = tuple[str, int, int]

@@ -99,6 +99,7 @@ ROOMS = {
             (14, "an error that a table tells is not told on stderr again"),
             (375, "the keys of history, simulate and serve, of documents and of summaries, with type, unit and meaning"),
             (130, "internal topics of streams groups, deleted with a change; a block of options for groups of one type"),
+            (20, "groups of other types by Kafka's tool for consumers; the looks of a change are told in a pipe"),
         ),
     ),
     "admin": Room(

@@ -79,10 +79,11 @@ def remove_members(
         raise UsageError("--member and --instance need exactly one group, by name")
     session = session_of(ctx)
     with session.connect() as admin:
-        cluster = session.cluster(admin)
-        chosen = groups.select(admin)
-        check_supports(admin, REMOVE_MEMBERS)
-        present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
+        with session.waiting():
+            cluster = session.cluster(admin)
+            chosen = groups.select(admin)
+            check_supports(admin, REMOVE_MEMBERS)
+            present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
         errors = [*chosen.errors, *errors]
         members = present if all_members else _named(chosen.group_ids[0], member or [], instance or [])
         if not members:

@@ -140,12 +140,13 @@ def reset_offsets(
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = _history(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
-        cluster = session.cluster(admin)
-        header = strategy.header if isinstance(strategy, FromFile) else None
-        check_cluster(header, cluster, other_cluster=other_cluster, name=str(target.file))
-        chosen = _chosen(admin, groups, strategy)
-        if target.from_group is not None:
-            strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
+        with session.waiting():
+            cluster = session.cluster(admin)
+            header = strategy.header if isinstance(strategy, FromFile) else None
+            check_cluster(header, cluster, other_cluster=other_cluster, name=str(target.file))
+            chosen = _chosen(admin, groups, strategy)
+            if target.from_group is not None:
+                strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
         if history is not None:
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)

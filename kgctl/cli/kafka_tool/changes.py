@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
-from kgctl.admin import GroupAdmin, ItemError
+from kgctl.admin import GroupAdmin, ItemError, item_error
 from kgctl.admin.notation import UndoRow, parse_offset_file
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.kafka_tool.describe import NONE, consumer_groups
+from kgctl.cli.kafka_tool.describe import NONE, consumer_groups, is_its_own
 from kgctl.cli.kafka_tool.java import exception_of, hash_of_partition, hash_of_text, in_java_order, message_of
 from kgctl.cli.kafka_tool.options import TARGETS, Options, WrongUse
 from kgctl.cli.kafka_tool.tool import Failed, Tool, raise_for, value_or_raise
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupType, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -43,9 +43,7 @@ def reset_offsets(tool: Tool) -> None:
     for group_id in ids:
         plan[group_id] = {}
         error, group = described.errors.get(group_id), described.values.get(group_id)
-        if group is not None and group.type is GroupType.STREAMS:
-            tool.error(f"Group '{group_id}' is a streams group. Use kafka-streams-groups.sh to reset its offsets.")
-        elif group is not None and not group.state.is_inactive:
+        if group is not None and is_its_own(group) and not group.state.is_inactive:
             only = f"Assignments can only be reset if the group '{group_id}' is inactive"
             tool.error(f"{only}, but the current state is {group.state.value}.")
         elif error is not None and error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
@@ -60,13 +58,18 @@ def reset_offsets(tool: Tool) -> None:
 
 def _reset_of(tool: Tool, group_id: str) -> Offsets:
     admin, options = tool.admin, tool.options
-    commits = value_or_raise(admin.list_committed_offsets([group_id]), group_id)
+    commits = _plain(value_or_raise(admin.list_committed_offsets([group_id]), group_id))
     partitions = _scope(admin, options, commits)
     _check_partitions(admin, partitions)
     offsets = _targets(tool, group_id, partitions, commits)
     if options.has("execute") and offsets:
         _commit(tool, group_id, offsets, commits)
     return {partition: offsets[partition] for partition in in_java_order(offsets, hash_of_partition)}
+
+
+def _plain(commits: Mapping[TopicPartition, OffsetAndMetadata]) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """The commits: to this tool a share group has none."""
+    return {partition: commit for partition, commit in commits.items() if not isinstance(commit, StartOffset)}
 
 
 def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -77,7 +80,9 @@ def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicP
     results = admin.alter_offsets(group_id, wanted)
     done = {(group_id, partition) for partition in offsets if partition not in results.errors}
     started.settle(done, {"reset": len(done)})
-    raise_for(results.errors.values())
+    if results.errors:
+        failed = ", ".join(map(str, in_java_order(results.errors, hash_of_partition)))
+        raise Failed(f"Failed altering group offsets for the following partitions: [{failed}]")
 
 
 def _scope(admin: GroupAdmin, options: Options, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
@@ -295,9 +300,9 @@ def delete_offsets(tool: Tool) -> None:
     counts = admin.list_topics(whole) if whole else {}
     partitions = [*named, *(TopicPartition(topic, number) for topic, count in counts.items() for number in range(count))]
     commits = admin.list_committed_offsets([group_id]).values.get(group_id, {})
-    saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in commits]
+    saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
     started = start_change(session, session.cluster(admin), saved, Backup(), [group_id])
-    errors = admin.delete_offsets(group_id, partitions).errors if partitions else {}
+    errors = _deleted(admin, group_id, partitions)
     done = {(group_id, partition) for partition in partitions if partition not in errors}
     started.settle(done, {"deleted": len(done)})
     _print_headline(tool, group_id, next(iter(errors.values()), None))
@@ -309,6 +314,14 @@ def delete_offsets(tool: Tool) -> None:
     for topic, number, said in [("TOPIC", "PARTITION", "STATUS"), *rows]:
         tool.write(f"\n{topic:{width}} {number:10} {said:15}")
     tool.say("")
+
+
+def _deleted(admin: GroupAdmin, group_id: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ItemError]:
+    """The errors: the tool takes nothing from a share group, which is none to it."""
+    found = admin.describe_groups([group_id]).values.get(group_id)
+    if found is not None and found.type is GroupType.SHARE:
+        return dict.fromkeys(partitions, item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id))
+    return admin.delete_offsets(group_id, partitions).errors if partitions else {}
 
 
 def _by_text(status: Mapping[TopicPartition, str]) -> list[tuple[TopicPartition, str]]:

@@ -57,6 +57,11 @@ def consumer_groups(admin: GroupAdmin, states: Sequence[GroupState] = (), types:
     return [one for _, one in sorted(listed.values.items()) if is_consumer_group(one)]
 
 
+def is_its_own(group: GroupDescription) -> bool:
+    """Whether it is a group that the tool knows: share and streams groups have tools of their own."""
+    return group.type not in (GroupType.SHARE, GroupType.STREAMS)
+
+
 def _parsed(what: str, text: str | None, known: Sequence[str]) -> list[str]:
     """Read a list of names, letter case aside."""
     if not text:
@@ -77,6 +82,8 @@ def describe_groups(tool: Tool) -> None:
         is_missing = error.code is ErrorCode.GROUP_ID_NOT_FOUND
         raise Failed(exception_of(error.code, f"Group {group_id} not found.")) if is_missing else Failed.of(error, wrapped=True)
     groups = [found.values[group_id] for group_id in sorted(found.values)]
+    if strange := [group.group_id for group in groups if not is_its_own(group)]:
+        raise Failed(exception_of(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {strange[0]} is not a consumer group."))
     is_verbose = options.has("verbose")
     if options.has("members"):
         for group in groups:
