@@ -34,6 +34,7 @@ def course(unread: int, changes: Sequence[tuple[int, int, int]]) -> Course:
     [
         (Pace(0, 0, 0), 0),
         (Pace(40, 100, 40), 0),
+        (Pace(40, 40, 40), 0),
         (Pace(41, 100, 40), 1 / 60),
         (Pace(640, 100, 40), 10),
         (Pace(640, 40, 40), None),
