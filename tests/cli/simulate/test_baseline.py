@@ -56,15 +56,41 @@ def test_what_is_worse_fails_in_every_report_with_a_replay(cli: Cli, main: Path)
     assert (unasked.code, "and worse in unavailable" in unasked.out) == (0, True), unasked.out
 
 
-def test_what_never_ended_in_the_baseline_is_kept_apart_from_what_has_no_value(cli: Cli, main: Path) -> None:
-    never = (
-        "--set members.app.count=2 --set events.0.for=1h --set duration=60s --set allow=[missing,no_effect,not_started,unsettled]"
-    )
-    ran = cli(f"simulate run deploy.yaml {never} --baseline main.json --fail-if-worse time_to_stable --metrics new.json")
+def test_what_is_better_when_it_is_higher_is_worse_when_it_is_lower(cli: Cli, main: Path) -> None:
+    ran = cli(f"simulate run deploy.yaml {SLOWER} --baseline main.json --fail-if-worse availability --metrics new.json")
+    (line,) = [line for line in ran.out.splitlines() if line.startswith(" FAIL plain: availability >= baseline")]
+    fell = {seed: old - new for seed, (old, new) in enumerate(zip(values("main.json"), values("new.json"), strict=True), start=1)}
+    assert (ran.code, min(fell.values()) > 0) == (6, True)
+    assert f"with seed {max(fell, key=fell.__getitem__)} " in line
+
+
+def values(file: str, metric: str = "availability") -> list[float]:
+    found: list[float] = json.loads(Path(file).read_text())["variants"]["plain"]["metrics"][metric]["per_seed"]
+    return found
+
+
+def test_what_never_ends_is_worse_than_what_did(cli: Cli, main: Path) -> None:
+    late = "--set events.0.at=58s --set allow=[missing,no_effect,not_started,unsettled]"
+    ran = cli(f"simulate run deploy.yaml {late} --baseline main.json --fail-if-worse time_to_stable --metrics new.json")
     stored = json.loads(Path("new.json").read_text())["variants"]["plain"]["metrics"]["time_to_stable"]
-    if stored["median"] is None:
-        assert stored["never"] == [1, 2, 3, 4]
-        assert (ran.code, "-> never" in ran.out) == (6, True)
+    assert (stored["median"], stored["never"]) == (None, [1, 2, 3, 4])
+    assert (ran.code, "-> never" in ran.out) == (6, True)
+
+
+def test_variants_that_only_one_of_them_has_are_named_and_so_is_another_kgctl(cli: Cli, main: Path) -> None:
+    other = "other is in the baseline only"
+    assert other in cli("simulate run deploy.yaml --variant plain --baseline main.json").out.splitlines()
+    told = cli("simulate run deploy.yaml --variant plain --metrics part.json --baseline main.json --fail-if-worse any")
+    assert told.code == 0
+    whole = cli("simulate run deploy.yaml --baseline part.json").out
+    assert ("other is not in the baseline" in whole.splitlines(), other in whole, "made by kgctl" in whole) == (
+        True,
+        False,
+        False,
+    )
+    stored = json.loads(main.read_text())
+    main.write_text(json.dumps({**stored, "kgctl": "0.0.9"}))
+    assert "the baseline was made by kgctl 0.0.9, this run by" in cli("simulate run deploy.yaml --baseline main.json").out
 
 
 REFUSED = {
