@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kgctl.simulate.metrics.result import run
@@ -119,3 +121,16 @@ def test_what_is_started_is_meant_by_its_number() -> None:
     )
     result = run(variant_of(text).scenario, 1)
     assert [bool(pod.running.ended) for pod in result.recording.history.pods if pod.member_set == "new"] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "session"),
+    [("classic", r"session\.timeout\.ms=10s"), ("consumer", r"group\.consumer\.session\.timeout\.ms")],
+)
+def test_who_is_cut_off_is_told_by_the_session_timeout_that_holds_for_its_protocol(protocol: str, session: str) -> None:
+    config = {
+        "classic": "{partition.assignment.strategy: [range], session.timeout.ms: 10s}",
+        "consumer": "{group.protocol: consumer}",
+    }
+    cut = f"group: {{config: {config[protocol]}}}\n{APP}events: [{{at: 10s, network: app/2, partition: true, for: 55s}}]\n"
+    assert re.search(rf"^app-2 was taken out of the group \({session} without a heartbeat, or ", found(cut)["kicked"])
