@@ -328,17 +328,25 @@ class AsyncAdmin:
         admin = self.admin
         if admin._again is None or admin._is_closed or not self._lock.locked():
             return await self._in_thread(method, admin, *arguments, **options)
+        again = admin._again
+
+        def on_another() -> R:
+            other = self._another(again)
+            try:
+                return method(other, *arguments, **options)
+            finally:
+                self._idle.append(other)
+
         await self._more.acquire()
-        if not self._idle:
-            admin._others.append(Admin(admin._again()))
-            self._idle.append(admin._others[-1])
-        other = self._idle.pop()
+        return await self._run(self._more.release, on_another)
 
-        def release() -> None:
-            self._idle.append(other)
-            self._more.release()
-
-        return await self._run(release, method, other, *arguments, **options)
+    def _another(self, again: Callable[[], GroupAdmin]) -> Admin:
+        """One that has nothing to do, or that is connected now; in the thread of its call."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            self.admin._others.append(other := Admin(again()))
+            return other
 
     async def _in_thread(self, method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         await self._lock.acquire()

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 import kgctl
-from kgctl.errors import ClosedError, MisuseError, NotFoundError, RefusedError, UsageError
+from kgctl.admin import GroupAdmin
+from kgctl.errors import AuthError, ClosedError, MisuseError, NotFoundError, RefusedError, UsageError
 from kgctl.library.clusters import AsyncAdmin, _context_settings
 from kgctl.testing import EmbeddedServer
 from kgctl.zookeeper import Registry
@@ -167,6 +168,29 @@ def test_coroutines_may_ask_too(cluster: EmbeddedServer) -> None:
 
     groups, topics = asyncio.run(ask())
     assert (list(groups.values), topics) == (["payments"], {"orders": 2})
+
+
+def test_a_connection_that_cannot_be_made_costs_its_call_and_no_other(cluster: EmbeddedServer) -> None:
+    """More calls than there may be at once fail so, while one is under way: the places that they had are free again."""
+
+    def refuse() -> GroupAdmin:
+        raise AuthError("no secret")
+
+    async def ask() -> tuple[list[str], list[str]]:
+        async with AsyncAdmin(kgctl.connect(cluster.bootstrap)) as admin:
+            again, admin.admin._again = admin.admin._again, refuse
+            with cluster.freeze(requests=["ListGroups"]) as freeze:
+                waiting = asyncio.create_task(admin.list_groups())
+                while not freeze.hits:
+                    await asyncio.sleep(0.01)
+                for _ in range(5):
+                    with pytest.raises(AuthError, match="no secret"):
+                        await asyncio.wait_for(admin.list_topics(["orders"]), PATIENCE_S / 10)
+                admin.admin._again = again
+                topics = list(await asyncio.wait_for(admin.list_topics(["orders"]), PATIENCE_S / 10))
+            return topics, list((await waiting).values)
+
+    assert asyncio.run(ask()) == (["orders"], ["payments"])
 
 
 def test_calls_of_coroutines_do_not_wait_for_each_other(cluster: EmbeddedServer) -> None:
