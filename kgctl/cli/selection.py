@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -78,6 +78,9 @@ def parse_types(given: Sequence[str] | None) -> tuple[GroupType, ...]:
 class NamedGroups:
     """A block of options: which groups are meant, by name, by regular expression, or all, where there is one type only."""
 
+    choosing: ClassVar[str] = "--all-groups, --match and --exclude"
+    """The options that choose groups without naming them."""
+
     groups: GroupArguments = None
     group: GroupOptions = None
     all_groups: AllGroupsOption = False
@@ -111,12 +114,7 @@ class NamedGroups:
             UsageError: it does not.
         """
         if self.ids and not self.is_by_name:
-            others = (
-                "--all-groups, --match and --exclude"
-                if "type_" not in vars(self)
-                else "--all-groups, --match, --exclude and --type"
-            )
-            raise UsageError(f"groups are named, so {others} have no place")
+            raise UsageError(f"groups are named, so {self.choosing} have no place")
         if not self.ids and not self.all_groups and not self.names:
             raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
         if "" in self.ids:
@@ -130,6 +128,8 @@ class NamedGroups:
 @dataclass(frozen=True)
 class GroupChoice(NamedGroups):
     """As `NamedGroups`, of some types."""
+
+    choosing: ClassVar[str] = "--all-groups, --match, --exclude and --type"
 
     all_groups: AllOfTypesOption = False
     type_: TypeOption = None
@@ -357,3 +357,9 @@ def check_count(count: int, at_most: int | None) -> None:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def unknown_for(unknown: Iterable[bool], noun: str) -> str:
+    """Return what goes behind a total: of how many it is not known; "" where it is of all."""
+    count = sum(unknown)
+    return f", unknown for {plural(count, noun)}" if count else ""

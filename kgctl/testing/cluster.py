@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kgctl.library.clusters import Admin
 
 T = TypeVar("T")
-_PAUSE_S = 0.01
 
 QUICK = {
     "group.min.session.timeout.ms": "100",

@@ -273,13 +273,16 @@ class ConsumerGroup:
         with users_code("on_assigned", lets_by=(KgctlError,)):
             self._on_assigned(committed)
 
+    def _tell_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        with users_code("on_revoked", lets_by=(KgctlError,)):
+            self._on_revoked(partitions)
+
     def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
         """The application ends its work on them before anybody else can begin."""
         if not partitions:
             return
         try:
-            with users_code("on_revoked", lets_by=(KgctlError,)):
-                self._on_revoked(partitions)
+            self._tell_revoked(partitions)
         finally:
             self._claimed -= partitions
             for partition in sorted(partitions):
@@ -294,8 +297,7 @@ class ConsumerGroup:
         self._lost = False
         gone, self._claimed = self._claimed, frozenset()
         if gone:
-            with users_code("on_revoked", lets_by=(KgctlError,)):
-                self._on_revoked(gone)
+            self._tell_revoked(gone)
         try:
             self._instance.register(self._topics)
         except InstanceRegisteredError:

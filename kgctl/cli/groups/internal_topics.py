@@ -13,6 +13,7 @@ import typer
 
 from kgctl.admin import DeletesTopics, GroupAdmin
 from kgctl.cli.report import Column, Kind
+from kgctl.cli.selection import plural
 from kgctl.errors import KgctlError, RefusedError, UnsupportedError, UsageError
 from kgctl.model.groups import GroupDescription, GroupType
 from kgctl.model.streams import is_inferred_internal
@@ -120,4 +121,4 @@ def _not_deleted(group: str, topic: str, why: str, code: str) -> KgctlError:
 
 
 def _named(topics: Sequence[str]) -> str:
-    return f"{len(topics)} internal topic{'s' * (len(topics) != 1)} ({', '.join(topics)})"
+    return f"{plural(len(topics), 'internal topic')} ({', '.join(topics)})"

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
-from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
+from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group, total_lag
 from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
 from kgctl.cli.groups.thresholds import Judgement, Scope, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Kind, Report, asked_for, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, unknown_for
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import GroupListing
@@ -189,10 +189,9 @@ def _summary(rows: Sequence[Listed], *, lag: bool) -> tuple[str, ...]:
     """How many there are, for a person who looks at many."""
     states = Counter(row.listing.state.value for row in rows)
     shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    known = [row.lag.lag for row in rows if row.lag.lag is not None]
-    total = f"; total lag {sum(known)}" if lag else ""
-    unknown = f", unknown for {plural(len(rows) - len(known), 'group')}" if lag and len(known) < len(rows) else ""
-    return (f"{plural(len(rows), 'group')}: {shown}{total}{unknown}.",) if len(rows) > 1 else ()
+    lags = [row.lag.lag for row in rows]
+    total = f"; total lag {total_lag(lags)}{unknown_for((each is None for each in lags), 'group')}" if lag else ""
+    return (f"{plural(len(rows), 'group')}: {shown}{total}.",) if len(rows) > 1 else ()
 
 
 def _nothing(sight: Sight, *, is_filtered: bool) -> tuple[str, ...]:

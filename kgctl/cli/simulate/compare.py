@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.columns import METRIC
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("a", meaning="the first variant, or scenario"),
     Column("b", meaning="the one that is compared with it"),
-    Column("metric", meaning="the metric (`kgctl manual metrics`)"),
+    METRIC,
     Column("verdict", meaning="better, worse, equal or unclear: b, as seen from a"),
     Column("a_mean", kind=Kind.NUMBER, meaning="the mean of a over the seeds"),
     Column("b_mean", kind=Kind.NUMBER, meaning="that of b"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli.columns import DIGEST, METRIC, VARIANT
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Column, Kind, Report, Row, below, shows
@@ -143,7 +144,7 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_OF = (Column("variant", meaning="the variant"), Column("metric", meaning="the metric (`kgctl manual metrics`)"))
+_OF = (VARIANT, METRIC)
 _STATISTICS = {
     "min": "the lowest",
     "median": "the one in the middle",
@@ -167,9 +168,7 @@ COLUMNS_BESIDE = (
 
 _SPREAD = (
     Column("min", kind=Kind.NUMBER, meaning="the lowest of the seeds; null: never ends, or nothing to measure"),
-    Column("median", kind=Kind.NUMBER, meaning="the one in the middle"),
-    Column("p95", kind=Kind.NUMBER, meaning="the one that 95 % do not exceed"),
-    Column("max", kind=Kind.NUMBER, meaning="the highest"),
+    *(Column(key, kind=Kind.NUMBER, meaning=_STATISTICS[key]) for key in ("median", "p95", "max")),
     Column("per_seed", kind=Kind.NUMBERS, meaning="each, in the order of `seeds`"),
     Column("never", kind=Kind.NUMBERS, meaning="the seeds of which null stands for a time that never ends"),
 )
@@ -199,7 +198,7 @@ _MEASURED = (
 DOCUMENT = (
     Column("scenario", meaning="the scenario's name"),
     Column("kgctl", meaning="the version that ran it"),
-    Column("digest", meaning="of all that happened: the same digest, the same run"),
+    DIGEST,
     Column("seeds", kind=Kind.NUMBERS, meaning="the seeds"),
     *below("variants.VARIANT", _VARIANT),
     Column("troubles[].check", meaning="the kind of what went wrong though nobody asked"),

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session, session_of
@@ -71,7 +72,7 @@ def simulate_schema() -> Report:
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
 
 
-INIT_COLUMNS = (Column("file", meaning="the file that was written; null: none was"), Column("text", meaning="what stands in it"))
+INIT_COLUMNS = (WRITTEN, Column("text", meaning="what stands in it"))
 
 
 def register_init(app: typer.Typer) -> None:
@@ -113,9 +114,7 @@ def simulate_init(
     except OSError as error:
         raise KgctlError(f"{file}: {error.strerror}", code="OS_ERROR") from None
     hints = (f"written: {file}; next: kgctl simulate run {file}",)
-    return Report(
-        (INIT_COLUMNS[0], replace(INIT_COLUMNS[1], wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",)
-    )
+    return Report((WRITTEN, replace(INIT_COLUMNS[1], wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",))
 
 
 def _of_manifests(manifests: list[Path], file: Path | None) -> str:

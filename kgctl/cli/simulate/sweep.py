@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from kgctl.cli.columns import DIGEST, VARIANT
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.report import Column, Kind, Report, shows
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from kgctl.simulate.sweep.plan import Axis, Cell, RowLayout, RunRow, Sweep
 
 _PARAMETER = Column("PARAMETER", kind=Kind.ANY, meaning="a parameter of `--param`: its value")
-_NAME = Column("variant", meaning="the variant")
 SUMMED_UP = (
     _PARAMETER,
-    _NAME,
+    VARIANT,
     Column("runs", kind=Kind.WHOLE, meaning="how many runs"),
     Column("errors", kind=Kind.WHOLE, meaning="of them without a result"),
     Column("failed", kind=Kind.WHOLE, meaning="of the others, those with an expectation that did not hold"),
@@ -44,9 +44,9 @@ SUMMED_UP = (
 )
 EACH_RUN = (
     _PARAMETER,
-    _NAME,
+    VARIANT,
     Column("seed", kind=Kind.WHOLE, meaning="the seed"),
-    Column("digest", meaning="of all that happened: the same digest, the same run"),
+    DIGEST,
     Column("METRIC", kind=Kind.NUMBER, meaning="a metric's value; null: never ends, or nothing to measure"),
     Column("events", kind=Kind.WHOLE, meaning="how many events the run had"),
     Column("expectations_passed", kind=Kind.WHOLE, meaning="expectations that hold"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.columns import VARIANT, WRITTEN
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
 from kgctl.cli.report import Column, Kind, Report, Row, below, shows
@@ -36,7 +37,7 @@ _PIECE = (
 )
 DOCUMENT = (
     Column("scenario", meaning="the scenario's name"),
-    Column("variant", meaning="the variant"),
+    VARIANT,
     Column("seed", kind=Kind.WHOLE, meaning="the seed"),
     Column("max_gap", kind=Kind.NUMBER, unit="s", meaning="the longest time in which a partition had no consumer"),
     Column("unavailable", kind=Kind.NUMBER, unit="partition-seconds", meaning="without a consumer, all together"),
@@ -54,11 +55,7 @@ DOCUMENT = (
     Column("story.origin.kind", meaning="what set the rebalance off, in a word; empty: there was none"),
     Column("story.origin.text", meaning="the same in words"),
     Column("story.origin.pod", meaning="the pod that did it"),
-    Column("ablations[].without", meaning="what was left out"),
-    Column("ablations[].max_gap", kind=Kind.NUMBER, unit="s", meaning="the longest gap without it"),
-    Column("ablations[].unavailable", kind=Kind.NUMBER, unit="partition-seconds", meaning="the whole without it"),
-    Column("ablations[].max_gap_worth", kind=Kind.NUMBER, unit="s", meaning="what it was worth; above 0: it cost so much"),
-    Column("ablations[].unavailable_worth", kind=Kind.NUMBER, unit="partition-seconds", meaning="likewise"),
+    *below("ablations[]", EXPLAIN_COLUMNS),
     Column("ablations[].asked.METRIC", kind=Kind.NUMBERS, meaning="what an expectation asks about: with it, without it"),
     Column("by_part[].event", meaning="the event that the part begins with; empty: before the first"),
     Column("by_part[].step", kind=Kind.WHOLE, meaning="the step of its rollout; 0: all of the event"),
@@ -153,7 +150,7 @@ SHRINK_COLUMNS = (
     Column("runs", kind=Kind.WHOLE, meaning="how many runs it took"),
     Column("is_minimal", wide=True, kind=Kind.BOOL, meaning="whether nothing more can be left out"),
     Column("cause", wide=True, meaning="what it fails by, in words"),
-    Column("file", wide=True, meaning="the file that was written; null: none was"),
+    replace(WRITTEN, wide=True),
     Column("text", wide=True, meaning="the scenario"),
 )
 
