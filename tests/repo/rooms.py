@@ -211,7 +211,7 @@ ROOMS = {
         1_031,
         raised=(
             (5, "a storage that fails is named with its class"),
-            (46, "calls of an AsyncAdmin overlap, and one that is cancelled, or cannot connect, holds up no other"),
+            (48, "calls of an AsyncAdmin overlap, and one that is cancelled, or cannot connect, holds up no other"),
             (215, "borders to storages, makers of ids and clocks; settings and commit log of a coordinator"),
         ),
     ),
