@@ -36,9 +36,6 @@ RESULT = Column(
     meaning="what became of the row: planned, deletable, reset, deleted, unchanged, failed, refused, moved, unknown, not-tried",
 )
 BY_RESULT = (Column("RESULT", kind=Kind.WHOLE, meaning="how many rows have this result"),)
-VARIANT = Column("variant", meaning="the variant")
-METRIC = Column("metric", meaning="the metric (`kgctl manual metrics`)")
-DIGEST = Column("digest", meaning="of all that happened: the same digest, the same run")
 WRITTEN = Column("file", meaning="the file that was written; null: none was")
 ERROR = Column("error", meaning="the code of its error")
 DELTA = Column(

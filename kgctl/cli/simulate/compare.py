@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.cli.columns import METRIC
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
+from kgctl.cli.simulate.running import METRIC
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.scenario.vocabulary import Identity
 

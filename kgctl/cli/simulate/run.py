@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.cli.columns import DIGEST, METRIC, VARIANT
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Column, Kind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
+from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity

@@ -14,7 +14,7 @@ import typer
 
 from kgctl.cli import session as sessions
 from kgctl.cli.environment import Environment
-from kgctl.cli.report import Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.vocabulary import Identity
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.observed import Observed
     from kgctl.yaml_files import FileError
 
+VARIANT = Column("variant", meaning="the variant")
+METRIC = Column("metric", meaning="the metric (`kgctl manual metrics`)")
+DIGEST = Column("digest", meaning="of all that happened: the same digest, the same run")
 
 Scenario = Annotated[
     str, typer.Argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.", show_default=False)

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from kgctl.cli.columns import DIGEST, VARIANT
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.report import Column, Kind, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import RunOptions, WrongFile, progress
+from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, WrongFile, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.cli.columns import VARIANT, WRITTEN
+from kgctl.cli.columns import WRITTEN
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
 from kgctl.cli.report import Column, Kind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
+from kgctl.cli.simulate.running import VARIANT
 from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
