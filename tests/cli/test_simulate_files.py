@@ -18,7 +18,7 @@ members:
   app: {count: 4, boot: 50s, instance_id: one, config: {heartbeat.interval.ms: 20s}}
 warmup: 60s
 events:
-  - {at: 0s, crash: app/9}
+  - {at: 0s, crash: app/9, for: 5s}
 """
 
 

@@ -52,6 +52,10 @@ ROOMS = {
             (36, "shrink keeps the difference to a variant that holds"),
             (36, "who was kicked in a play, by the coordinator's account; shrink names what fails unasked"),
             (176, "a page leads with what happened over time: partitions without a consumer by cause, generations, steps"),
+            (
+                31,
+                "a partition that nobody reads at the end fails; topics nobody reads, crashes for good, settings of brokers are told",
+            ),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),
     ),

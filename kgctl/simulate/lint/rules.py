@@ -164,6 +164,15 @@ def patterns_without_topics(context: Context) -> Iterator[Finding]:
             yield Finding(path, f"{members.pattern!r} matches none of the topics, as a whole: {', '.join(topics)}")
 
 
+def topics_that_nobody_reads(context: Context) -> Iterator[Finding]:
+    """Find topics whose records no group of the scenario subscribes to: no metric counts them."""
+    scenario = context.scenario
+    members = [(group, each) for group in scenario.together or (scenario,) for each in group.members]
+    for topic in scenario.topics:
+        if not any(group.subscribes(each, topic.name) for group, each in members):
+            yield Finding(("topics", topic.name), f"nobody subscribes to {topic.name!r}: it counts for nothing, its lag neither")
+
+
 def names_nearly_there(context: Context) -> Iterator[Finding]:
     """A patch that changes nothing, and adds another set or topic, for a slip of the finger."""
     for key, name in context.variant.added:
@@ -452,6 +461,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "idle-members": more_members_than_partitions,
     "selects-nobody": selects_nobody,
     "subscribes-to-nothing": patterns_without_topics,
+    "nobody-subscribes": topics_that_nobody_reads,
     "variant-adds": names_nearly_there,
     "no-such-rack": racks_without_racks,
     "overload": more_traffic_than_the_members_can_take,

@@ -12,12 +12,15 @@ from kgctl.simulate.metrics.measured import SECOND
 from kgctl.simulate.metrics.rebalances import stuck_since
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.recording import Counted, PodHistory
+from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
 from kgctl.simulate.scenario.vocabulary import TROUBLES
 
 OUT_US = 60 * SECOND
 """A pod that was out of the group for so long at the end is missing there."""
+OPEN_US = 5 * SECOND
+"""A partition without a consumer for so long at the end: a run that ends in a usual handover says no word."""
 _NAMED = 3
 
 
@@ -52,7 +55,9 @@ def _told(found: list[Found]) -> str:
 
 
 def _at(result: RunResult, at_us: int) -> str:
-    return f"{(at_us - result.recording.start_us) / SECOND:,.1f}s"
+    """A time after the warm-up; what was so before is told as that."""
+    since_us = at_us - result.recording.start_us
+    return f"{since_us / SECOND:,.1f}s" if since_us >= 0 else "the warm-up"
 
 
 def _failed(result: RunResult) -> Iterator[Found]:
@@ -100,6 +105,15 @@ def _missing(result: RunResult) -> Iterator[Found]:
             yield pod.name, f"is wanted and not in the group at the end, {_at(result, end_us)}: {since}"
 
 
+def _unread(result: RunResult) -> Iterator[Found]:
+    """A gap that is open at the end is longer than any metric knows."""
+    end_us, table = result.metrics.measured.end_us, result.recording.partitions
+    for gap in result.metrics.measured.gaps(NO_FILTERS):
+        if gap.to_us == end_us and gap.length_us >= OPEN_US and table.deleted_us[gap.partition] is None:
+            since = f"nobody read it from {_at(result, gap.from_us)} on ({gap.causes[-1][0].label})"
+            yield table.labels[gap.partition], f"had no consumer at the end, {_at(result, end_us)}: {since}"
+
+
 def _no_effect(result: RunResult) -> Iterator[Found]:
     """An event that is repeated has an effect if one of its beginnings has."""
     marks = sorted(result.recording.history.events, key=lambda mark: (mark.name, mark.target))
@@ -135,6 +149,7 @@ _FIND: Mapping[str, Callable[[RunResult], Iterator[Found]]] = {
     "kicked": _kicked,
     "stuck": _stuck,
     "missing": _missing,
+    "unread": _unread,
     "no_effect": _no_effect,
     "not_started": _not_started,
     "unsettled": _unsettled,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandle
 from pydantic_core import CoreSchema, core_schema
 
 from kgctl.errors import UsageError
-from kgctl.member.config import MemberConfig, get_profile
+from kgctl.member.config import MemberConfig, get_profile, settings
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.patches import values_of
@@ -470,11 +470,15 @@ def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
 def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
     """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
     from kgctl.assignors.registry import assignor_names, has_assignor
+    from kgctl.coordinator.config import setting_names
 
     def read(config: Mapping[str, str]) -> object:
         for name, instead in _SAID_ELSEWHERE.items():
             if name in config:
                 raise UsageError(f"{name} is not said in config, where all pods would have the same: write {instead}")
+        for name, value in config.items():
+            if name in setting_names() and name not in settings():
+                raise UsageError(f"{name} is a setting of brokers: write cluster: {{config: {{{name}: {value}}}}}")
         found = MemberConfig.from_properties(config, client)
         for name in found.partition_assignment_strategy:
             if ":" not in name and not has_assignor(name):

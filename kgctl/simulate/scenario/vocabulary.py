@@ -101,6 +101,12 @@ TROUBLES: Mapping[str, TroubleKind] = {
         TroubleKind(
             "missing", "all pods are in the group at the end", "", "a pod that is wanted was not there for the last 60 s"
         ),
+        TroubleKind(
+            "unread",
+            "all partitions are read at the end",
+            "",
+            "a partition had no consumer for the last 5 s and more: how long it stays so is not known",
+        ),
         TroubleKind("no_effect", "each event has an effect", "", "an event found nothing that it could do, or was given up"),
         TroubleKind("not_started", "all begins before the end", "", "a pod's start or an event lies after the end of the run"),
         TroubleKind("unsettled", "the group settles", "", "the run was ended by a limit, before the group was stable"),

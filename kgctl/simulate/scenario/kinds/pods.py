@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from kgctl.simulate.scenario import fields
@@ -11,6 +11,7 @@ from kgctl.simulate.scenario.event import (
     Abortable,
     Change,
     CountOrShare,
+    Doubt,
     Event,
     Factor,
     Fault,
@@ -93,6 +94,11 @@ class Crash(_Ends):
         for pod, process in processes:
             process.die("crash")
             self._back(run, down_us, countdown, pod)
+
+    def doubts(self, counts: Mapping[str, int], coordinators: tuple[int, ...]) -> Iterator[Doubt]:  # noqa: ARG002
+        """A container that crashes is started again by what runs it."""
+        if self.length is None:
+            yield Doubt("crash-for-good", "", "the pods stay down until an event starts them; Kubernetes does at once: for: 10s")
 
 
 class Restart(_Ends):

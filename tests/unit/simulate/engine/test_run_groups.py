@@ -46,7 +46,7 @@ def test_each_group_has_its_members_settings_and_column() -> None:
     assert [[members.name for members in each.scenario.members] for each in (one, two)] == [["a"], ["b"]]
     assert (one.settings["heartbeat.interval.ms"], two.settings["heartbeat.interval.ms"]) == (1, 3)
     assert (one.settings["session.timeout.ms"], two.settings["session.timeout.ms"]) == (45, 10)
-    assert lint(loaded("events: [{at: 0s, crash: a/0}, {at: 1s, restart: b}]")) == []
+    assert lint(loaded("events: [{at: 0s, crash: a/0, for: 5s}, {at: 1s, restart: b}]")) == []
 
 
 def test_variants_are_of_every_group_and_each_can_be_asked_for() -> None:

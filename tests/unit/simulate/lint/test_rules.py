@@ -33,8 +33,10 @@ DOUBTS = {
     "no-members": "members: {app: {count: 0}}",
     "idle-members": "members: {app: {count: 13}}",
     "drain-stuck": "{cluster: {nodes: 2}, events: [{at: 5s, drain: node/1, budget: 0}]}",
-    "selects-nobody": "events: [{at: 5s, crash: app/3}]",
-    "subscribes-to-nothing": "members: {app: {subscribe: '^order'}}",
+    "selects-nobody": "events: [{at: 5s, crash: app/3, for: 9s}]",
+    "subscribes-to-nothing": "members: {app: {subscribe: '^order'}, b: {count: 1}}",
+    "nobody-subscribes": "members: {app: {subscribe: [orders]}}, topics: {audit: 3}",
+    "crash-for-good": "events: [{at: 5s, crash: app/2}]",
     "variant-adds": "members: {ap: {count: 1}}",
     "no-such-rack": "{cluster: {racks: [a, b]}, members: {app: {rack: c}}}",
     "overload": "{members: {app: {rate: 10/s}}, traffic: {orders: 31/s}}",
@@ -66,7 +68,7 @@ def rules_of(patch: str) -> set[str]:
 
 
 def test_every_rule_has_its_case() -> None:
-    of_events = {"drain-stuck", "no-other-broker"}
+    of_events = {"crash-for-good", "drain-stuck", "no-other-broker"}
     assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() | of_events
 
 
@@ -155,6 +157,14 @@ def test_a_doubt_about_one_of_several_groups_names_it() -> None:
     )
     tree = read_yaml("kgctl: 1\nname: x\ntopics: {orders: 12, small: 3}\nwarmup: 60s\n" + groups, "f")
     assert [problem.message for problem in lint(load(tree))] == ["5 members for 3 partitions: 2 of them are idle (group audit)"]
+
+
+def test_a_topic_that_another_group_reads_is_read() -> None:
+    groups = (
+        "groups: {pay: {}, audit: {}}\nmembers: {a: {group: pay, subscribe: [orders]}, b: {group: audit, subscribe: [small]}}\n"
+    )
+    tree = read_yaml("kgctl: 1\nname: x\ntopics: {orders: 12, small: 3}\nwarmup: 60s\n" + groups, "f")
+    assert lint(load(tree)) == []
 
 
 def test_setting_of_the_group_has_an_effect_in_another_variant() -> None:

@@ -21,7 +21,7 @@ KICKED = f"{RANGE}members: {{app: {{count: 4, config: {{max.poll.interval.ms: 20
 
 FAILS = {
     "failed": (
-        f"{RANGE}{APP}duration: 5m\n{MIGRATION}",
+        f"{RANGE}{APP}duration: 5m\n{MIGRATION}allow: [unread]\n",
         "app-5 failed at 5.0s: INCONSISTENT_GROUP_PROTOCOL; then app-4, app-6, app-7",
     ),
     "kicked": (KICKED, "app-2 left the group, past max.poll.interval.ms=20s without a poll(), at 30.0s"),
@@ -33,13 +33,17 @@ FAILS = {
         f"{RANGE}members: {{app: {{count: 4}}, more: {{count: 1, boot: 10m, start: 10s}}}}\nduration: 5m\n",
         "more-0 is wanted and not in the group at the end, 300.0s: it never was",
     ),
+    "unread": (
+        f"{APP}duration: 90s\nevents: [{{at: 60s, crash: app/1}}]\n",
+        "orders-4 had no consumer at the end, 90.0s: nobody read it from 60.0s on (detection); then orders-5",
+    ),
     "no_effect": (f"{APP}events: [{{at: 10s, crash: app/9}}]\n", "event crash app/9 has no effect at 10.0s"),
     "not_started": (
         "members: {app: {count: 4}, canary: {count: 1, start: 5m}}\n",
         "canary-0 was to start at 5m, and the run ended at 60.0s: give it a `duration`",
     ),
     "unsettled": (
-        f"{APP}events: [{{at: 0s, crash: app}}]\n",
+        f"{APP}events: [{{at: 0s, crash: app}}]\nallow: [unread]\n",
         "the run was ended at 3,600.0s: not stable after its last event",
     ),
 }
@@ -68,7 +72,7 @@ def test_each_kind_is_found_with_the_pod_the_rule_and_the_time(kind: str) -> Non
 @pytest.mark.parametrize("kind", FAILS)
 def test_what_is_allowed_fails_nothing(kind: str) -> None:
     text = FAILS[kind][0].partition("allow:")[0]
-    assert found(f"{text}allow: [{kind}, kicked]\n") == {}
+    assert found(f"{text}allow: [{kind}, kicked, unread]\n") == {}
 
 
 @pytest.mark.parametrize(
@@ -76,15 +80,29 @@ def test_what_is_allowed_fails_nothing(kind: str) -> None:
     [
         APP,
         f"{APP}duration: 5m\nevents: [{{at: 10s, crash: app/3}}, {{at: 20s, stop: app/1, for: 10m}}]\n",
+        f"{APP}duration: 64s\nevents: [{{at: 60s, crash: app/1}}]\n",
         f"{APP}events: [{{at: 10s, crash: app/3, when: lag > 5}}]\n",
         f"{APP}events: [{{at: 10s, rolling_restart: app, abort_if: rebalances >= 1}}]\n",
         f"{APP}duration: 10m\n"
         "events: [{at: 10s, scale: app, to: 2}, {at: 1m, crash: app/0, for: 5s, every: 30s, times: 4}]\n",
     ],
-    ids=["nothing happens", "taken away for good", "left out", "called off as planned", "scaled and crashed"],
+    ids=[
+        "nothing happens",
+        "taken away for good",
+        "a short time without a consumer at the end",
+        "left out",
+        "called off as planned",
+        "scaled and crashed",
+    ],
 )
 def test_what_the_file_says_is_no_trouble(text: str) -> None:
     assert found(text) == {}
+
+
+def test_what_was_so_before_the_window_has_no_time_of_its_own() -> None:
+    never = "members: {app: {count: 1, client: librdkafka, process_time: 1000s, config: {max.poll.interval.ms: 30000}}}\n"
+    text = f"{never}traffic: {{orders: 30/s}}\nduration: 3m\nallow: [kicked, stuck, unread]\n"
+    assert found(text) == {"missing": "app-0 is wanted and not in the group at the end, 180.0s: out from the warm-up on"}
 
 
 def test_an_expectation_about_it_takes_its_place() -> None:
