@@ -54,7 +54,7 @@ ROOMS = {
             (176, "a page leads with what happened over time: partitions without a consumer by cause, generations, steps"),
             (
                 31,
-                "a partition that nobody reads at the end fails; topics nobody reads, crashes for good, settings of brokers are told",
+                "partitions nobody reads at the end; topics nobody reads, crashes for good, brokers' settings are told",
             ),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),
