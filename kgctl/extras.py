@@ -6,6 +6,7 @@ import importlib.util
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from kgctl.errors import UsageError
@@ -29,6 +30,8 @@ BROUGHT_BY = {
     "trustme": "testing",
 }
 """Top-level module -> the extra in pyproject.toml that brings it."""
+INCLUDES = {"spark": "history", "connect": "spark"}
+"""An extra -> the one that comes with it, and needs no mention."""
 
 
 def require(what: str, *modules: str) -> None:
@@ -38,8 +41,16 @@ def require(what: str, *modules: str) -> None:
     """
     missing = [name for name in modules if not is_there(name)]
     if missing:
-        line = install_line(*dict.fromkeys(BROUGHT_BY[name] for name in missing))
+        line = install_line(*_without_included(dict.fromkeys(BROUGHT_BY[name] for name in missing)))
         raise UsageError(f"{what} needs {' and '.join(missing)}: {line}")
+
+
+def _without_included(extras: Iterable[str]) -> list[str]:
+    found = list(extras)
+    for extra in tuple(found):
+        while (extra := INCLUDES.get(extra, "")) != "":
+            found = [each for each in found if each != extra]
+    return found
 
 
 def is_there(module: str) -> bool:

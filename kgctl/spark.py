@@ -26,10 +26,11 @@ from kgctl.extras import require
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from kgctl.pipeline.builds.run import BuildResult
 
-__all__ = ["build", "decode", "lag", "offset_commits", "read", "register", "register_tables"]
+__all__ = ["build", "collect", "decode", "lag", "offset_commits", "read", "register", "register_tables"]
 
 DEFAULT_CLUSTER = "default"
 """The name that ``kgctl history collect`` gives a cluster, too."""
@@ -87,6 +88,40 @@ def register_tables(spark: SparkSession, warehouse: str | Path) -> None:
         read(spark, warehouse, name, version=built.get(name)).createOrReplaceTempView(name)
     for name, (_, text) in VIEWS.items():
         spark.sql(text.replace('"', "`")).createOrReplaceTempView(name)
+
+
+def collect(
+    spark: SparkSession,
+    warehouse: str | Path,
+    cluster: str,
+    properties: Mapping[str, str],
+    *,
+    every: str = "10 seconds",
+    is_once: bool = False,
+    most: int = 1_000_000,
+    all_topics: bool = False,
+) -> StreamingQuery:
+    """Start a stream that collects what ``kgctl history collect`` does from a live cluster, under this name; the warehouse is
+    made where it is not there.
+
+    ``properties`` have librdkafka's names: ``bootstrap.servers``, logins. Each trigger, ``every`` so long, is one commit of at
+    most ``most`` offsets with where the next one begins, and samples the log ends of topics with commits, or of ``all_topics``.
+    ``is_once``: up to what is there now. No record is kept twice and none is left out, whatever is killed and however often:
+    where to go on stands in the warehouse, which ``kgctl history collect`` goes on from, too; Spark's checkpoint is not needed.
+
+    What ends the stream is in ``awaitTermination()``. Raises `UsageError`, `UnreachableError`, `AuthError`, `NotFoundError` (no
+    group ever committed), `RefusedError` (another cluster has this name here).
+    """
+    require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
+    from kgctl.errors import UsageError
+    from kgctl.pipeline.collect.collection import Collection
+    from kgctl.pipeline.collect.stream import Origin, start
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+    if not properties.get("bootstrap.servers"):
+        raise UsageError("kgctl.spark.collect: properties without bootstrap.servers")
+    origin = Origin(properties=properties, all_topics=all_topics)
+    return start(spark, Warehouse.create(warehouse), Collection(cluster), origin, every=None if is_once else every, most=most)
 
 
 def build(

@@ -220,6 +220,12 @@ class EngineOptions:
         if self.remote is not None and not re.match(r"sc://[^/:;]", self.remote):
             raise UsageError(f"--remote {self.remote}: wanted is sc://HOST[:PORT]")
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Return what has to be installed for it."""
+        is_on_spark = choose(self)[0] is EngineName.SPARK
+        return (*(["pyspark"] if is_on_spark else []), *(["grpc", "grpc_status"] if self.remote is not None else []))
+
 
 MANY_RECORDS = 1_000_000
 """So many are worth a start of Spark."""

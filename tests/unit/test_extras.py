@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from kgctl import extras
 from kgctl.errors import UsageError
-from kgctl.extras import BROUGHT_BY, install_line, is_there, require
+from kgctl.extras import BROUGHT_BY, INCLUDES, install_line, is_there, require
 from tests.repo.project import ROOT, pyproject
 
 
@@ -37,9 +38,23 @@ def test_what_is_there_is_not_asked_for() -> None:
 def test_what_is_missing_is_named_with_its_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "is_there", lambda name: name in ("numpy", "pip"))
     with pytest.raises(UsageError) as caught:
-        require("kgctl history", "pyarrow", "numpy", "deltalake", "pyspark")
-    words = "kgctl history needs pyarrow and deltalake and pyspark: pip install 'kgctl[history,spark]'"
+        require("kgctl history", "pyarrow", "numpy", "deltalake", "vl_convert")
+    words = "kgctl history needs pyarrow and deltalake and vl_convert: pip install 'kgctl[history,html]'"
     assert caught.value.message == words
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize(("modules", "line"), [(["pyspark"], "kgctl[spark]"), (["grpc", "pyspark"], "kgctl[connect]")])
+def test_what_comes_with_an_extra_is_not_named_beside_it(modules: list[str], line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_there", lambda name: name == "pip")
+    with pytest.raises(UsageError, match=re.escape(f": pip install '{line}'")):
+        require("kgctl history build", "pyarrow", "numpy", "deltalake", *modules)
+
+
+def test_what_includes_what_is_as_the_project_has_it() -> None:
+    declared = pyproject()["project"]["optional-dependencies"]
+    own = {extra: re.findall(r"kgctl\[(\w+)\]", " ".join(needed)) for extra, needed in declared.items()}
+    assert {extra: [included] for extra, included in INCLUDES.items()} == {extra: found for extra, found in own.items() if found}
 
 
 def test_an_environment_that_no_shell_is_in_is_named_by_its_python(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

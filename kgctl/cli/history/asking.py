@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import Behind, History
     from kgctl.pipeline.answers.series import CommitAt, Series
     from kgctl.pipeline.collect.live import Plan
+    from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.store.files import Location
 
 
@@ -88,8 +89,8 @@ class Span:
     to_ms: int | None = None
 
 
-def require_tables() -> None:
-    """Refuse a command that reads or writes tables where what it needs for that is not installed.
+def require_tables(engine: EngineOptions | None = None) -> None:
+    """Refuse a command that reads or writes tables, by an engine, where what it needs for that is not installed.
 
     The modules of the pipeline import pyarrow and numpy: this comes before the first of them.
 
@@ -98,7 +99,8 @@ def require_tables() -> None:
     """
     from kgctl.extras import require
 
-    require("kgctl history", "pyarrow", "numpy", "deltalake")
+    more = () if engine is None else engine.modules
+    require(engine.what if engine is not None and more else "kgctl history", "pyarrow", "numpy", "deltalake", *more)
 
 
 def warehouse_path(given: str | None, environment: Environment) -> Location:

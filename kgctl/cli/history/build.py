@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.history.asking import Cluster, Warehouse, warehouse_path
+from kgctl.cli.history.asking import Cluster, Warehouse, require_tables, warehouse_path
 from kgctl.cli.history.columns import CLUSTER, TABLE
 from kgctl.cli.report import Column, Kind, Report, shows
 from kgctl.cli.session import session_of
@@ -36,12 +36,10 @@ def building(
 
     Raises `KgctlError` (a package or Java is missing, there is no warehouse or no such cluster, somebody else is building).
     """
-    from kgctl.extras import require
     from kgctl.pipeline.engines import choose, open_engine
     from kgctl.pipeline.no_pandas import leave_pandas_out
 
-    modules = ("pyarrow", "numpy", "deltalake")
-    require("kgctl history build", *modules, *(["pyspark"] if options.name is EngineName.SPARK else []))
+    require_tables(options)
     if environment.is_own_process and choose(options)[0] is EngineName.LOCAL:
         leave_pandas_out()
     from kgctl.pipeline.builds.run import STEP_RECORDS, build
@@ -150,6 +148,7 @@ def history_build(
     options = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="kgctl history build")
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
+    require_tables(options)
     path = warehouse_path(warehouse, session.environment)
     result = building(
         session.environment, path, cluster, options, is_rebuild=rebuild, skips_damaged=skip_damaged, step_records=step

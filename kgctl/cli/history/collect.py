@@ -194,7 +194,7 @@ class Rest:
 
 def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
     """Collect segments, a record log or Parquet files."""
-    require_tables()
+    require_tables(rest.engine)
     from kgctl.pipeline.collect.at_rest import collect_at_rest
     from kgctl.pipeline.engines import open_engine
 
@@ -245,7 +245,8 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         raise UsageError("groups in ZooKeeper leave no history: collect that of the Kafka cluster, with --bootstrap-server")
     if rest.engine_flags:
         raise UsageError(
-            f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here"
+            f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here, "
+            "and on Spark by a job with kgctl.spark.collect"
         )
     require_tables()
     collection = _collect_live(session, settings, live, warehouse, cluster)

@@ -18,7 +18,7 @@ from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import LiveOptions, live_options, span_ms, warehouse_path
+from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
 from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
 from kgctl.cli.history.columns import MAX_LAG_MS, TOTAL_LAG
 from kgctl.cli.render import RENDERERS, printable
@@ -180,6 +180,7 @@ def history_watch(
     )
     keep_ms = None if keep is None else _keep_ms(keep)
     hook = _webhook(session, webhook, webhook_header)
+    require_tables(how)
     place = warehouse_path(warehouse, session.environment)
     with ExitStack() as stack:
         source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, cluster))

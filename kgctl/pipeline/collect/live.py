@@ -19,7 +19,7 @@ _WAIT_MS = 500
 _FLUSH_ROWS = 1_000_000
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
-_OVERTAKEN_AT_MOST = 5
+OVERTAKEN_AT_MOST = 5
 _FUTILE_ROUNDS = 5
 
 
@@ -116,8 +116,7 @@ class LiveCollection:
     def _begin(self, state: LogState) -> None:
         """Take up the partitions that are not followed yet: all of them at first, later those that were not to be had before."""
         cluster = self._collection.cluster
-        _require_same_cluster(cluster, self._warehouse.cluster_id(cluster), state.cluster_id)
-        _require_same_log(cluster, self._log_id or self._warehouse.log_id(cluster), state.log_id)
+        require_same_log(self._warehouse, cluster, state, self._log_id)
         self._log_id = state.log_id
         self._warehouse.tell(cluster, self._world.now_ms(), cluster_id=state.cluster_id, log_id=state.log_id)
         for partition, (start, end) in sorted(state.bounds.items()):
@@ -132,11 +131,10 @@ class LiveCollection:
         known = next_offset(self._warehouse, self._collection.cluster, partition)
         position = known if known is not None else start
         if position > end:
-            self._give_up(partition, _truncated(self._collection.cluster, partition, position, end))
+            self._give_up(partition, truncated(self._collection.cluster, partition, position, end))
             return
-        if position < start:
-            gap = f"offsets {position} to {start - 1} of partition {partition} were deleted before they were collected"
-            self._collection.notices.append(gap)
+        if 0 <= position < start:
+            self._collection.notices.append(deleted(partition, position, start))
         self._buffers[partition] = _Buffer(max(position, start), end, saved=max(position, start))
 
     def _follow(self, started: float) -> None:
@@ -248,7 +246,7 @@ class LiveCollection:
 
     def _add(self, tables: list[Any], positions: Mapping[int, int]) -> Mapping[int, Sequence[Staged]]:
         """Stage and commit; again against what there is then, where another collector was first."""
-        for tries_left in reversed(range(_OVERTAKEN_AT_MOST)):
+        for tries_left in reversed(range(OVERTAKEN_AT_MOST)):
             known = Known.of(self._warehouse, self._collection.cluster)
             staged = stage_together(known, tables, self._source)
             try:
@@ -278,15 +276,15 @@ def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:
     return rows_of({**columns, "timestamp_ms": [now_ms] * len(rows)}, LOG_OFFSETS)
 
 
-def _require_same_cluster(cluster: str, known: str | None, now: str | None) -> None:
+def require_same_log(warehouse: Warehouse, cluster: str, state: LogState, log_id: str | None = None) -> None:
+    """Raise `RefusedError` where the log is another one than that of the warehouse, or of ``log_id``."""
+    known, now = warehouse.cluster_id(cluster), state.cluster_id
     if known is not None and now is not None and known != now:
         raise RefusedError(
             f"the cluster's id is {now}, but what was collected as '{cluster}' is of the one with the id {known}: "
             "--cluster NAME keeps them apart"
         )
-
-
-def _require_same_log(cluster: str, known: str | None, now: str | None) -> None:
+    known, now = log_id or warehouse.log_id(cluster), state.log_id
     if known is not None and now is not None and known != now:
         raise RefusedError(
             f"__consumer_offsets was made anew: its id is {now}, the warehouse has records of {known} for cluster '{cluster}'; "
@@ -294,7 +292,13 @@ def _require_same_log(cluster: str, known: str | None, now: str | None) -> None:
         )
 
 
-def _truncated(cluster: str, partition: int, position: int, end: int) -> RefusedError:
+def deleted(partition: int, position: int, start: int) -> str:
+    """What there is to say of a log that begins behind where collecting was."""
+    return f"offsets {position} to {start - 1} of partition {partition} were deleted before they were collected"
+
+
+def truncated(cluster: str, partition: int, position: int, end: int) -> RefusedError:
+    """Return the error of a log that ends before what was collected of it."""
     return RefusedError(
         f"partition {partition} of cluster '{cluster}' ends at offset {end}, but records up to {position - 1} were collected: "
         "it was cut or made anew; --cluster NAME keeps what comes now apart",

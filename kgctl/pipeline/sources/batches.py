@@ -41,24 +41,28 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is to say of a stretch of log besides its records. ``error``: the code and message that ended its reading."""
+    """What there is to say of a stretch of log besides its records. ``error``: the code and message that ended its reading;
+    ``span``: the first offset that was asked for, and the one behind the last."""
 
     batches: int = 0
     torn: int = 0
     damaged: Sequence[Damage] = ()
     error: tuple[str, str] | None = None
+    span: tuple[int, int] | None = None
 
     def text(self) -> str:
         """As JSON, the bytes of what is damaged in base64."""
         damaged = [{**asdict(each), "data": b64encode(each.data).decode()} for each in self.damaged]
-        return json.dumps({"batches": self.batches, "torn": self.torn, "damaged": damaged, "error": self.error})
+        said = {"batches": self.batches, "torn": self.torn, "damaged": damaged, "error": self.error, "span": self.span}
+        return json.dumps(said)
 
     @classmethod
     def parse(cls, text: str) -> Report:
         """Read what `text` has written."""
         said = json.loads(text)
         damaged = [Damage(**{**each, "data": b64decode(each["data"])}) for each in said["damaged"]]
-        return cls(said["batches"], said["torn"], damaged, said["error"] and tuple(said["error"]))
+        error, span = (said[name] and tuple(said[name]) for name in ("error", "span"))
+        return cls(said["batches"], said["torn"], damaged, error, span)
 
 
 def cut(data: memoryview | bytes) -> bytes:

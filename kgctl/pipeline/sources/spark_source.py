@@ -13,11 +13,13 @@ options says where they come from:
     a path, as the options of ``kgctl history collect``; batch only
 ``kafka.bootstrap.servers``
     a live cluster, batch and streaming; further ``kafka.NAME`` are librdkafka's properties, ``reader`` is ``auto``, ``wire`` or
-    ``confluent``, ``timeoutMs`` covers each call, ``maxOffsetsPerTrigger`` limits a micro-batch
+    ``confluent``, ``timeoutMs`` covers each call, ``maxOffsetsPerTrigger`` limits a micro-batch, ``startingOffsets``
+    (``{"0": 17, ...}``) says where a stream begins where that is not where the log does, ``everyTrigger`` (``true``) has a
+    micro-batch at each trigger, also where nothing is new
 
 ``failOnDamage`` (default ``true``): what cannot be read fails the query, with its place; ``false`` leaves it out and logs it.
-``reports`` (``true``; of files): two more columns, ``source``, the file, and ``report``, JSON in a row of its own behind the
-records that it is of: what could not be read is data then, as in ``kgctl history collect``.
+``reports`` (``true``; of files and streams): two more columns, ``source``, the file or address, and ``report``, JSON in a row of
+its own behind the records that it is of: what could not be read is data then, as in ``kgctl history collect``.
 
 The executors need kgctl with its extra ``spark``, and see the same paths. `of_kafka_source` makes the same rows of the JVM's own
 source (``spark-sql-kafka``), for those who have its jar.
@@ -25,7 +27,9 @@ source (``spark-sql-kafka``), for those who have its jar.
 
 from __future__ import annotations
 
+import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +109,8 @@ class ConsumerOffsetsSource(DataSource):
             # executors have another working folder
             return PieceReader(given[0], Path(_option(options, given[0])).absolute(), fails, reports)
         if reports:
-            raise UsageError(f"{NAME}: reports are of files: {', '.join(_FILES)}")
-        return LiveBatchReader(Target.of(options), fails)
+            raise UsageError(f"{NAME}: reports are of streams, and of files: {', '.join(_FILES)}")
+        return LiveBatchReader(Target.of(options), _How(fails))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader for ``spark.readStream``: live clusters only."""
@@ -115,7 +119,9 @@ class ConsumerOffsetsSource(DataSource):
         if not _option(options, _LIVE):
             raise UsageError(f"{NAME}: a stream needs the option {_LIVE}")
         most = _number(options, "maxOffsetsPerTrigger") if _option(options, "maxOffsetsPerTrigger") else None
-        return LiveStreamReader(Target.of(options), _is_on(options, "failOnDamage", "true"), most)
+        begins, always = _offsets(options, "startingOffsets"), _is_on(options, "everyTrigger", "false")
+        how = _How(_is_on(options, "failOnDamage", "true"), _is_on(options, "reports", "false"))
+        return LiveStreamReader(Target.of(options), how, most, begins, is_always_new=always)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +145,17 @@ class Target:
         """Open a reader, which the caller closes."""
         return open_reader(self.properties, self.timeout_ms, self.reader)[0]
 
-    def state(self) -> LogState:
-        """The log as it is. Raises the error of a partition where one has any."""
+    def state(self, *, is_whole: bool = True) -> LogState:
+        """The log as it is. Raises the error of a partition where one has any, unless it need not be whole."""
         reader = self.open()
         try:
             state = reader.log_state()
         finally:
             reader.close()
         for error in state.errors.values():
-            raise error
+            if is_whole:
+                raise error
+            logging.getLogger("kgctl.pipeline").warning("%s", error.message)
         return state
 
 
@@ -158,13 +166,28 @@ class PieceInput(InputPartition):
         self.piece = piece
 
 
-class RangeInput(InputPartition):
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What to do with damage, and whether to report."""
+
+    fails: bool
+    reports: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
     """Offsets ``start`` to ``end`` (not included) of one partition of a live cluster."""
 
-    def __init__(self, partition: int, start: int, end: int) -> None:
-        self.partition = partition
-        self.start = start
-        self.end = end
+    partition: int
+    start: int
+    end: int
+
+
+class RangesInput(InputPartition):
+    """Ranges that one task reads, one after the other."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        self.ranges = ranges
 
 
 class PieceReader(DataSourceReader):
@@ -196,27 +219,33 @@ class PieceReader(DataSourceReader):
 class LiveBatchReader(DataSourceReader):
     """Batch, from a cluster: what is there when the query is planned; one task a partition."""
 
-    def __init__(self, target: Target, fails: bool) -> None:  # noqa: FBT001 - an option's value
+    def __init__(self, target: Target, how: _How) -> None:
         self._target = target
-        self._fails = fails
+        self._how = how
 
     def partitions(self) -> Sequence[InputPartition]:
         """One a partition of ``__consumer_offsets`` that has something."""
         bounds = self._target.state().bounds
-        return [RangeInput(number, start, end) for number, (start, end) in bounds.items() if start < end]
+        return [RangesInput([Range(number, start, end)]) for number, (start, end) in bounds.items() if start < end]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield record batches."""
-        return _read_range(self._target, partition, fails=self._fails)
+        return _read_ranges(self._target, partition, self._how)
+
+
+_TRIGGER = "trigger"
+"""In a stream's offsets, beside the partitions: when they were asked for, where each trigger is to have its micro-batch."""
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streaming, from a cluster. Offsets are those of the log: ``{"0": 17, ...}``."""
+    """Streaming, from a cluster. Offsets are those of the log: ``{"0": 17, ...}``. A partition that has no leader has no news."""
 
-    def __init__(self, target: Target, fails: bool, most: int | None) -> None:  # noqa: FBT001 - an option's value
+    def __init__(self, target: Target, how: _How, most: int | None, begins: Mapping[str, int], *, is_always_new: bool) -> None:
         self._target = target
-        self._fails = fails
+        self._how = how
         self._most = most
+        self._begins = begins
+        self._is_always_new = is_always_new
         self._final: dict[str, int] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -224,8 +253,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._final = self._ends()
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where the logs begin."""
-        return {str(number): start for number, (start, _) in self._target.state().bounds.items()}
+        """Return where the logs begin, or where the stream is to."""
+        begins = {str(number): start for number, (start, _) in self._target.state().bounds.items()}
+        return {number: max(start, self._begins.get(number, start)) for number, start in begins.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return ``maxOffsetsPerTrigger`` as a limit, if it is given."""
@@ -233,57 +263,76 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Where the logs end, or so far on the way there that no more than the limit comes."""
-        ends = self._ends() if self._final is None else self._final
-        for number, position in start.items():
-            if position > ends.get(number, position):
-                raise RefusedError(f"{OFFSETS_TOPIC}-{number} ends at {ends[number]}, before offset {position} that was read")
+        found = {**start, **(self._ends() if self._final is None else self._final)}
+        trigger = {_TRIGGER: found.pop(_TRIGGER)} if _TRIGGER in found else {}
+        ends = {number: found[number] for number in found}
+        for number, end in ends.items():
+            if start.get(number, 0) > end:
+                raise RefusedError(f"{OFFSETS_TOPIC}-{number} ends at {end}, before offset {start[number]} that was read")
         left = sum(end - start.get(number, 0) for number, end in ends.items())
-        if not isinstance(limit, ReadMaxRows) or left <= limit.max_rows:
-            return ends
-        share = limit.max_rows / left
-        return {number: _part_of_the_way(start.get(number, 0), end, share) for number, end in ends.items()}
+        if isinstance(limit, ReadMaxRows) and left > limit.max_rows:
+            share = limit.max_rows / left
+            ends = {number: _part_of_the_way(start.get(number, 0), end, share) for number, end in ends.items()}
+        return {**ends, **trigger}
 
     def _ends(self) -> dict[str, int]:
-        return {str(number): end for number, (_, end) in self._target.state().bounds.items()}
+        state = self._target.state(is_whole=False)
+        ends = {str(number): end for number, (_, end) in state.bounds.items()}
+        return {**ends, _TRIGGER: time.time_ns()} if self._is_always_new else ends  # noqa: TID251 - another one each time
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return an input partition for each log partition with something new."""
-        ranges = [(int(number), start.get(number, 0), stop) for number, stop in end.items()]
-        return [RangeInput(*each) for each in ranges if each[1] < each[2]]
+        """As few input partitions as what is new is little: one for each `_ROWS` offsets, none of them of more log partitions
+        than need be."""
+        found = [Range(int(number), start.get(number, 0), stop) for number, stop in end.items() if number != _TRIGGER]
+        new = sorted((each for each in found if each.start < each.end), key=lambda each: each.start - each.end)
+        tasks = min(len(new), sum(each.end - each.start for each in new) // _ROWS + 1)
+        return [RangesInput(new[first::tasks]) for first in range(tasks)] or [RangesInput([])]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield record batches."""
-        return _read_range(self._target, partition, fails=self._fails)
+        return _read_ranges(self._target, partition, self._how)
 
 
 def _part_of_the_way(start: int, end: int, share: float) -> int:
     return start + min(end - start, int((end - start) * share) + 1)
 
 
-def _read_range(target: Target, partition: InputPartition, *, fails: bool) -> Iterator[Any]:
-    import pyarrow.compute as pc
-
-    assert isinstance(partition, RangeInput)
+def _read_ranges(target: Target, partition: InputPartition, how: _How) -> Iterator[Any]:
+    """The records of ranges, each with its report behind it where there are reports."""
+    assert isinstance(partition, RangesInput)
+    source = target.properties["bootstrap.servers"] if how.reports else None
     reader = target.open()
-    position, futile = partition.start, 0
     try:
-        while position < partition.end:
-            parts, errors = reader.fetch({partition.partition: position}, _WAIT_MS)
-            for error in errors.values():
-                raise error
-            part = parts.get(partition.partition)
-            futile = futile + 1 if part is None or part.next_offset <= position else 0
-            if part is None and futile * _WAIT_MS >= target.timeout_ms:  # to end would leave out what is behind, for good
-                raise TimedOutError(f"{OFFSETS_TOPIC}-{partition.partition}: nothing came from offset {position} on")
-            if part is None:
-                continue
-            if futile >= _FUTILE_ROUNDS:  # the log ends in records that no client is given
-                return
-            _meet(f"{OFFSETS_TOPIC}-{partition.partition} from offset {position}", part.damaged, fails=fails)
-            yield from _batches(part.table.filter(pc.less(part.table.column("offset"), partition.end)))
-            position = part.next_offset
+        for wanted in partition.ranges:
+            damaged: list[Damage] = []
+            for table in _read_range(reader, target.timeout_ms, wanted, damaged, fails=how.fails and not how.reports):
+                yield from _batches(table, source)
+            if source is not None:
+                yield _report(wanted.partition, source, Report(damaged=damaged, span=(wanted.start, wanted.end)))
     finally:
         reader.close()
+
+
+def _read_range(reader: LiveReader, timeout_ms: int, wanted: Range, damaged: list[Damage], *, fails: bool) -> Iterator[Any]:
+    import pyarrow.compute as pc
+
+    position, futile = wanted.start, 0
+    while position < wanted.end:
+        parts, errors = reader.fetch({wanted.partition: position}, _WAIT_MS)
+        for error in errors.values():
+            raise error
+        part = parts.get(wanted.partition)
+        futile = futile + 1 if part is None or part.next_offset <= position else 0
+        if part is None and futile * _WAIT_MS >= timeout_ms:  # to end would leave out what is behind, for good
+            raise TimedOutError(f"{OFFSETS_TOPIC}-{wanted.partition}: nothing came from offset {position} on")
+        if part is None:
+            continue
+        if futile >= _FUTILE_ROUNDS:  # the log ends in records that no client is given
+            return
+        _meet(f"{OFFSETS_TOPIC}-{wanted.partition} from offset {position}", part.damaged, fails=fails)
+        damaged += part.damaged
+        yield part.table.filter(pc.less(part.table.column("offset"), wanted.end))
+        position = part.next_offset
 
 
 def _batches(table: Any, source: str | None = None) -> list[Any]:
@@ -306,19 +355,20 @@ def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
 
 def _with_reports(piece: Piece) -> Iterator[Any]:
     """The records of a piece, with a report behind those of each part, and one of the error that ended it."""
+    partition = getattr(piece, "partition", None)
     try:
         for parsed in piece.read():
             for table in parsed.tables:
                 yield from _batches(table, source=piece.source)
-            yield _report(piece, Report(parsed.batches, parsed.torn, parsed.damaged))
+            yield _report(partition, piece.source, Report(parsed.batches, parsed.torn, parsed.damaged))
     except KgctlError as error:
-        yield _report(piece, Report(error=(error.code, error.message)))
+        yield _report(partition, piece.source, Report(error=(error.code, error.message)))
 
 
-def _report(piece: Piece, report: Report) -> Any:
+def _report(partition: int | None, source: str, report: Report) -> Any:
     import pyarrow as pa
 
-    row = {"log_partition": getattr(piece, "partition", None), "source": piece.source, "report": report.text()}
+    row = {"log_partition": partition, "source": source, "report": report.text()}
     return pa.RecordBatch.from_pylist([row], schema=_schema(is_reported=True))
 
 
@@ -338,6 +388,15 @@ def _number(options: Mapping[str, str], name: str, default: str = "") -> int:
     if not text.isdecimal() or int(text) == 0:
         raise UsageError(f"{NAME}: {name} {text!r}: a whole number above 0")
     return int(text)
+
+
+def _offsets(options: Mapping[str, str], name: str) -> Mapping[str, int]:
+    text = _option(options, name, "{}")
+    try:
+        found = json.loads(text)
+        return {str(int(number)): int(offset) for number, offset in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(f'{NAME}: {name} {text!r}: wanted is {{"PARTITION": OFFSET, ...}}') from None
 
 
 def _option(options: Mapping[str, str], name: str, default: str = "") -> str:

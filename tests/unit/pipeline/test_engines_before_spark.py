@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kgctl
+from kgctl.cli.history.asking import require_tables
 from kgctl.errors import UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 from kgctl.pipeline.session import SparkOptions, spark_session
@@ -78,3 +79,20 @@ def test_a_build_that_no_spark_does_leaves_pandas_out(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.stderr.splitlines()[-1] == "0 True False", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [
+        (EngineOptions(), "history"),
+        (EngineOptions(name=EngineName.SPARK, what="history build --engine spark"), "spark"),
+        (EngineOptions(master="spark://there:7077"), "spark"),
+        (EngineOptions(remote="sc://there"), "connect"),
+    ],
+)
+def test_a_plain_installation_is_told_once_what_an_engine_needs(
+    options: EngineOptions, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgctl.extras.is_there", lambda _: False)
+    with pytest.raises(UsageError, match=rf"\[{extra}\]'"):
+        require_tables(options)

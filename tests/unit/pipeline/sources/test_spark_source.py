@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from tests.support.pipeline.segments import example_segments
 
 if TYPE_CHECKING or is_there("pyspark"):
     from kgctl.pipeline.sources import spark_source
-    from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, LiveBatchReader, PieceInput, RangeInput, Target
+    from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, PieceInput, Range, RangesInput
 
 pytestmark = pytest.mark.needs("pyspark")
+ANY_SCHEMA: Any = None
 
 
 class Log:
@@ -44,7 +45,8 @@ class Log:
 
 def read(monkeypatch: pytest.MonkeyPatch, log: Log, end: int) -> list[int]:
     monkeypatch.setattr(spark_source, "open_reader", lambda *_: (log, None))
-    batches = LiveBatchReader(Target({}, "auto", 15_000), fails=True).read(RangeInput(0, 0, end))
+    stream = ConsumerOffsetsSource({"kafka.bootstrap.servers": "there:9092"}).streamReader(ANY_SCHEMA)
+    batches: Iterator[Any] = stream.read(RangesInput([Range(0, 0, end)]))
     return [row["log_offset"] for batch in batches for row in batch.to_pylist()]
 
 
@@ -66,8 +68,7 @@ def test_a_log_that_ends_in_what_no_client_is_given_ends(monkeypatch: pytest.Mon
 def test_a_relative_path_is_the_drivers_on_executors_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example_segments(tmp_path / "logs")
     monkeypatch.chdir(tmp_path)
-    any_schema: Any = None
-    inputs = ConsumerOffsetsSource({"segments": "logs"}).reader(any_schema).partitions()
+    inputs = ConsumerOffsetsSource({"segments": "logs"}).reader(ANY_SCHEMA).partitions()
     monkeypatch.chdir("/")
     sources = {each.piece.source for each in inputs if isinstance(each, PieceInput)}
     assert sources == {str(path) for path in (tmp_path / "logs").rglob("*.log")}

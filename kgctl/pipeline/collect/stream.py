@@ -1,0 +1,237 @@
+"""Collecting from a live cluster on Spark: a stream of kgctl's data source, of which each micro-batch is one commit.
+
+Executors read and write records; the driver commits their files together with the offsets from which the next collection goes on.
+That is all there is to go on from: a stream begins where the warehouse says, whatever became of the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kgctl.errors import RefusedError
+from kgctl.pipeline.collect.collection import Collection, TopicsSeen
+from kgctl.pipeline.collect.live import OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
+from kgctl.pipeline.sources.batches import Damage, Report, damaged_table
+from kgctl.pipeline.sources.live import LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
+from kgctl.pipeline.store.warehouse import (
+    Known,
+    OvertakenError,
+    Staged,
+    Warehouse,
+    commit_records,
+    next_number,
+    stage_together,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOGGER = logging.getLogger("kgctl.pipeline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A cluster to collect from. ``properties`` have librdkafka's names; ``all_topics``: sample every topic, not only those that
+    groups have commits on."""
+
+    properties: Mapping[str, str]
+    reader: ReaderName = "auto"
+    timeout_ms: int = 15_000
+    all_topics: bool = False
+
+    @property
+    def address(self) -> str:
+        """Return what the records are said to come from."""
+        return self.properties["bootstrap.servers"]
+
+    @contextmanager
+    def opened(self) -> Iterator[LiveReader]:
+        """Give a reader."""
+        reader = open_reader(self.properties, self.timeout_ms, self.reader)[0]
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def options(self) -> dict[str, str]:
+        """Return what the data source is told."""
+        named = {f"kafka.{name}": value for name, value in self.properties.items()}
+        return {**named, "reader": self.reader, "timeoutMs": str(self.timeout_ms), "reports": "true", "everyTrigger": "true"}
+
+
+def start(
+    session: SparkSession, warehouse: Warehouse, collection: Collection, origin: Origin, *, every: str | None, most: int
+) -> StreamingQuery:
+    """Begin where the last collection ended. ``every``: a trigger each so long, as ``10 seconds``; None: up to what is there now.
+
+    ``collection`` says for which cluster, and takes what comes. Raises `KgctlError` where the cluster cannot be reached or is
+    another one than that of the warehouse.
+    """
+    from kgctl.pipeline.sources.spark_source import NAME, register
+
+    batches = Batches(warehouse, collection, origin)
+    with origin.opened() as reader:
+        begins = batches.begin(reader.log_state())
+    register(session)
+    options = {**origin.options(), "startingOffsets": json.dumps(begins), "maxOffsetsPerTrigger": str(most)}
+    stream = session.readStream.format(NAME).options(**options).load().writeStream.foreachBatch(batches)
+    return (stream.trigger(availableNow=True) if every is None else stream.trigger(processingTime=every)).start()
+
+
+@dataclass
+class Batches:
+    """What is done with each micro-batch, where Spark's driver runs."""
+
+    warehouse: Warehouse
+    collection: Collection
+    origin: Origin
+
+    def __call__(self, frame: DataFrame, _number: int) -> None:
+        """Commit the records, then sample the log ends. Raises `RefusedError`, with nothing kept of the batch."""
+        before = len(self.collection.errors)
+        with self.origin.opened() as reader:
+            state = reader.log_state()
+            for tries_left in reversed(range(OVERTAKEN_AT_MOST)):
+                try:
+                    self._take(frame, state)
+                    break
+                except OvertakenError:
+                    if not tries_left:
+                        raise
+            self._sample(reader)
+        for error in self.collection.errors[before:]:
+            _LOGGER.warning("%s", error.message)
+
+    def begin(self, state: LogState) -> dict[int, int]:
+        """Where to go on, by partition. The warehouse knows of the cluster then.
+
+        Raises `RefusedError` where it is another one.
+        """
+        cluster, table, begins = self.collection.cluster, self.warehouse.table("records"), {}
+        require_same_log(self.warehouse, cluster, state)
+        self.warehouse.tell(cluster, _now_ms(), cluster_id=state.cluster_id, log_id=state.log_id)
+        for number, (first, end) in state.bounds.items():
+            known = table.number(next_number(cluster, number))
+            if known is not None and known > end:
+                raise truncated(cluster, number, known, end)
+            if known is not None and 0 <= known < first:
+                self._tell(deleted(number, known, first))
+            begins[number] = max(known or 0, first)
+        return begins
+
+    def _tell(self, notice: str) -> None:
+        if notice not in self.collection.notices:
+            self.collection.notices.append(notice)
+            _LOGGER.warning("%s", notice)
+
+    def _take(self, frame: DataFrame, state: LogState) -> None:
+        from kgctl.pipeline.engines import shipped
+
+        begins = self.begin(state)
+        known = self._known(begins)
+        staged = frame.mapInArrow(shipped(_Staging(known, begins, self.origin.address)), "read binary").collect()
+        reads: list[Read] = [pickle.loads(row.read) for row in staged]  # noqa: S301 - what kgctl's tasks have made
+        spans = {number: span for read in reads for number, span in read.spans.items()}
+        self._require_no_gap(spans, begins)
+        ends = {number: max(end, begins.get(number, end)) for number, (_, end) in spans.items()}
+        added = commit_records(self.warehouse, known, [each for read in reads for each in read.staged], positions=ends)
+        self.warehouse.tell(known.cluster, _now_ms(), topics={topic for read in reads for topic in read.topics})
+        for read in reads:
+            self._note(read)
+        for number, fresh in added.items():
+            self.collection.of(number).see(fresh)
+
+    def _known(self, begins: Mapping[int, int]) -> Known:
+        """The files only where new records may be in them: those of files that were collected ahead of this."""
+        known = Known.of(self.warehouse, self.collection.cluster)
+        is_ahead = any(high > begins.get(number, high) for number, high in known.highs.items())
+        return known if is_ahead else replace(known, files=())
+
+    def _require_no_gap(self, spans: Mapping[int, tuple[int, int]], begins: Mapping[int, int]) -> None:
+        for number, (first, _) in spans.items():
+            if first > begins.get(number, first):
+                raise RefusedError(
+                    f"partition {number} of cluster '{self.collection.cluster}': this stream is at offset {first}, the warehouse "
+                    f"at {begins[number]}: its records were forgotten meanwhile; start the stream again",
+                    partition=number,
+                )
+
+    def _note(self, read: Read) -> None:
+        """Keep what could not be read, and count."""
+        for number, count in read.read.items():
+            self.collection.of(number).read += count
+        for number, damaged in read.damaged.items():
+            place = f"{self.origin.address} __consumer_offsets-{number}"
+            self.warehouse.add_damaged(self.collection.cluster, damaged_table(place, number, damaged), _now_ms())
+            self.collection.add_damage(number, place, damaged)
+
+    def _sample(self, reader: LiveReader) -> None:
+        cluster, now_ms = self.collection.cluster, _now_ms()
+        topics = None if self.origin.all_topics else sorted(self.warehouse.topics(cluster))
+        rows, errors = reader.log_offsets(topics)
+        self.collection.samples += self.warehouse.add_samples(cluster, samples_table(rows, now_ms)) if rows else 0
+        told = {error.message for error in self.collection.errors}
+        self.collection.errors += [error for error in errors if error.message not in told]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000  # noqa: TID251 - Spark calls this, and gives no clock
+
+
+@dataclass(slots=True)
+class Read:
+    """What a task read: records that are written and not yet named, and of each partition what was asked for."""
+
+    staged: list[Staged] = field(default_factory=list)
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    read: dict[int, int] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
+    damaged: dict[int, Sequence[Damage]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Staging:
+    """What a task does with the records and reports of its ranges: they share a file."""
+
+    known: Known
+    begins: Mapping[int, int]
+    source: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found, seen = Read(), TopicsSeen()
+        tables: dict[int, list[pa.Table]] = {}
+        for batch in batches:
+            rows = pa.table(batch)
+            is_record = pc.is_null(rows.column("report"))
+            for report in rows.filter(pc.invert(is_record)).to_pylist():
+                self._report(found, report["log_partition"], Report.parse(report["report"]))
+            records = conform(from_stored("records", rows.filter(is_record).drop_columns(["source", "report"])), RAW)
+            for number in pc.unique(records.column("partition")).to_pylist():
+                here = records.filter(pc.equal(records.column("partition"), number))
+                found.read[number] = found.read.get(number, 0) + here.num_rows
+                seen.see(here.column("key"))
+                new = here.filter(pc.greater_equal(here.column("offset"), self.begins.get(number, 0)))
+                tables.setdefault(number, []).append(new)
+        found.staged = stage_together(self.known, [pa.concat_tables(each) for each in tables.values()], self.source)
+        found.topics = seen.topics
+        yield pa.record_batch({"read": pa.array([pickle.dumps(found)], pa.binary())})
+
+    @staticmethod
+    def _report(found: Read, number: int, report: Report) -> None:
+        assert report.span is not None
+        found.spans[number] = report.span
+        if report.damaged:
+            found.damaged[number] = report.damaged

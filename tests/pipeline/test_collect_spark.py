@@ -1,0 +1,248 @@
+"""Collecting on Spark: the same rows as ``kgctl history collect`` writes, each once, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kgctl.spark
+from kgctl.errors import RefusedError, UsageError
+from kgctl.pipeline.session import SparkOptions, spark_session
+from kgctl.pipeline.store.warehouse import Warehouse, commit_records, next_offset
+from kgctl.pipeline.upkeep import forget
+from tests.pipeline.test_kills import ran
+from tests.support.gates import SPARK
+from tests.support.kafka import KafkaBroker, create_topic
+from tests.support.kafka.config import NodePorts, combined_node
+from tests.support.kafka.data import wait_until_coordinating
+from tests.support.members import wait_until
+from tests.support.pipeline.warehouses import rows_of
+from tests.support.serve import ServeFactory
+from tests.support.wire.raw_client import RawClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.interop
+
+OFFSET_COMMIT = 8
+PARTITIONS = 4
+FEW_PARTITIONS = {"offsets.topic.num.partitions": str(PARTITIONS)}
+
+
+def commits(bootstrap: str, groups: int, offset: int, topic: str = "orders") -> None:
+    with RawClient(bootstrap) as raw:
+        for number in range(groups):
+            entry = {"partition_index": 1, "committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": 0}
+            body = {"group_id": f"g{number}", "topics": [{"name": topic, "partitions": [entry]}]}
+            assert int(raw.call(OFFSET_COMMIT, 8, body).topics[0].partitions[0].error_code) == 0
+
+
+def collect_on_spark(session: SparkSession, warehouse: Path, bootstrap: str, **options: Any) -> None:
+    properties = {"bootstrap.servers": bootstrap}
+    kgctl.spark.collect(session, warehouse, "c1", properties, is_once=True, **options).awaitTermination()
+
+
+def collect_here(warehouse: Path, bootstrap: str) -> None:
+    words = ["history", "collect", "--once", "--cluster", "c1", "--warehouse", str(warehouse)]
+    ran([sys.executable, "-m", "kgctl", "--bootstrap-server", bootstrap, *words])
+
+
+def kept(warehouse: Path) -> tuple[list[dict[str, Any]], Sequence[int | None]]:
+    """The records, and from where the next collection goes on."""
+    opened = Warehouse.open(warehouse)
+    return rows_of(opened, "records"), [next_offset(opened, "c1", number) for number in range(PARTITIONS)]
+
+
+def test_either_goes_on_where_the_other_ended(spark: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS)
+    commits(server.bootstrap, 20, 5)
+
+    collect_on_spark(spark, tmp_path / "w", server.bootstrap, most=7)
+    collect_here(tmp_path / "expected", server.bootstrap)
+    assert kept(tmp_path / "w") == kept(tmp_path / "expected")
+    assert len(rows_of(Warehouse.open(tmp_path / "w"), "records")) == 20
+    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"orders"}
+
+    commits(server.bootstrap, 3, 6)
+    collect_here(tmp_path / "w", server.bootstrap)
+    commits(server.bootstrap, 4, 7)
+    collect_on_spark(spark, tmp_path / "w", server.bootstrap)
+    collect_here(tmp_path / "expected", server.bootstrap)
+    assert kept(tmp_path / "w") == kept(tmp_path / "expected")
+    assert len(rows_of(Warehouse.open(tmp_path / "w"), "records")) == 27
+
+
+def test_a_batch_that_fails_is_done_again_whole(
+    spark: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS)
+    commits(server.bootstrap, 20, 5)
+    outcomes = iter(["before", "after", "overtaken", "fine"])
+
+    def fails(*given: Any, **options: Any) -> Any:
+        outcome = next(outcomes, "fine")
+        if outcome == "before":
+            raise KeyError("killed")
+        if outcome == "overtaken":
+            collect_here(tmp_path / "w", server.bootstrap)
+        found = commit_records(*given, **options)
+        if outcome == "after":
+            raise KeyError("killed")
+        return found
+
+    monkeypatch.setattr("kgctl.pipeline.collect.stream.commit_records", fails)
+    for is_killed in (True, True, False):
+        if is_killed:
+            with pytest.raises(Exception, match="killed"):
+                collect_on_spark(spark, tmp_path / "w", server.bootstrap)
+        else:
+            commits(server.bootstrap, 20, 6)
+            collect_on_spark(spark, tmp_path / "w", server.bootstrap)
+    collect_here(tmp_path / "expected", server.bootstrap)
+    assert kept(tmp_path / "w") == kept(tmp_path / "expected")
+    assert next(outcomes, "") == "", "all of them came"
+
+
+def test_what_cannot_be_is_said_before_a_stream_starts(spark: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server, other = (kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS) for _ in range(2))
+    with pytest.raises(UsageError, match=r"kgctl\.spark\.collect: properties without bootstrap\.servers"):
+        kgctl.spark.collect(spark, tmp_path / "w", "c1", {"client.id": "x"})
+    commits(server.bootstrap, 2, 5)
+    commits(other.bootstrap, 2, 5)
+    collect_here(tmp_path / "w", server.bootstrap)
+    with pytest.raises(RefusedError, match=r"keeps (them|the new ones) apart"):
+        collect_on_spark(spark, tmp_path / "w", other.bootstrap)
+
+
+@pytest.mark.deep
+def test_a_stream_that_is_ahead_of_its_warehouse_ends(spark: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    """What was forgotten while it ran is not left out in silence."""
+    server = kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS)
+    commits(server.bootstrap, 20, 5)
+    query = kgctl.spark.collect(spark, tmp_path / "w", "c1", {"bootstrap.servers": server.bootstrap}, every="1 second")
+    try:
+        wait_until(lambda: len(kept(tmp_path / "w")[0]) == 20, "the first records are there")
+        forget(Warehouse.open(tmp_path / "w"), "c1")
+        commits(server.bootstrap, 20, 6)
+        with pytest.raises(Exception, match="were forgotten meanwhile; start the stream again"):
+            query.awaitTermination(60)
+    finally:
+        query.stop()
+    collect_on_spark(spark, tmp_path / "w", server.bootstrap)
+    collect_here(tmp_path / "expected", server.bootstrap)
+    assert kept(tmp_path / "w") == kept(tmp_path / "expected")
+
+
+RUN = """
+import sys
+import kgctl.spark
+from kgctl.pipeline.session import SparkOptions, spark_session
+
+warehouse, bootstrap = sys.argv[1:]
+with spark_session(SparkOptions(master="local-cluster[2,1,1024]", settings={"spark.executor.memory": "512m"})) as spark:
+    kgctl.spark.collect(spark, warehouse, "c1", {"bootstrap.servers": bootstrap}, every="1 second", most=2_000).awaitTermination()
+"""
+
+
+def executors_of(driver: int) -> list[int]:
+    """The executors that a driver has started, by its JVM."""
+    found, parents = [], {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if b"CoarseGrainedExecutorBackend" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return [pid for pid in found if driver in chain(pid, parents)]
+
+
+def has_executors(driver: int) -> bool:
+    return bool(executors_of(driver))
+
+
+def chain(pid: int, parents: Mapping[int, int]) -> list[int]:
+    """A process, and all above it."""
+    found = [pid]
+    while found[-1] in parents:
+        found.append(parents[found[-1]])
+    return found
+
+
+def keep_committing(bootstrap: str, topic: str, done: threading.Event) -> None:
+    offset = 0
+    while not done.is_set():
+        offset += 1
+        commits(bootstrap, 20, offset, topic)
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """Apache Kafka with an offsets topic of some partitions."""
+
+    def config(folder: Path, ports: NodePorts) -> Mapping[str, str]:
+        return {**combined_node(folder, ports), **FEW_PARTITIONS}
+
+    node = KafkaBroker(tmp_path / "kafka", config=config)
+    try:
+        node.start()
+        wait_until_coordinating(node.bootstrap, PARTITIONS)
+        yield node
+    finally:
+        node.stop()
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.needs(*SPARK)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_stream_whose_driver_and_executors_are_killed_keeps_each_record_once(
+    broker: KafkaBroker, tmp_path: Path, seed: int
+) -> None:
+    choice, bootstrap = random.Random(seed), broker.bootstrap
+    topic, killed = create_topic(bootstrap, "orders", 3), 0
+    done = threading.Event()
+    committing = threading.Thread(target=keep_committing, args=(bootstrap, topic, done))
+    committing.start()
+    try:
+        for _ in range(3):
+            driver = subprocess.Popen(
+                [sys.executable, "-c", RUN, str(tmp_path / "w"), bootstrap],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            wait_until(partial(has_executors, driver.pid), "executors are there")
+            for _ in range(2):
+                time.sleep(choice.uniform(3, 12))
+                for pid in executors_of(driver.pid)[:1]:
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+            time.sleep(choice.uniform(2, 10))
+            assert driver.poll() is None, "a stream outlives its executors"
+            driver.kill()
+            driver.wait()
+    finally:
+        done.set()
+        committing.join()
+    with spark_session(SparkOptions(master="local[1]")) as session:
+        collect_on_spark(session, tmp_path / "w", bootstrap)
+    collect_here(tmp_path / "expected", bootstrap)
+    found, expected = kept(tmp_path / "w"), kept(tmp_path / "expected")
+    assert found == expected
+    assert killed >= 4
+    places = [(row["partition"], row["offset"]) for row in found[0]]
+    assert len(places) == len(set(places)) > 500
