@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kgctl.server.config import ServeOptions
+from kgctl.server.listeners import Listener
 from kgctl.server.service import Server
 from kgctl.server.traffic import run_in_loop
 
@@ -35,20 +36,20 @@ class BackgroundServer:
         brokers: int = 1,
         *,
         protocol: str = "PLAINTEXT",
+        listeners: Sequence[Listener] = (),
         metrics: tuple[str, int] | None = None,
         acls: Sequence[str] | None = None,
         compacts: bool = False,
         **given: Any,
     ) -> None:
-        """``given``: what `Server` takes beside its options."""
+        """``listeners``, unless one of ``protocol`` does; ``given``: what `Server` takes beside its options."""
         self._given = given
         self._options = ServeOptions(
-            port=port,
+            listeners=listeners or (Listener(protocol, protocol, port=port),),
             data=data,
             topics=dict(topics or {}),
             config=dict(config or {}),
             brokers=brokers,
-            protocol=protocol,
             metrics=metrics,
             acls=acls,
             compacts=compacts,

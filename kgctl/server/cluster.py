@@ -1,6 +1,6 @@
 """The brokers that the server plays and the topics that it claims to have, with the image of them that the coordinator gets.
 
-With one broker every question has one answer. With several, each has a listener of its own, a group belongs to the broker that
+With one broker every question has one answer. With several, each has listeners of its own, a group belongs to the broker that
 its partition of ``__consumer_offsets`` falls to, and a topic's partitions go round the brokers: enough for clients and tools to
 be tried for routing and for partial failures.
 """
@@ -16,6 +16,7 @@ from kgctl.coordinator.config import partition_for
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition, topic_name_problem
 from kgctl.model.requests import TopicsChanged
+from kgctl.server.listeners import Endpoint
 from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.record_log import TopicStore
 
@@ -26,41 +27,23 @@ OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")
 
 @dataclass(slots=True)
 class Broker:
-    """One listener. ``is_up`` False: it was stopped and nobody can reach it.
-
-    ``advertised``: where clients find it, if that is not where it listens; its port 0 stands for the one that it listens on.
-    """
+    """One broker. ``endpoints``: one for each of the cluster's listeners. ``is_up`` False: it was stopped, nobody reaches it."""
 
     node_id: int
-    host: str
-    port: int
+    endpoints: Sequence[Endpoint]
     is_up: bool = True
-    advertised: tuple[str, int] | None = None
 
-    @property
-    def address(self) -> str:
-        """``HOST:PORT`` where it listens, as clients take it: IPv6 in brackets."""
-        return host_and_port(self.host, self.port)
-
-    @property
-    def endpoint(self) -> tuple[str, int]:
-        """Host and port that clients are told."""
-        if self.advertised is None:
-            return self.host, self.port
-        return self.advertised[0], self.advertised[1] or self.port
-
-
-def host_and_port(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    def at(self, listener: str) -> Endpoint:
+        """Where it is found by whoever came in by this listener, of whatever broker."""
+        return next((each for each in self.endpoints if each.listener.name == listener), self.endpoints[0])
 
 
 class Cluster:
     """The brokers, and which of them leads what."""
 
-    def __init__(self, brokers: list[Broker], offsets_partitions: int, cluster_id: str, protocol: str = "PLAINTEXT") -> None:
+    def __init__(self, brokers: list[Broker], offsets_partitions: int, cluster_id: str) -> None:
         self.brokers = brokers
         self.cluster_id = cluster_id
-        self.protocol = protocol
         self.offsets_partitions = offsets_partitions
         self._placed: dict[TopicPartition, tuple[int, ...]] = {}
         """The replicas of partitions that were moved, the preferred leader first; not kept."""

@@ -10,6 +10,7 @@ from typing import Any
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.server.access import AUTHORIZER
+from kgctl.server.listeners import PROTOCOL_MAP, Listener
 from kgctl.server.settings import broker_settings, check_brokers
 from kgctl.storage.files import Documents, OnDamage
 
@@ -18,28 +19,24 @@ from kgctl.storage.files import Documents, OnDamage
 class ServeOptions:
     """One run of the server.
 
-    ``port`` 0 picks a free one. ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
+    ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
     that are there already are left alone (more partitions than they have are added). ``config`` has Kafka's broker configs by
     name. ``import_log`` has segment files of a ``__consumer_offsets`` to begin with. ``brokers`` is how many brokers the cluster
-    seems to have, each on a port of its own (``port``, ``port + 1``, ...). ``on_damage`` is for a
-    data folder that is damaged, ``protocol`` one of `kgctl.server.security.PROTOCOLS`, ``metrics`` where a page of metrics is.
+    seems to have, each with all of ``listeners``, at ports of its own. ``on_damage`` is for a data folder that is damaged,
+    ``metrics`` where a page of metrics is.
     ``acls``: access rules as `kgctl.server.acls.parse_acl` has them; given, also none of them, there is an authorizer.
-    ``advertised``: host and port that clients are told (the port 0: the one that it listens on), where they differ.
     ``compacts``: the program around it asks for compaction (`kgctl.server.cleaner.compact`).
     """
 
-    host: str = "127.0.0.1"
-    port: int = 9092
+    listeners: Sequence[Listener] = (Listener(port=9092),)
     data: Path | None = None
     import_log: Path | None = None
     topics: Mapping[str, int] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 1
-    protocol: str = "PLAINTEXT"
     metrics: tuple[str, int] | None = None
     on_damage: OnDamage = OnDamage.REFUSE
     verbose: bool = False
-    advertised: tuple[str, int] | None = None
     acls: Sequence[str] | None = None
     compacts: bool = False
 
@@ -81,7 +78,7 @@ class BrokerConfig:
 
 def effective_names() -> set[str]:
     """The settings of brokers that do something here, but for those that topics follow."""
-    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names(), AUTHORIZER}
+    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names(), AUTHORIZER, PROTOCOL_MAP}
 
 
 def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:

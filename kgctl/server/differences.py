@@ -49,7 +49,11 @@ DIFFERENCES = (
     Difference("idempotent producers", "forgotten at a restart: any sequence goes on", "kept for a day"),
     Difference("`__consumer_offsets`", "always there, and cannot be changed by clients", "made at the first group"),
     Difference("subscriptions by a pattern", "match topics whatever the member may see", "those alone that it may describe"),
-    Difference("listeners", "one a broker; logins by PLAIN and SCRAM", "any number; by GSSAPI and OAUTHBEARER too"),
+    Difference(
+        "logins",
+        "by PLAIN and SCRAM; users are those of all listeners",
+        "by GSSAPI and OAUTHBEARER too; PLAIN's users are each listener's own",
+    ),
     Difference(
         "share and streams groups, delegation tokens, clients' metrics, features, quorum changes, producers' states",
         "not served",

@@ -125,6 +125,8 @@ MAX_REPEATED_BYTES = 1_024
 class ClientSession:
     """What the server remembers of a connection between requests. ``is_refused``: it is closed after the next answer."""
 
+    listener: str = ""
+    """The name of the one that it came in by."""
     client_host: str = "/127.0.0.1"
     peer: str = "?"
     """Address and port, for the log."""

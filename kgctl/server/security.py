@@ -11,16 +11,16 @@ import re
 import ssl
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
 from kgctl.scram import ANOTHER_ID, HASHES, Keys, ScramError, keys_of, server
+from kgctl.server.listeners import Listener
 from kgctl.storage.files import CREDENTIALS_FILE, Documents
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *HASHES)
 MECHANISM_NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """By those of the protocol."""
@@ -30,7 +30,7 @@ SETTINGS = (
     *("ssl.enabled.protocols", "sasl.enabled.mechanisms", "sasl.jaas.config"),
 )
 _STRONGEST = "SCRAM-SHA-512"
-_LISTENER_PREFIX = re.compile(r"(listener\.name\.\w+\.)?((plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
+_PREFIXES = re.compile(r"(?:listener\.name\.([\w-]+)\.)?(?:(?:plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
 _USER = re.compile(r'user_([^=\s]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))')
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -38,7 +38,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 @dataclass(frozen=True, slots=True)
 class SecurityConfig:
-    """The listeners' protocol and what belongs to it. ``settings`` have Kafka's names, without a listener's prefix."""
+    """A listener's protocol and what belongs to it. ``settings`` have Kafka's names, without a listener's prefix."""
 
     protocol: str = "PLAINTEXT"
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -72,24 +72,36 @@ class SecurityConfig:
         }
 
 
-def split_security(protocol: str, config: Mapping[str, str]) -> tuple[SecurityConfig, dict[str, str]]:
-    """The settings of security, and all others. Raises `UsageError` for values that cannot be."""
-    settings: dict[str, str] = {}
+def split_security(listeners: Sequence[Listener], config: Mapping[str, str]) -> tuple[dict[str, SecurityConfig], dict[str, str]]:
+    """The settings of security by the name of the listener, and all others. Raises `UsageError` for values that cannot be.
+
+    ``listener.name.NAME.`` before a setting is for that listener alone; the users that any of them has are the cluster's.
+    """
+    common: dict[str, str] = {}
+    own: dict[str, dict[str, str]] = {listener.name: {} for listener in listeners}
     rest: dict[str, str] = {}
     for name, value in config.items():
-        plain = _LISTENER_PREFIX.sub("", name, count=1)
-        if plain == "sasl.jaas.config":
-            settings[plain] = f"{settings.get(plain, '')} {value}"
-        elif plain in SETTINGS:
-            settings[plain] = value
-        else:
+        prefixes = _PREFIXES.match(name)
+        plain = name[prefixes.end() :] if prefixes else name
+        if plain not in SETTINGS:
             rest[name] = value
-    found = SecurityConfig(protocol, settings)
-    if found.has_sasl:
-        found.mechanisms  # noqa: B018 - raises where one is unknown
-    if found.has_tls and not {"ssl.keystore.location", "ssl.keystore.certificate.chain"} & settings.keys():
-        raise UsageError(f"{protocol} needs a certificate: set ssl.keystore.location to a PEM file with key and chain")
+            continue
+        whose = prefixes[1] if prefixes else None
+        if whose is not None and whose.upper() not in own:
+            raise UsageError(f"setting {name!r}: there is no listener {whose.upper()!r}, only {', '.join(own)}")
+        settings = common if whose is None else own[whose.upper()]
+        settings[plain] = f"{settings.get(plain, '')} {value}" if plain == "sasl.jaas.config" else value
+    found = {each.name: SecurityConfig(each.protocol, {**common, **own[each.name]}) for each in listeners}
+    for security in found.values():
+        _check(security)
     return found, rest
+
+
+def _check(security: SecurityConfig) -> None:
+    if security.has_sasl:
+        security.mechanisms  # noqa: B018 - raises where one is unknown
+    if security.has_tls and not {"ssl.keystore.location", "ssl.keystore.certificate.chain"} & security.settings.keys():
+        raise UsageError(f"{security.protocol} needs a certificate: set ssl.keystore.location to a PEM file with key and chain")
 
 
 def tls_context(config: SecurityConfig) -> ssl.SSLContext | None:

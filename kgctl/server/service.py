@@ -1,4 +1,4 @@
-"""The server: a data folder, a coordinator, and one listener a broker."""
+"""The server: a data folder, a coordinator, and the listeners of each broker."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, spl
 from kgctl.server.connection import ClientConnection
 from kgctl.server.differences import DIFFERENCES
 from kgctl.server.dispatch import Dispatcher
+from kgctl.server.listeners import Endpoint, check_listeners, listener_named
 from kgctl.server.operator import Described, MetricsPage, Wanted, group_rows, status
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.quotas import Quotas
@@ -127,11 +128,12 @@ class Server:
         self._clock = clock or steady_clock()
         access, config = split_access(options.config, options.acls)
         self._access = access
-        self._security, self._config = split_security(options.protocol, config)
-        self._tls = tls_context(self._security)
+        check_listeners(options.listeners, options.brokers)
+        self._security, self._config = split_security(options.listeners, config)
+        self._tls = {name: tls_context(security) for name, security in self._security.items()}
         self._broker_config, coordinator_config = split_config(self._config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
-        self._listeners: dict[int, asyncio.Server] = {}
+        self._listeners: dict[tuple[int, str], asyncio.Server] = {}
         limits = self._broker_config
         self.host = Host(
             max_frame_bytes=limits.socket_request_max_bytes,
@@ -149,8 +151,13 @@ class Server:
 
     @property
     def bootstrap(self) -> str:
-        """``HOST:PORT`` of each broker that listens, with commas."""
-        return ",".join(broker.address for broker in self.services.cluster.live_brokers())
+        """``HOST:PORT`` of each broker that listens, with commas: of its first listener."""
+        return self.bootstrap_of(self.options.listeners[0].name)
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The same of the listener of this name. Raises `UsageError` where there is none."""
+        name = listener_named(listener, self.options.listeners).name
+        return ",".join(broker.at(name).address for broker in self.services.cluster.live_brokers())
 
     @property
     def folder(self) -> DataFolder:
@@ -237,7 +244,8 @@ class Server:
 
     async def stop_broker(self, node_id: int) -> None:
         self._known(node_id).is_up = False
-        await _stop_listening(self._listeners.pop(node_id))
+        for key in [key for key in self._listeners if key[0] == node_id]:
+            await _stop_listening(self._listeners.pop(key))
         for connection in list(self.host.connections):
             if connection.node_id == node_id:
                 connection.end()
@@ -249,13 +257,8 @@ class Server:
         broker.is_up = True
 
     def _broker(self, index: int) -> Broker:
-        options, advertised = self.options, self.options.advertised
-        return Broker(
-            self._broker_config.first_node_id + index,
-            options.host,
-            options.port + index if options.port else 0,
-            advertised=advertised and (advertised[0], advertised[1] + index if advertised[1] else 0),
-        )
+        endpoints = [listener.of_broker(index) for listener in self.options.listeners]
+        return Broker(self._broker_config.first_node_id + index, endpoints)
 
     def _known(self, node_id: int) -> Broker:
         return next(broker for broker in self.services.cluster.brokers if broker.node_id == node_id)
@@ -282,7 +285,7 @@ class Server:
         return Services(
             registry=default_registry(self._coordinator_config),
             config=self._broker_config,
-            cluster=Cluster(brokers, partitions, self._cluster_id(), self.options.protocol),
+            cluster=Cluster(brokers, partitions, self._cluster_id()),
             catalog=Catalog(folder.topics, partitions),
             runtime=CoordinatorRuntime(core, writer, clock),
             data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values(), path=folder.path),
@@ -340,41 +343,48 @@ class Server:
         for broker in self.services.cluster.brokers:
             await self._listen_as(broker)
 
-    def _session(self) -> ClientSession:
-        if not self._security.has_sasl:
-            return ClientSession()
-        return ClientSession(is_authenticated=False, login=Login(self._security.mechanisms, self.services.credentials))
+    def _session(self, listener: str) -> ClientSession:
+        security = self._security[listener]
+        if not security.has_sasl:
+            return ClientSession(listener)
+        return ClientSession(listener, is_authenticated=False, login=Login(security.mechanisms, self.services.credentials))
 
     def _open_credentials(self, folder: DataFolder) -> Credentials:
         credentials = Credentials(folder.documents)
-        if self._security.has_sasl:
-            credentials.set_passwords(self._security.users())
-        if self._security.has_sasl and not len(credentials):
-            raise UsageError(f"{self._security.protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
+        with_logins = [security for security in self._security.values() if security.has_sasl]
+        for security in with_logins:
+            credentials.set_passwords(security.users())
+        if with_logins and not len(credentials):
+            raise UsageError(f"{with_logins[0].protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
         return credentials
 
     async def _listen_as(self, broker: Broker) -> None:
         dispatcher = self._dispatcher(self.services, broker, self.description)
+        for endpoint in broker.endpoints:
+            self._listeners[broker.node_id, endpoint.listener.name] = await self._listen_at(endpoint, broker.node_id, dispatcher)
+
+    async def _listen_at(self, endpoint: Endpoint, node_id: int, dispatcher: Dispatcher) -> asyncio.Server:
+        name, host, tls = endpoint.listener.name, endpoint.listener.host, self._tls[endpoint.listener.name]
 
         def connection() -> ClientConnection:
-            return ClientConnection(dispatcher, self.host, self._session(), broker.node_id)
+            return ClientConnection(dispatcher, self.host, self._session(name), node_id)
 
         try:
-            listener = await asyncio.get_running_loop().create_server(
+            listening = await asyncio.get_running_loop().create_server(
                 connection,
-                broker.host,
-                broker.port,
+                host,
+                endpoint.port,
                 backlog=_ACCEPTED_IN_A_TURN,
-                ssl=self._tls,
-                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
             )
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
-            raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {reason}") from error
-        with socket.socket(fileno=os.dup(listener.sockets[0].fileno())) as listening:
-            listening.listen(_BACKLOG)
-        broker.port = listener.sockets[0].getsockname()[1]
-        self._listeners[broker.node_id] = listener
+            raise KgctlError(f"cannot listen on {host}:{endpoint.port}: {reason}") from error
+        with socket.socket(fileno=os.dup(listening.sockets[0].fileno())) as own:
+            own.listen(_BACKLOG)
+        endpoint.port = listening.sockets[0].getsockname()[1]
+        return listening
 
     def _tell_address(self, address: str | None) -> None:
         """Beside the data stands where its server listens, for as long as it does."""

@@ -23,7 +23,7 @@ from kgctl.server.background import BackgroundServer
 from kgctl.server.differences import AT_ONCE
 from kgctl.server.runtime import CoordinatorRuntime, steady_clock
 from kgctl.testing.faults import Fault, Faults
-from kgctl.testing.security import OWN_USER, Security, denial_of
+from kgctl.testing.security import OWN_USER, Security, denial_of, listeners_of
 from kgctl.testing.topics import Topics, check_name, until
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class EmbeddedServer(Topics):
     SASL_PLAINTEXT or SASL_SSL, ``users`` are names with passwords for SASL, by PLAIN and SCRAM. A certificate for this machine is
     made, by the extra ``testing``, unless ``config`` has one (``ssl.keystore.location``). `properties` is what a client needs.
 
+    ``listeners``: more of them, which every broker has beside the one of ``protocol``: names with protocols, {"SSL": "SSL",
+    "PROXY": "PLAINTEXT"}. A client is told the addresses of the listener that it came in by; ``advertised`` says "HOST:PORT" of
+    some listeners by name, where clients find them elsewhere (the port of a second broker is the next one).
+
     Raises, when it is entered:
         UsageError: a setting that cannot be. StorageError: the data folder cannot be used.
     """
@@ -73,6 +77,8 @@ class EmbeddedServer(Topics):
         acls: Sequence[str] | None = None,
         protocol: str = "PLAINTEXT",
         users: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        advertised: Mapping[str, str] | None = None,
     ) -> None:
         if brokers < 1:
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
@@ -81,13 +87,14 @@ class EmbeddedServer(Topics):
         settings = with_broker_version({**AT_ONCE, **(QUICK if quick else {}), **(config or {})}, broker_version)
         self._brokers = brokers
         folder = None if data is None else Path(data)
-        self._security = Security(protocol, users, settings)
+        every = listeners_of(protocol, listeners or {}, advertised or {})
+        self._security = Security(every, users, settings)
         self._faults, self._clock = Faults(self._security.own_client_id, OWN_USER), _MovedClock()
         server = BackgroundServer(
             topics=topics,
             config={**settings, **self._security.config()},
             acls=acls,
-            protocol=protocol,
+            listeners=every,
             brokers=brokers,
             data=folder,
             compacts=True,
@@ -104,6 +111,12 @@ class EmbeddedServer(Topics):
         self._check_is_running()
         return self._server.bootstrap
 
+    @checked(not_empty=("listener",))
+    def bootstrap_of(self, listener: str) -> str:
+        """The same of another listener. Raises `UsageError` where there is none of this name."""
+        self._check_is_running()
+        return self._server.server.bootstrap_of(listener)
+
     @property
     def admin(self) -> Admin:
         """A `kgctl.Admin` on this cluster, made when it is first asked for."""
@@ -113,14 +126,17 @@ class EmbeddedServer(Topics):
             self._admin = connect(self.bootstrap, properties=self._security.own_properties(self.bootstrap))
         return self._admin
 
-    @checked(not_empty=("user", "mechanism"))
-    def properties(self, user: str | None = None, *, mechanism: str = "PLAIN") -> dict[str, str]:
+    @checked(not_empty=("user", "mechanism", "listener"))
+    def properties(self, user: str | None = None, *, mechanism: str = "PLAIN", listener: str | None = None) -> dict[str, str]:
         """What a client needs to get in, by librdkafka's names: as ``user``, or as the first one of the cluster's ``users``.
 
+        By the first listener, or the one of this name.
+
         Raises:
-            UsageError: no such user or mechanism, or a cluster to which nobody logs in.
+            UsageError: no such user, mechanism or listener, or one to which nobody logs in.
         """
-        return self._security.properties(self.bootstrap, user, mechanism)
+        bootstrap = self.bootstrap if listener is None else self.bootstrap_of(listener)
+        return self._security.properties(bootstrap, user, mechanism, listener)
 
     def __enter__(self) -> Self:
         if self._was_entered:
@@ -183,7 +199,7 @@ class EmbeddedServer(Topics):
     def consumer_group(self, group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:
         """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``.
 
-        It is the first of the cluster's ``users``, unless ``properties`` are those of another one.
+        It is the first of the cluster's ``users``, unless ``properties`` are those of another one, or by another listener.
         """
         from kgctl.group.consumer_group import ConsumerGroup
 
@@ -191,7 +207,7 @@ class EmbeddedServer(Topics):
         properties = settings.pop("properties", None) or self.properties()
         login = {name: value for name, value in properties.items() if name != "bootstrap.servers"}
         given = {**quick, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, "properties": login, **settings}
-        return ConsumerGroup(self.bootstrap, group_id, topics, **given)
+        return ConsumerGroup(properties.get("bootstrap.servers", self.bootstrap), group_id, topics, **given)
 
     @checked()
     def describe(self, group_id: str) -> GroupDescription:
@@ -324,15 +340,14 @@ class EmbeddedServer(Topics):
         is_cut: bool = False,
         is_done_first: bool = False,
     ) -> Iterator[Fault]:
-        if broker is not None:
-            self._check_number(broker)
         self._check_is_running()
+        node_id = None if broker is None else self._node_id(broker)
         known = {spec.name: spec.key for spec in self._server.server.services.registry.specs()}
         for name in requests:
             if name not in known:
                 raise UsageError(f"requests names {name!r}, which is none{did_you_mean(name, known)}")
         keys = frozenset(known[name] for name in requests) or None
-        fault = Fault(broker, client_id, keys, delay_ms, is_cut=is_cut, is_done_first=is_done_first)
+        fault = Fault(node_id, client_id, keys, delay_ms, is_cut=is_cut, is_done_first=is_done_first)
         self._in_loop(lambda: self._faults.begin(fault))
         try:
             yield fault
@@ -361,20 +376,21 @@ class EmbeddedServer(Topics):
     @contextmanager
     def lose_broker(self, number: int = 1) -> Iterator[None]:
         """Inside the block this broker (counted from 1) has closed its connections and refuses new ones."""
-        self._check_number(number)
         self._check_is_running()
-        server = self._server.server
-        self._server.run(server.stop_broker(number))
+        server, node_id = self._server.server, self._node_id(number)
+        self._server.run(server.stop_broker(node_id))
         try:
             yield
         finally:
-            self._server.run(server.start_broker(number))
+            self._server.run(server.start_broker(node_id))
 
     # --- inside
 
-    def _check_number(self, broker: int) -> None:
+    def _node_id(self, broker: int) -> int:
+        """Of a broker by its number, whatever ``node.id`` the first one has."""
         if not 1 <= broker <= self._brokers:
             raise UsageError(f"brokers are counted from 1 to {self._brokers}: there is no broker {broker}")
+        return self._server.server.services.cluster.brokers[broker - 1].node_id
 
 
 def _group(core: GroupCoordinator, group_id: str) -> Group:

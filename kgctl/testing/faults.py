@@ -19,8 +19,9 @@ from kgctl.server.responses import Response
 class Fault:
     """One fault, inside its ``with`` block. ``hits``: how many requests it has met so far; one that met none tested nothing.
 
-    ``broker``, ``client_id``, ``requests`` (keys of APIs): whose; None for all. ``delay_ms``: how long requests wait, None until
-    the block ends. ``is_cut``: the connection ends instead of an answer; ``is_done_first``: when the request was done.
+    ``broker`` (its node id), ``client_id``, ``requests`` (keys of APIs): whose; None for all. ``delay_ms``: how long requests
+    wait, None until the block ends. ``is_cut``: the connection ends instead of an answer; ``is_done_first``: when the request
+    was done.
     """
 
     broker: int | None

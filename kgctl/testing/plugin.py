@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MARKER = (
     "kafka(topics=None, config=None, quick=False, brokers=1, data=None, broker_version=None, acls=None, protocol='PLAINTEXT', "
-    "users=None): what `kafka_cluster` is made with"
+    "users=None, listeners=None, advertised=None): what `kafka_cluster` is made with"
 )
 
 

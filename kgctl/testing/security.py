@@ -5,30 +5,44 @@ from __future__ import annotations
 import re
 import secrets  # noqa: TID251  # nobody is to guess who the cluster itself is
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.extras import require
 from kgctl.server.access import Denial
 from kgctl.server.acls import parse_acl
-from kgctl.server.security import MECHANISMS, PROTOCOLS
+from kgctl.server.listeners import PROTOCOLS, Listener, listener_named, parse_host_and_port
+from kgctl.server.security import MECHANISMS
 
 OWN_USER = "kgctl-testing"
 """Who the cluster's own `admin` is: it may do everything, whatever is denied."""
 
 
+def listeners_of(protocol: str, more: Mapping[str, str], advertised: Mapping[str, str]) -> list[Listener]:
+    """The first one, of this protocol, and more by their names, with what clients are told. Raises `UsageError`."""
+    named = [Listener(protocol, protocol), *(Listener(name.upper(), each) for name, each in more.items())]
+    told = {
+        listener_named(name, named).name: parse_host_and_port(address, f"advertised {name!r}")
+        for name, address in advertised.items()
+    }
+    return [replace(listener, advertised=told.get(listener.name)) for listener in named]
+
+
 class Security:
     """How a cluster is protected, and the files that this takes, until `close`."""
 
-    def __init__(self, protocol: str, users: Mapping[str, str] | None, config: Mapping[str, str]) -> None:
-        """Raises `UsageError` for what does not go together."""
-        if protocol not in PROTOCOLS:
-            raise UsageError(f"protocol {protocol!r} is none{did_you_mean(protocol, PROTOCOLS)}")
-        self.has_logins, self.has_tls = protocol.startswith("SASL_"), protocol.endswith("SSL")
+    def __init__(self, listeners: Sequence[Listener], users: Mapping[str, str] | None, config: Mapping[str, str]) -> None:
+        """``listeners``, the first one being the cluster's own. Raises `UsageError` for what does not go together."""
+        for protocol in (listener.protocol for listener in listeners):
+            if protocol not in PROTOCOLS:
+                raise UsageError(f"protocol {protocol!r} is none{did_you_mean(protocol, PROTOCOLS)}")
+        self._listeners = listeners
+        protocols = [listener.protocol for listener in listeners]
+        self.has_logins, self.has_tls = any(map(_has_logins, protocols)), any(map(_has_tls, protocols))
         if users and not self.has_logins:
-            raise UsageError(f"users log in with SASL_PLAINTEXT or SASL_SSL, not with {protocol}")
-        self.protocol = protocol
+            raise UsageError(f"users log in with SASL_PLAINTEXT or SASL_SSL, not with {' and '.join(protocols)}")
         self._users = dict(users or {})
         self._own_password = secrets.token_hex()
         self._given = config
@@ -49,16 +63,15 @@ class Security:
         self._given = {**self._given, **config}
         return config
 
-    def properties(self, bootstrap: str, user: str | None, mechanism: str) -> dict[str, str]:
-        """librdkafka's properties for a user."""
-        found = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
-        if self.has_tls and "ssl.truststore.location" in self._given:
+    def properties(self, bootstrap: str, user: str | None, mechanism: str, listener: str | None = None) -> dict[str, str]:
+        """librdkafka's properties for a user, by this listener or the first."""
+        protocol = (listener_named(listener, self._listeners) if listener else self._listeners[0]).protocol
+        found = {"bootstrap.servers": bootstrap, "security.protocol": protocol}
+        if _has_tls(protocol) and "ssl.truststore.location" in self._given:
             found["ssl.ca.location"] = self._given["ssl.truststore.location"]
-        if not self.has_logins:
+        if not _has_logins(protocol):
             if user is not None:
-                raise UsageError(
-                    f"nobody logs in to a cluster of {self.protocol}: it takes protocol='SASL_SSL' and users={{...}}"
-                )
+                raise UsageError(f"nobody logs in to a cluster of {protocol}: it takes protocol='SASL_SSL' and users={{...}}")
             return found
         if mechanism not in MECHANISMS:
             raise UsageError(f"mechanism {mechanism!r} is none{did_you_mean(mechanism, MECHANISMS)}")
@@ -70,7 +83,7 @@ class Security:
 
     def own_properties(self, bootstrap: str) -> dict[str, str]:
         """Those of the cluster's own `admin`."""
-        found = self.properties(bootstrap, OWN_USER if self.has_logins else None, MECHANISMS[0])
+        found = self.properties(bootstrap, OWN_USER if _has_logins(self._listeners[0].protocol) else None, MECHANISMS[0])
         del found["bootstrap.servers"]
         return {**found, "client.id": self.own_client_id}
 
@@ -78,6 +91,14 @@ class Security:
         """The files go."""
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _has_logins(protocol: str) -> bool:
+    return protocol.startswith("SASL_")
+
+
+def _has_tls(protocol: str) -> bool:
+    return protocol.endswith("SSL")
 
 
 def _escaped(password: str) -> str:

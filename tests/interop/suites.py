@@ -143,10 +143,10 @@ def on_kafka(suite: Suite, folder: Path) -> Iterator[Mapping[str, str]]:
 def on_kgctl(suite: Suite, folder: Path) -> Iterator[Mapping[str, str]]:
     """An `EmbeddedServer` with Kafka's own settings."""
     certificates = make_certificates(folder / "certificates")
-    settings = dict(suite.settings)
-    authorizer = settings.pop("authorizer.class.name", None)
-    with EmbeddedServer(config={**AS_KAFKA, **settings}, acls=() if authorizer else None) as cluster:
-        yield told(cluster.bootstrap, cluster.bootstrap, certificates)
+    settings = {"ssl.keystore.location": str(certificates.server), **suite.settings}
+    acls = () if settings.pop("authorizer.class.name", None) else None
+    with EmbeddedServer(config={**AS_KAFKA, **settings}, acls=acls, listeners={"SSL": "SSL"}) as cluster:
+        yield told(cluster.bootstrap, cluster.bootstrap_of("SSL"), certificates)
 
 
 SERVERS = {"kafka": on_kafka, "kgctl": on_kgctl}

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,54 @@ def test_what_a_broker_does_otherwise_is_one_list(kgctl_serve: ServeFactory) -> 
     assert logged == [str(difference) for difference in DIFFERENCES]
     shown = subprocess.run([sys.executable, "-m", "kgctl", "serve", "--help"], capture_output=True, text=True, check=True).stdout
     assert all(f"    {each.subject}: {each.here}".replace("`", "") in shown for each in DIFFERENCES)
+
+
+def test_a_listener_a_network(tmp_path: Path) -> None:
+    """A line for each; each says what it is told to advertise."""
+    names = ["--config", "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"]
+    where = [
+        "--listen",
+        "INSIDE://127.0.0.1:0",
+        "--listen",
+        "OUTSIDE://127.0.0.1:0",
+        "--advertise",
+        "OUTSIDE://kafka.example:29092",
+    ]
+    with serve_lines([*names, *where], count=2) as (first, second):
+        assert (first[:23], second[:33]) == ("listening on 127.0.0.1:", "listening on OUTSIDE://127.0.0.1:")
+        for line, host in ((first, "127.0.0.1"), (second, "kafka.example")):
+            with RawClient(line.rpartition(" ")[2].rpartition("/")[2]) as client:
+                (broker,) = client.call(3, 12, {"topics": []}).brokers
+            assert broker.host == host
+    with serve_lines(["--for-tests", *names, *where], count=2) as (first, second):
+        assert re.fullmatch(r"export KAFKA_BOOTSTRAP_SERVERS=127\.0\.0\.1:\d+", first)
+        assert re.fullmatch(r"export KAFKA_BOOTSTRAP_SERVERS_OUTSIDE=127\.0\.0\.1:\d+", second)
+
+
+@contextmanager
+def serve_lines(options: list[str], count: int) -> Iterator[list[str]]:
+    command = [sys.executable, "-m", "kgctl", "serve", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield [process.stdout.readline().strip() for _ in range(count)]
+        process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--listen", "INSIDE://127.0.0.1:0"], "--listen: 'INSIDE' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        (["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"], "there are two listeners 'PLAINTEXT'"),
+        (["--listen", "A://127.0.0.1:0", "--listen", "127.0.0.1:0", "--advertise", "x:1"], "Write A://x:1"),
+        (["--listen", "0.0.0.0:0", "--allow-remote"], "clients cannot connect to 0.0.0.0: --advertise HOST:PORT"),
+        (["--listen", "[::]:0", "--allow-remote", "--listen", "A://127.0.0.1:0", "--advertise", "A://x:1"], "connect to ::"),
+        (["--advertise", "SSL://x:1"], "there is no listener 'SSL'"),
+        (["--advertise", "x:1", "--advertise", "PLAINTEXT://x:2"], "'PLAINTEXT' is given twice"),
+        (["--listen", "A://127.0.0.1:0", "--listen", "127.0.0.1:9", "--listen", "B://0.0.0.0:0"], "reach 0.0.0.0"),
+    ],
+)
+def test_listeners_that_cannot_be(options: list[str], message: str) -> None:
+    names = ["--config", "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT"]
+    code, errors = refused(*names, *options)
+    assert code == 2
+    assert message in errors

@@ -27,9 +27,9 @@ def sent(properties: dict[str, str], topic: str) -> str | None:
     return None if failure is None else failure.name()
 
 
-def read(properties: dict[str, str], topic: str) -> str | bytes | None:
+def read(properties: dict[str, str], topic: str, group: str = "billing") -> str | bytes | None:
     """The first record's value, or the name of the error that comes in its place."""
-    consumer = Consumer({**properties, "group.id": "billing", "auto.offset.reset": "earliest"})
+    consumer = Consumer({**properties, "group.id": group, "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe([topic])
         message = consumer.poll(PATIENCE_S)
@@ -138,3 +138,36 @@ def test_users_and_rules_that_are_none() -> None:
                 pass
     with EmbeddedServer() as cluster, pytest.raises(UsageError, match="nobody logs in"):
         cluster.properties("alice")
+
+
+def test_listeners_beside_the_first_one() -> None:
+    """Each has its protocol; a client stays with the one that it came in by."""
+    users = {"alice": "secret"}
+    with EmbeddedServer({"orders": 1}, listeners={"SSL": "SSL", "outside": "SASL_PLAINTEXT"}, users=users) as cluster:
+        cluster.produce("orders", "a")
+        clients: tuple[dict[str, Any], ...] = (
+            cluster.properties(),
+            cluster.properties(listener="SSL"),
+            cluster.properties("alice", listener="outside", mechanism="SCRAM-SHA-256"),
+        )
+        for properties in clients:
+            assert read(properties, "orders", group=properties["bootstrap.servers"]) == b"a"
+            (broker,) = AdminClient(properties).list_topics(timeout=PATIENCE_S).brokers.values()
+            assert f"{broker.host}:{broker.port}" == properties["bootstrap.servers"]
+        with cluster.consumer_group("other", "orders", properties=cluster.properties(listener="SSL")) as group:
+            assert group.next().topics == {"orders": (0,)}
+        with pytest.raises(UsageError, match="nobody logs in to a cluster of SSL"):
+            cluster.properties("alice", listener="SSL")
+        with pytest.raises(UsageError, match="there is no listener 'SLS'; did you mean SSL"):
+            cluster.properties(listener="SLS")
+
+
+def test_where_clients_are_told_to_go() -> None:
+    told = {"PROXY": "localhost:29092"}  # nothing listens there
+    with EmbeddedServer(listeners={"PROXY": "PLAINTEXT"}, advertised=told, brokers=2) as cluster:
+        found = AdminClient({"bootstrap.servers": cluster.bootstrap_of("PROXY")}).list_topics(timeout=PATIENCE_S).brokers
+        assert [each.port for each in found.values()] == [29092, 29093]
+    with pytest.raises(UsageError, match="advertised 'PROXY': 'nowhere' is not HOST:PORT"):
+        EmbeddedServer(listeners={"PROXY": "PLAINTEXT"}, advertised={"PROXY": "nowhere"})
+    with pytest.raises(UsageError, match="protocol 'TLS' is none"):
+        EmbeddedServer(listeners={"PROXY": "TLS"})

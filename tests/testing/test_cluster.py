@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient as Admin
 from confluent_kafka.admin import ConfigResource, NewTopic
 
@@ -206,3 +206,14 @@ def test_what_has_no_effect_is_told_once(caplog: pytest.LogCaptureFixture) -> No
         "brokers: kept and shown, and without effect here: num.io.threads",
         "topic orders: kept and shown, and without effect here: segment.ms",
     ]
+
+
+@pytest.mark.parametrize("first", ["0", "7"])
+def test_brokers_are_counted_from_1_whatever_their_ids_are(first: str) -> None:
+    with EmbeddedServer(brokers=2, config={"node.id": first}) as cluster:
+        everyone = cluster.bootstrap
+        with cluster.lose_broker(2):
+            assert cluster.bootstrap == everyone.split(",")[0]
+        with cluster.freeze(1) as fault, pytest.raises(KafkaException):
+            Admin({"bootstrap.servers": everyone.split(",")[0]}).list_topics(timeout=0.5)
+        assert fault.hits > 0

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from kgctl.errors import UsageError
 from kgctl.serde.messages import encode_request
 from kgctl.server.background import BackgroundServer
+from kgctl.server.listeners import Listener
 from kgctl.server.security import MECHANISMS, split_security
 from tests.support.kafka.security import Certificates, make_certificates
 from tests.support.kafka.tools import run_kcg
@@ -38,11 +39,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-def config(certificates: Certificates, **more: str) -> dict[str, str]:
+def config(certificates: Certificates, protocol: str = "SASL_SSL", **more: str) -> dict[str, str]:
     return {
         "ssl.keystore.location": str(certificates.server),
         "ssl.keystore.type": "PEM",
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": JAAS,
+        f"listener.name.{protocol.lower()}.plain.sasl.jaas.config": JAAS,
         **{name.replace("_", "."): value for name, value in more.items()},
     }
 
@@ -130,7 +131,7 @@ def test_the_java_client_logs_in(server: BackgroundServer, certificates: Certifi
 
 
 def test_a_login_over_plain_tcp_and_before_anything_else(certificates: Certificates) -> None:
-    with BackgroundServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server:
+    with BackgroundServer(config=config(certificates, "SASL_PLAINTEXT"), protocol="SASL_PLAINTEXT") as server:
         for version in (0, 1):
             with RawClient(server.bootstrap) as raw:
                 assert raw.call(SASL_HANDSHAKE, version, {"mechanism": "GSSAPI"}).error_code == 33
@@ -150,7 +151,10 @@ def test_a_login_over_plain_tcp_and_before_anything_else(certificates: Certifica
 
 @pytest.mark.parametrize("token", [b"\0bob\0wrong", b"\0nobody\0bob-secret", b"bob", b"\0\0\0\0", b"\0bob\0", b"\xff" * 600])
 def test_a_wrong_login_is_told_and_ends_the_connection(certificates: Certificates, token: bytes) -> None:
-    with BackgroundServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
+    with (
+        BackgroundServer(config=config(certificates, "SASL_PLAINTEXT"), protocol="SASL_PLAINTEXT") as server,
+        RawClient(server.bootstrap) as raw,
+    ):
         raw.call(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         answer = raw.call(SASL_AUTHENTICATE, 2, {"auth_bytes": token})
 
@@ -169,7 +173,7 @@ def test_passwords_are_nowhere_in_the_folder(server: BackgroundServer) -> None:
 
 
 def test_users_of_the_folder_need_no_password_at_the_next_start(certificates: Certificates, tmp_path: Path) -> None:
-    with BackgroundServer(config=config(certificates), data=tmp_path, protocol="SASL_PLAINTEXT"):
+    with BackgroundServer(config=config(certificates, "SASL_PLAINTEXT"), data=tmp_path, protocol="SASL_PLAINTEXT"):
         pass
     with BackgroundServer(data=tmp_path, protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
         raw.call(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
@@ -177,7 +181,7 @@ def test_users_of_the_folder_need_no_password_at_the_next_start(certificates: Ce
 
 
 def test_certificates_of_clients_are_asked_for(certificates: Certificates) -> None:
-    settings = config(certificates, ssl_client_auth="required", ssl_truststore_location=str(certificates.ca))
+    settings = config(certificates, "SSL", ssl_client_auth="required", ssl_truststore_location=str(certificates.ca))
     with BackgroundServer(config=settings, protocol="SSL") as server:
         host, _, port = server.bootstrap.rpartition(":")
         assert is_served(host, int(port), certificates, with_certificate=True)
@@ -211,6 +215,7 @@ def test_a_client_without_tls_is_closed(server: BackgroundServer) -> None:
         ("SSL", {"ssl.keystore.location": "/nosuch.pem"}, "ssl.keystore.location"),
         ("SASL_PLAINTEXT", {"sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI"),
         ("SASL_PLAINTEXT", {}, "needs users"),
+        ("PLAINTEXT", {"listener.name.outside.ssl.key.password": "x"}, "there is no listener 'OUTSIDE', only PLAINTEXT"),
     ],
 )
 def test_settings_that_cannot_be_are_named(protocol: str, settings: dict[str, str], message: str) -> None:
@@ -219,9 +224,10 @@ def test_settings_that_cannot_be_are_named(protocol: str, settings: dict[str, st
 
 
 def test_secrets_are_not_among_the_brokers_configs() -> None:
-    security, rest = split_security("SASL_PLAINTEXT", {"sasl.jaas.config": JAAS, "num.partitions": "3"})
+    found, rest = split_security([Listener("IN", "SASL_PLAINTEXT")], {"sasl.jaas.config": JAAS, "num.partitions": "3"})
 
     assert rest == {"num.partitions": "3"}
+    security = found["IN"]
     assert security.users() == {"alice": PASSWORD, "bob": "bob-secret"}
     assert "secret" not in repr(security)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -12,6 +15,8 @@ import typer
 from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgctl.server.listeners import Listener
+    from kgctl.server.service import Server
     from kgctl.storage.files import OnDamage
 
 Value = TypeVar("Value")
@@ -22,7 +27,12 @@ MAX_PARTITIONS = 100_000
 
 
 Listen = Annotated[
-    str, typer.Option(metavar="[PROTOCOL://]HOST:PORT", help="Where to listen; port 0 picks a free one. SSL, SASL_SSL, ...")
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME://]HOST:PORT",
+        help="Where to listen; port 0 picks a free one. SSL://, SASL_SSL://, ...; repeatable, for a listener a network.",
+        show_default=DEFAULT_LISTEN,
+    ),
 ]
 AllowRemote = Annotated[
     bool, typer.Option("--allow-remote", help="Allow an address that other machines reach, without login or encryption.")
@@ -55,8 +65,12 @@ BrokerVersion = Annotated[
     typer.Option(metavar="VERSION", help="Answer as a broker of this version: 3.9, 4.0, 4.1, 4.2, 4.3.", show_default=False),
 ]
 Advertise = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="Where clients find it, if not where it listens: from a container, by a proxy."),
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME://]HOST:PORT",
+        help="Where clients of that listener find it, if not where it listens: from a container, by a proxy.",
+        show_default=False,
+    ),
 ]
 ForTests = Annotated[
     bool,
@@ -84,7 +98,7 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     *,
-    listen: Listen = DEFAULT_LISTEN,
+    listen: Listen = None,
     allow_remote: AllowRemote = False,
     data: Data = None,
     begin_anew: BeginAnew = False,
@@ -103,56 +117,80 @@ def serve(
 ) -> int:
     """Run a group coordinator that Kafka clients talk to, without a broker.
 
-    Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
-    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON. What a broker does otherwise is listed below, in
-    `kgctl manual serve` with what a broker does instead, and in the log of `--verbose`.
+    Prints `listening on HOST:PORT` once it answers, and a line for each further listener. SIGTERM and Ctrl-C end it, with all
+    acknowledged writes on disk; SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON. What a broker does
+    otherwise is listed below, in `kgctl manual serve` with what a broker does instead, and in the log of `--verbose`.
     """
     from kgctl.coordinator.config import with_broker_version
     from kgctl.server.config import ServeOptions
     from kgctl.server.differences import AT_ONCE
-    from kgctl.server.security import split_security
-    from kgctl.server.service import Server
     from kgctl.server.service import serve as run
     from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
     settings = with_broker_version({**(AT_ONCE if for_tests else {}), **settings}, broker_version)
-    protocol, address = parse_protocol(ANY_PORT if for_tests and listen == DEFAULT_LISTEN else listen)
-    security, _ = split_security(protocol, settings)
-    host, port = parse_address(address, allow_remote=allow_remote or security.keeps_strangers_out)
+    listeners = parse_listeners(
+        listen or [ANY_PORT if for_tests else DEFAULT_LISTEN], advertise or (), settings, allow_remote=allow_remote
+    )
     metrics_address = None if metrics is None else parse_address(metrics, allow_remote=allow_remote, flag="--metrics")
     options = ServeOptions(
-        host=host,
-        port=port,
+        listeners=listeners,
         data=parse_path("--data", data),
         import_log=parse_path("--import-log", import_log),
         topics=_each_once("--topic", [parse_topic(text) for text in topic or ()]),
         config=settings,
-        protocol=protocol,
         metrics=metrics_address,
         brokers=brokers,
         on_damage=parse_on_damage(data, begin_anew=begin_anew, accept_loss=accept_loss),
         verbose=verbose,
         acls=acl,
-        advertised=None if advertise is None else parse_address(advertise, allow_remote=True, flag="--advertise"),
     )
     log_to_stderr(verbose=verbose)
 
     def announce(server: Server) -> None:
-        typer.echo(f"export KAFKA_BOOTSTRAP_SERVERS={server.bootstrap}" if for_tests else f"listening on {server.bootstrap}")
+        for line in addresses_of(server, for_tests=for_tests):
+            typer.echo(line)
 
     run_in_loop(run(options, announce, with_parent=for_tests))
     return 0
 
 
-def parse_protocol(text: str) -> tuple[str, str]:
-    """``[PROTOCOL://]HOST:PORT``, as Kafka's ``listeners`` has it, in two. Raises UsageError."""
-    from kgctl.server.security import PROTOCOLS
+def addresses_of(server: Server, *, for_tests: bool) -> list[str]:
+    """A line for each listener; the first is the one that was asked for first, and has no name."""
+    first, *others = [listener.name for listener in server.options.listeners]
+    addresses = {name: server.bootstrap_of(name) for name in others}
+    if for_tests:
+        more = [f"export KAFKA_BOOTSTRAP_SERVERS_{re.sub(r'[^A-Z0-9]', '_', name)}={each}" for name, each in addresses.items()]
+        return [f"export KAFKA_BOOTSTRAP_SERVERS={server.bootstrap_of(first)}", *more]
+    return [f"listening on {server.bootstrap_of(first)}", *(f"listening on {name}://{each}" for name, each in addresses.items())]
 
-    protocol, separator, address = text.rpartition("://")
-    if separator and protocol not in PROTOCOLS:
-        raise UsageError(f"--listen: {protocol!r} is none of {', '.join(PROTOCOLS)}")
-    return protocol or "PLAINTEXT", address
+
+def parse_listeners(
+    listen: Sequence[str], advertise: Sequence[str], settings: Mapping[str, str], *, allow_remote: bool
+) -> list[Listener]:
+    """What ``--listen`` and ``--advertise`` say of each listener. Raises UsageError."""
+    from kgctl.server.listeners import Listener, listener_named, protocol_of, split_name
+    from kgctl.server.security import split_security
+
+    texts = [(name or "PLAINTEXT", address) for name, address in map(split_name, listen)]
+    named = [Listener(name, protocol_of(name, settings, "--listen")) for name, _ in texts]
+    security, _ = split_security(named, settings)
+    told: dict[str, tuple[str, int]] = {}
+    for name, address in map(split_name, advertise):
+        if not name and len(named) > 1:
+            raise UsageError(f"--advertise: {address!r} of which listener? Write {named[0].name}://{address}")
+        whose = listener_named(name, named).name if name else named[0].name
+        if whose in told:
+            raise UsageError(f"--advertise: {whose!r} is given twice")
+        told[whose] = parse_address(address, allow_remote=True, flag="--advertise")
+    found = []
+    for listener, (_, address) in zip(named, texts, strict=True):
+        reached = allow_remote or security[listener.name].keeps_strangers_out
+        host, port = parse_address(address, allow_remote=reached)
+        if listener.name not in told and _is_everywhere(host):
+            raise UsageError(f"--listen: clients cannot connect to {host}: --advertise HOST:PORT says where they find it")
+        found.append(replace(listener, host=host, port=port, advertised=told.get(listener.name)))
+    return found
 
 
 def read_config_file(path: str | None) -> list[tuple[str, str]]:
@@ -170,14 +208,13 @@ def read_config_file(path: str | None) -> list[tuple[str, str]]:
 
 def parse_address(text: str, *, allow_remote: bool, flag: str = "--listen") -> tuple[str, int]:
     """``HOST:PORT``; IPv6 in brackets. Raises UsageError, also for an address that is not this machine's own, unless allowed."""
-    host, colon, port_text = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port_text.isascii() or not port_text.isdigit() or int(port_text) > 65_535:
-        raise UsageError(f"{flag}: {text!r} is not HOST:PORT")
+    from kgctl.server.listeners import parse_host_and_port
+
+    host, port = parse_host_and_port(text, flag)
     if not allow_remote and not _is_loopback(host):
         reach = f"{flag}: other machines can reach {host}, and there is no access control"
         raise UsageError(f"{reach}; --allow-remote insists, SASL_SSL:// has one")
-    return host, int(port_text)
+    return host, port
 
 
 def _is_loopback(host: str) -> bool:
@@ -185,6 +222,14 @@ def _is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether it is the address that stands for all of the machine's. Kafka refuses to advertise it."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
 

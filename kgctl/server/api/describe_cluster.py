@@ -28,7 +28,7 @@ def handle(context: RequestContext, body: Any) -> Values:
         "endpoint_type": BROKERS,
         "cluster_id": cluster.cluster_id,
         "controller_id": cluster.controller.node_id,
-        "brokers": [{"broker_id": broker.node_id, **endpoint_of(broker)} for broker in cluster.live_brokers()],
+        "brokers": [{"broker_id": broker.node_id, **endpoint_of(broker, context)} for broker in cluster.live_brokers()],
         "cluster_authorized_operations": cluster_operations(context, is_asked=body.include_cluster_authorized_operations),
     }
 

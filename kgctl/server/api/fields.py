@@ -45,9 +45,9 @@ def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
     return context.operations(Resource.CLUSTER) if context.may(Operation.DESCRIBE, Resource.CLUSTER) else 0
 
 
-def endpoint_of(broker: Broker) -> dict[str, Any]:
-    """Where clients find a broker, as most answers say it."""
-    host, port = broker.endpoint
+def endpoint_of(broker: Broker, context: RequestContext) -> dict[str, Any]:
+    """Where whoever asks finds a broker, by the listener that they came in by; as most answers say it."""
+    host, port = broker.at(context.session.listener).told
     return {"host": host, "port": port}
 
 

@@ -55,7 +55,7 @@ def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, 
     return {
         "error_code": ErrorCode.NONE,
         "node_id": broker.node_id,
-        **endpoint_of(broker),
+        **endpoint_of(broker, context),
     }
 
 

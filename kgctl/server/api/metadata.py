@@ -32,7 +32,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     cluster = context.services.cluster
     with_operations = getattr(body, "include_cluster_authorized_operations", False)
     return {
-        "brokers": [{"node_id": broker.node_id, **endpoint_of(broker)} for broker in cluster.live_brokers()],
+        "brokers": [{"node_id": broker.node_id, **endpoint_of(broker, context)} for broker in cluster.live_brokers()],
         "cluster_id": cluster.cluster_id,
         "controller_id": cluster.controller.node_id,
         "topics": topics,

@@ -12,7 +12,8 @@ from kgctl.model.groups import topic_name_problem
 from kgctl.server.acls import Operation
 from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC, loggers, resource_of
 from kgctl.server.api.fields import NO_RIGHT
-from kgctl.server.cluster import OFFSETS_TOPIC, host_and_port
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.listeners import PROTOCOL_MAP, host_and_port
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.settings import TOPICS, Described, Kind, Setting, Source, Synonym, shown
@@ -108,13 +109,15 @@ def _broker(context: RequestContext, name: str) -> Found:
 def _identity(context: RequestContext) -> dict[str, str]:
     """What this broker is by itself, whatever it was given."""
     broker = context.broker
-    protocol = context.services.cluster.protocol
+    mapped = [f"{each.listener.name}:{each.listener.protocol}" for each in broker.endpoints]
+    is_named = any(each.listener.name != each.listener.protocol for each in broker.endpoints)
     return {
         "node.id": str(broker.node_id),
         "broker.id": str(broker.node_id),
         "process.roles": "broker,controller",
-        "listeners": f"{protocol}://{broker.address}",
-        "advertised.listeners": f"{protocol}://{host_and_port(*broker.endpoint)}",
+        "listeners": ",".join(f"{each.listener.name}://{each.address}" for each in broker.endpoints),
+        "advertised.listeners": ",".join(f"{each.listener.name}://{host_and_port(*each.told)}" for each in broker.endpoints),
+        **({PROTOCOL_MAP: ",".join(mapped)} if is_named else {}),
     }
 
 

@@ -57,7 +57,7 @@ def _quorum(context: RequestContext) -> Values:
 
 def _nodes(context: RequestContext) -> list[Values]:
     controller = context.services.cluster.controller
-    listener = {"name": LISTENER, **endpoint_of(controller)}
+    listener = {"name": LISTENER, **endpoint_of(controller, context)}
     return [{"node_id": controller.node_id, "listeners": [listener]}]
 
 
