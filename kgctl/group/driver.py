@@ -185,7 +185,7 @@ class MemberDriver(ABC):
 
     def _errand_failed(self, correlation_id: int, error: KgctlError) -> None:
         self._trouble(error)
-        if isinstance(error, AuthError):
+        if isinstance(error, (AuthError, UserCodeError)):
             self.post(partial(self._give_up, error))
         else:
             self._answer(correlation_id, NetworkError(correlation_id))
@@ -214,6 +214,8 @@ class MemberDriver(ABC):
         if isinstance(error, UnsupportedError):
             failed = Failed("UNSUPPORTED_VERSION", error.message)
             self.post(partial(self._give_up, _failure(failed, self._settings, self.member.identity)))
+        elif isinstance(error, UserCodeError):
+            self.post(partial(self._give_up, error))
 
     def _lacks_topics_of(self, answer: JoinGroupResult) -> bool:
         """A leader assigns the topics of all members, and looks at those that it does not read itself before it goes on."""

@@ -9,6 +9,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, UnsupportedError
 from kgctl.group.driver import log
 from kgctl.model.groups import TopicPartition
 from kgctl.model.records import TopicRecord
+from kgctl.wire.settings import librdkafka_properties
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -30,13 +31,16 @@ class Fetcher:
         return self._consumer is not None
 
     def begin(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions, from these offsets on, and no others. Raises `UnsupportedError` for settings it has not."""
+        """Read these partitions, from these offsets on, and no others.
+
+        Raises `UnsupportedError` for settings that librdkafka has not, and what the maker of a login's token raises.
+        """
         from confluent_kafka import Consumer, KafkaException
         from confluent_kafka import TopicPartition as Place
 
         if self._consumer is None:
             try:
-                self._consumer = Consumer(dict(self._properties))
+                self._consumer = Consumer(librdkafka_properties(self._properties))
             except KafkaException as error:
                 words = f"records() reads by librdkafka, which does not take these properties ({error}): use another client"
                 raise UnsupportedError(words) from None

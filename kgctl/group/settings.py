@@ -10,7 +10,7 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import topic_name_problem
-from kgctl.wire.settings import WireSettings, checked_property, not_covered, with_msk_mechanism
+from kgctl.wire.settings import MakesTokens, WireSettings, checked_property, not_covered, with_msk_mechanism
 
 BEHAVIOUR = Behaviour(joins_itself=True, calls_back_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
@@ -53,10 +53,10 @@ def member_settings(given: Mapping[str, Any]) -> tuple[MemberConfig, MemberIdent
 
 
 def fetch_properties(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return librdkafka's properties for reading what such a group is assigned: it joins none and commits nothing."""
+    """Return the properties for reading what such a group is assigned: it joins none and commits nothing."""
     reset = given["auto_offset_reset"]
     return {
-        **(given["properties"] or {}),
+        **{name: checked_property(name, value) for name, value in (given["properties"] or {}).items()},
         "bootstrap.servers": given["bootstrap"],
         "client.id": given["client_id"],
         "group.id": given["group_id"],
@@ -122,7 +122,7 @@ MORE_THAN_0 = {
 """Field of the member's settings -> the argument's name."""
 
 
-def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str]) -> WireSettings:
+def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str | MakesTokens]) -> WireSettings:
     checked_properties = with_msk_mechanism({name: checked_property(name, value) for name, value in properties.items()})
     given = {**checked_properties, "bootstrap.servers": bootstrap, "client.id": client_id}
     why = not_covered(given)

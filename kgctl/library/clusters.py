@@ -406,7 +406,7 @@ def connect(
     embedded: Path | str | None = None,
     zookeeper: str | None = None,
     context: str | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | Callable[[], str]] | None = None,
     timeout_ms: int | None = None,
 ) -> Admin:
     """Return what administers the groups there; close it, or use ``with``. Nothing is contacted before the first call.
@@ -415,7 +415,8 @@ def connect(
     (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs) and
     ``context`` (a name in the user's file of ``kgctl context``, or the file that ``KGCTL_CONFIG`` names, never a project's
     ``.kgctl.yml`` that happens to lie there: a program means the same cluster in every folder; its secrets are looked up).
-    ``properties`` have librdkafka's names, and stand over those of a context. ``timeout_ms`` covers each call as a whole: 10,000
+    ``properties`` have librdkafka's names, and stand over those of a context; ``sasl.oauthbearer.token`` may be a function that
+    makes a token for each login (OAUTHBEARER, IAM of Amazon MSK). ``timeout_ms`` covers each call as a whole: 10,000
     where neither it nor the context says so.
 
     Raises:
@@ -430,7 +431,7 @@ def connect(
         raise UsageError(f"name one cluster: bootstrap, embedded, zookeeper or context (given: {', '.join(named) or 'none'})")
     if timeout_ms is not None and timeout_ms <= 0:
         raise UsageError(f"timeout_ms must be more than 0, not {timeout_ms}")
-    given = {name: value if zookeeper else checked_property(name, value) for name, value in (properties or {}).items()}
+    given = {name: str(value) if zookeeper else checked_property(name, value) for name, value in (properties or {}).items()}
     given = given if zookeeper else with_msk_mechanism(given)
     if context is not None:
         settings = _context_settings(context, given, timeout_ms)

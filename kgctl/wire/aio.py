@@ -1,7 +1,7 @@
 """A connection, and what any broker of a cluster knows, for coroutines: no thread but the one of the event loop.
 
-A cancelled call closes its connection: an answer that is still on its way would be taken for the next one. The system's resolver
-is the one exception: asyncio asks it in a thread where a broker has a name and no address.
+A cancelled call closes its connection: an answer that is still on its way would be taken for the next one. Two things are done in
+a thread: asyncio asks the system's resolver there, and a token of OAUTHBEARER is had there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from kgctl.errors import TimedOutError, UnreachableError
@@ -55,17 +55,15 @@ class AsyncConnection(Peer):
                 raise
 
     async def greet(self, settings: WireSettings, deadline: Deadline) -> None:
-        """Learn the versions, and log in."""
+        """Learn the versions, and log in. A token is had in a thread: whoever gives it may take their time."""
         steps = greeting(self, settings, deadline)
-        with suppress(StopIteration):
-            request = next(steps)
-            while True:
-                try:
-                    payload = await self._exchanged(request, deadline)
-                except UnreachableError as error:
-                    request = steps.throw(error)
-                else:
-                    request = steps.send(payload)
+        in_thread = settings.sasl is not None and settings.sasl.token is not None
+        go_on: Callable[[], Request] = partial(next, steps)
+        while (request := await asyncio.to_thread(_step, go_on) if in_thread else _step(go_on)) is not None:
+            try:
+                go_on = partial(steps.send, await self._exchanged(request, deadline))
+            except UnreachableError as error:
+                go_on = partial(steps.throw, error)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice; whoever waits for an answer waits no longer."""
@@ -92,6 +90,14 @@ class AsyncConnection(Peer):
             raise self._lost(request.api, error) from None
         self._last_used_s = time.monotonic()
         return self._frames.pop(0)
+
+
+def _step(go_on: Callable[[], Request]) -> Request | None:
+    """What is to be sent next; None at the end."""
+    try:
+        return go_on()
+    except StopIteration:
+        return None
 
 
 async def open_async(address: Address, settings: WireSettings, deadline: Deadline) -> AsyncConnection:

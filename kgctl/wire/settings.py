@@ -13,11 +13,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
+from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError, UserCodeError, defined_at, did_you_mean, users_code
 from kgctl.extras import require
 from kgctl.wire import Deadline
 
@@ -68,7 +68,36 @@ class MskLogin:
 
 
 BEARER = "sasl.oauthbearer.token"
-"""A token as it stands: what a command of one's own login prints, by ``cmd:COMMAND``."""
+"""A token as it stands: what a command of one's own login prints, by ``cmd:COMMAND``; or a program's function that makes them."""
+
+MakesTokens = Callable[[], str]
+
+
+class MadeToken(str):
+    """Among properties, which are texts: a token that a function of the user's makes for each login."""
+
+    __slots__ = ("make",)
+
+    make: MakesTokens
+
+    def __new__(cls, make: MakesTokens) -> Self:
+        """Read as text it says where the function is, and nothing of a token."""
+        found = super().__new__(cls, f"what a function makes{defined_at(make)}")
+        found.make = make
+        return found
+
+
+def token_of(given: str) -> str:
+    """The token that is given, or that the user's function makes now. Raises `UserCodeError`, and what of kgctl's that raises."""
+    if not isinstance(given, MadeToken):
+        return given
+    with users_code(BEARER, lets_by=(KgctlError,), called=given.make):
+        token: object = given.make()
+    if not isinstance(token, str) or not token or _SOH in token:
+        what = "an empty text" if token == "" else f"a {type(token).__name__} that is none"
+        raise UserCodeError(f"{BEARER}{defined_at(given.make)} should make a token, and made {what}")
+    return token
+
 
 MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.role.arn", "aws.msk.role.session.name")
 _MSK_ADDRESS = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
@@ -117,8 +146,11 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
     """
     found = with_msk_mechanism(properties)
     own: dict[str, Any] = {name: value for name, value in found.items() if name not in OWN_PROPERTIES}
-    if token := found.get(BEARER):
-        return {**own, "oauth_cb": lambda _: (token, _NO_END_S)}
+    if isinstance(given := found.get(BEARER), MadeToken):
+        made = [token_of(given)]
+        return {**own, "oauth_cb": lambda _: (made.pop() if made else token_of(given), time.time() + _MADE_AGAIN_S)}  # noqa: TID251
+    if given:
+        return {**own, "oauth_cb": lambda _: (given, _NO_END_S)}
     login = msk_login(found, os.environ)
     if login is None:
         return own
@@ -128,6 +160,8 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
 
 _NO_END_S = 4_102_444_800.0
 """In the year 2100: when a token that is given ends, the broker knows."""
+_MADE_AGAIN_S = 300.0
+"""How long a token that a function makes is taken to last: librdkafka asks again after four fifths of it."""
 
 
 def msk_token(login: MskLogin) -> tuple[str, float]:
@@ -203,11 +237,12 @@ def first_message(source: TokenSource, context: ssl.SSLContext | None, deadline:
     Raises:
         AuthError: the endpoint does not give a token.
         UnreachableError: it does not answer.
+        UserCodeError: the function that makes tokens does not.
     """
     if source.msk:
         token, _ = msk_token(source.msk)
     elif source.token:
-        token = source.token
+        token = token_of(source.token)
     else:
         token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
     pairs = {"auth": f"Bearer {token}", **source.extensions}
@@ -504,14 +539,18 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BOOLEANS = {"true": "true", "t": "true", "1": "true", "yes": "true", "false": "false", "f": "false", "0": "false", "no": "false"}
 
 
-def checked_property(name: str, value: str) -> str:
-    """Return the value in the spelling that librdkafka and this package read.
+def checked_property(name: str, value: str | MakesTokens) -> str:
+    """Return the value in the spelling that librdkafka and this package read; a function that makes tokens as `MadeToken`.
 
     Raises:
         UsageError: there is no such property, or it cannot have this value.
     """
     if name not in KNOWN_PROPERTIES:
         raise UsageError(f"{name}: no such property{did_you_mean(name, KNOWN_PROPERTIES)}")
+    if not isinstance(value, str):
+        if name != BEARER:
+            raise UsageError(f"{name}: must be a text, not {value!r}; only {BEARER} can be a function")
+        return MadeToken(value)
     if name == "security.protocol":
         if value.upper() not in SECURITY_PROTOCOLS:
             raise UsageError(f"{name}: '{value}' is none of {', '.join(SECURITY_PROTOCOLS)}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import sys
 import threading
 import time
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -21,10 +23,10 @@ from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect, resolved
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.admin.properties import load_command_config, parse_x
-from kgctl.errors import AuthError, UnreachableError
+from kgctl.errors import AuthError, UnreachableError, UsageError, UserCodeError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.pipeline.sources.live import ReaderName, open_reader
-from tests.support.kafka import SecureKafkaBroker, create_topic, unique
+from tests.support.kafka import SecureKafkaBroker, create_topic, produce, unique
 from tests.support.patience import PATIENCE_MS
 
 pytestmark = pytest.mark.kafka
@@ -252,3 +254,86 @@ def test_a_java_clients_file_for_amazon_works_as_it_stands(
         assert isinstance(admin, LiveGroupAdmin)
         assert admin.list_groups().status == "ok"
     assert signer == [("role", "us-east-1", "arn:r", "s")]
+
+
+class TokenMaker:
+    """A program's function that makes tokens of the user admin; the first ``wrong`` calls of it raise."""
+
+    def __init__(self, wrong: int = 0) -> None:
+        self.wrong = wrong
+        self.calls: list[threading.Thread] = []
+
+    def __call__(self) -> str:
+        self.calls.append(threading.current_thread())
+        if len(self.calls) <= self.wrong:
+            raise LookupError("no token today")
+        now_s = int(time.time())
+        return f"{encoded({'alg': 'none'})}.{encoded({'sub': 'admin', 'iat': now_s, 'exp': now_s + 600})}."
+
+
+def by_function(make: Callable[[], Any]) -> dict[str, Any]:
+    return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token": make}
+
+
+def test_a_function_makes_the_tokens(secure_kafka_broker: SecureKafkaBroker) -> None:
+    """Of the admin, of a member on threads and one in an event loop, and of the fetcher, which is librdkafka's."""
+    bootstrap, topic = secure_kafka_broker.address("SASL_PLAINTEXT"), create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    make = TokenMaker()
+    with kgctl.connect(bootstrap, properties=by_function(make), timeout_ms=PATIENCE_MS) as admin:
+        assert admin.list_groups().errors == {}
+    produce(secure_kafka_broker.bootstrap, topic, {0: 3})
+    of_member: dict[str, Any] = {"properties": by_function(make), "auto_offset_reset": "earliest"}
+    with kgctl.ConsumerGroup(bootstrap, unique("group"), [topic], **of_member) as group:
+        records = group.next(timeout_ms=PATIENCE_MS).records(max_records=3)
+        assert len(next(iter(records))) > 0
+
+    async def live() -> tuple[tuple[int, ...], threading.Thread]:
+        async with kgctl.AsyncConsumerGroup(bootstrap, unique("group"), [topic], **of_member) as member:
+            return (await member.next(timeout_ms=PATIENCE_MS)).topics[topic], threading.current_thread()
+
+    before = len(make.calls)
+    partitions, loops_own = asyncio.run(live())
+    assert partitions == (0,)
+    assert make.calls[before:]
+    assert loops_own not in make.calls[before:]  # whoever makes a token may take their time
+
+
+def test_a_function_that_makes_no_token_is_named_with_its_place(secure_kafka_broker: SecureKafkaBroker) -> None:
+    bootstrap = secure_kafka_broker.address("SASL_PLAINTEXT")
+    said = rf"sasl.oauthbearer.token failed \({__file__}:\d+\): LookupError: no token today"
+    with (
+        kgctl.connect(bootstrap, properties=by_function(TokenMaker(wrong=9)), timeout_ms=PATIENCE_MS) as admin,
+        pytest.raises(UserCodeError, match=said) as caught,
+    ):
+        admin.list_groups()
+    assert isinstance(caught.value.__cause__, LookupError)
+    with (
+        kgctl.ConsumerGroup(bootstrap, "g", ["t"], properties=by_function(TokenMaker(wrong=9))) as group,
+        pytest.raises(UserCodeError, match=said),
+    ):
+        group.next(timeout_ms=PATIENCE_MS)
+
+    async def live() -> None:
+        async with kgctl.AsyncConsumerGroup(bootstrap, "g", ["t"], properties=by_function(TokenMaker(wrong=9))) as member:
+            await member.next(timeout_ms=PATIENCE_MS)
+
+    with pytest.raises(UserCodeError, match=said):
+        asyncio.run(live())
+
+
+@pytest.mark.parametrize(("made", "told"), [(None, "a NoneType that is none"), ("", "an empty text"), (b"t", "a bytes that is")])
+def test_what_is_no_token_is_not_sent(secure_kafka_broker: SecureKafkaBroker, made: object, told: str) -> None:
+    bootstrap = secure_kafka_broker.address("SASL_PLAINTEXT")
+    with (
+        kgctl.connect(bootstrap, properties=by_function(lambda: made)) as admin,
+        pytest.raises(UserCodeError, match=rf"sasl.oauthbearer.token \({__file__}:\d+\) should make a token, and made {told}"),
+    ):
+        admin.list_groups()
+
+
+def test_no_other_property_is_a_function() -> None:
+    wrong: dict[str, Any] = {"sasl.password": str}
+    with pytest.raises(UsageError, match=r"sasl.password: must be a text, not .*; only sasl.oauthbearer.token can be a function"):
+        kgctl.connect("127.0.0.1:1", properties=wrong)
+    with pytest.raises(UsageError, match="must be a text"):
+        kgctl.ConsumerGroup("127.0.0.1:1", "g", ["t"], properties=wrong)

@@ -112,6 +112,7 @@ ROOMS = {
         5_845,
         raised=(
             (3, "callbacks of the old consumer's group: what they raise is told with its place"),
+            (18, "so do functions that watch instances and owners"),
             (45, "flags of groups, in list and top"),
             (38, "what a change wrote, per partition"),
             (9, "a closed registry stays closed"),
@@ -203,6 +204,7 @@ ROOMS = {
             (6, "calls that have a limit together"),
             (190, "a connection and a cluster for coroutines, by the same greeting"),
             (5, "how far a question is"),
+            (28, "tokens that a program's function makes, in a thread where an event loop waits"),
         ),
     ),
     "model": Room(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -22,8 +24,9 @@ from kgctl.admin.zookeeper import (
     RunningInstancesError,
 )
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
-from kgctl.errors import AuthError, ClosedError, NotFoundError, UnreachableError, UsageError
+from kgctl.errors import AuthError, ClosedError, NotFoundError, UnreachableError, UsageError, UserCodeError
 from kgctl.model.groups import Node, TopicPartition
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 pytestmark = pytest.mark.zookeeper
@@ -377,3 +380,46 @@ def test_a_closed_registry_stays_closed(zookeeper: str) -> None:
     for call in (registry.groups, registry.topics, registry.group("payments").create, registry.group("payments").exists):
         with pytest.raises(ClosedError, match="connect again"):
             call()
+
+
+class Wrong:
+    """A function of a program's that raises at its n-th call; with what it was told before."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.told: list[Any] = []
+
+    def __call__(self, value: Any) -> None:
+        self.told.append(value)
+        if len(self.told) == self.at:
+            raise LookupError("boom")
+
+
+@pytest.mark.parametrize("watch", ["watch_instances", "watch_owner"])
+def test_a_function_that_raises_is_named_with_its_place_and_hears_of_the_next_change(
+    group: Group, other: Registry, watch: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = Wrong(at=2)
+    begin = group.watch_instances if watch == "watch_instances" else lambda changed: group.watch_owner("orders", 0, changed)
+    begin(wrong)
+    there = running(other.group("payments"), "orders")
+    there.claim("orders", 0)
+    wait_until(lambda: len(wrong.told) >= 2, "it is told of the change")
+    there.release("orders", 0)
+    there.deregister()
+    wait_until(lambda: len(wrong.told) >= 3, "it is told of the next change")
+    (told,) = [record for record in caplog.records if record.name == "kgctl.admin.zookeeper.registry"]
+    assert re.fullmatch(rf"the function of {watch} failed \({re.escape(__file__)}:\d+\): LookupError: boom", told.getMessage())
+
+
+@pytest.mark.parametrize("watch", ["watch_instances", "watch_owner"])
+def test_a_function_that_raises_at_once_says_so_to_who_watches(group: Group, other: Registry, watch: str) -> None:
+    wrong, right = Wrong(at=1), Wrong(at=0)
+    begin = group.watch_instances if watch == "watch_instances" else lambda changed: group.watch_owner("orders", 0, changed)
+    with pytest.raises(UserCodeError, match=rf"the function of {watch} failed \(.*LookupError: boom") as caught:
+        begin(wrong)
+    assert isinstance(caught.value.__cause__, LookupError)
+    begin(right)
+    running(other.group("payments"), "orders").claim("orders", 0)
+    wait_until(lambda: len(right.told) >= 2, "another one is told of a change")
+    assert len(wrong.told) == 1

@@ -20,13 +20,14 @@ it should not is an error of its own (`GroupSnapshot.flaws`), and the rest is th
 
 from __future__ import annotations
 
+import logging
 import queue
 import socket
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kgctl.admin import Closing, zookeeper
 from kgctl.admin.zookeeper import (
@@ -40,8 +41,10 @@ from kgctl.admin.zookeeper import (
     admin,
 )
 from kgctl.admin.zookeeper.connection import Answers, Connection, NodeData, Operation, RefusedOperation, denied
-from kgctl.errors import KgctlError
+from kgctl.errors import KgctlError, users_code
 from kgctl.model.groups import Node, TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -297,6 +300,26 @@ class Registry(Closing):
         self.connection.close()
 
 
+def _told(what: str, changed: Callable[[Any], bool | None]) -> Callable[[Any], bool]:
+    """A watch's function of the user's behind the border; whether the watch goes on. See `Group.watch_instances`."""
+    is_first, is_over = True, False
+
+    def told(value: Any) -> bool:
+        nonlocal is_first, is_over
+        try:
+            with users_code(f"the function of {what}"):
+                is_over = is_over or changed(value) is False
+        except KgctlError as error:
+            if is_over := is_first:
+                raise
+            log.error("%s", error, exc_info=error.__cause__)
+        finally:
+            is_first = False
+        return not is_over
+
+    return told
+
+
 class Group:
     """One consumer group."""
 
@@ -342,13 +365,12 @@ class Group:
     def watch_instances(self, changed: Callable[[Found[Instance]], bool | None]) -> None:
         """Call ``changed`` with the running instances, now and at each change, until it answers False.
 
-        It is called from a thread of the connection: it must not block, and must not call this API. Makes the group's ``ids``
-        node where it is not there.
+        It is called here, then from a thread of the connection: it must not block, nor call this API. What it raises comes out of
+        this call as `UserCodeError`; later it is told in the log, and the watch goes on. Makes the group's ``ids`` node.
         """
-        self._connection.ensure(zookeeper.ids_path(self.name))
-        self._connection.watch_children(
-            zookeeper.ids_path(self.name), lambda names: changed(Found.of(map(self.instance, names))) is not False
-        )
+        told, path = _told("watch_instances", changed), zookeeper.ids_path(self.name)
+        self._connection.ensure(path)
+        self._connection.watch_children(path, lambda names: told(Found.of(map(self.instance, names))))
 
     def instance_changes(self, timeout_s: float | None = None) -> Generator[Found[Instance], None, None]:
         """The running instances, now and at each change; ends when nothing changed for ``timeout_s``, or when it is closed."""
@@ -372,7 +394,10 @@ class Group:
     def owner(self, topic: str, partition: int) -> Instance | None:
         """The instance that has claimed a partition; None where nobody has."""
         node = self._connection.get(zookeeper.owners_path(self.name, topic, partition))
-        return None if node is None else self.instance(node.data.decode("utf-8", "backslashreplace"))
+        return None if node is None else self._named(node.data)
+
+    def _named(self, data: bytes) -> Instance:
+        return self.instance(data.decode("utf-8", "backslashreplace"))
 
     def owners(self) -> Mapping[TopicPartition, Instance]:
         """Return all claims of the group's instances."""
@@ -381,12 +406,8 @@ class Group:
 
     def watch_owner(self, topic: str, partition: int, changed: Callable[[Instance | None], bool | None]) -> None:
         """Call ``changed`` with a partition's owner, now and at each change, until it answers False; as `watch_instances`."""
-
-        def told(data: bytes | None) -> bool:
-            owner = None if data is None else self.instance(data.decode("utf-8", "backslashreplace"))
-            return changed(owner) is not False
-
-        self._connection.watch_data(zookeeper.owners_path(self.name, topic, partition), told)
+        told, path = _told("watch_owner", changed), zookeeper.owners_path(self.name, topic, partition)
+        self._connection.watch_data(path, lambda data: told(None if data is None else self._named(data)))
 
     def topics(self) -> tuple[str, ...]:
         """The topics of which a partition was ever claimed."""
