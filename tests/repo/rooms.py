@@ -72,6 +72,7 @@ ROOMS = {
             (43, "share and streams groups are played back"),
             (2, "what Spark says of pandas 3 where no pandas is used"),
             (222, "collecting on Spark: a stream whose micro-batches are commits"),
+            (290, "what happened as groups fell behind, in reports and alerts"),
         ),
     ),
     "cli": Room(
@@ -254,7 +255,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 472  # collecting on Spark; listeners of a broker
+MOST_FILES = 473  # why groups fell behind
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

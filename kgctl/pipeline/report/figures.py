@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.pipeline.answers.causes import Likely, Spell, changes, spells
 from kgctl.pipeline.answers.rows import by_group
 from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between, table_between
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
@@ -192,6 +193,8 @@ class Figures:
     members: Sequence[tuple[int, int]]
     resets: Sequence[Row]
     marks: Sequence[Row]
+    changes: Sequence[Likely]
+    spells: Sequence[Spell]
     notes: Sequence[str]
 
 
@@ -214,7 +217,8 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
     if len(resets) > MOST_MARKS:
         notes.append(f"resets: the {MOST_MARKS} that moved most of {len(resets)} are drawn")
         marks = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
-    return Figures(history.cluster, group, lag, rate, rate_ms, health, rebalances, members, resets, marks, notes)
+    told = changes(history, group, from_ms, to_ms), spells(history, group, from_ms, to_ms)
+    return Figures(history.cluster, group, lag, rate, rate_ms, health, rebalances, members, resets, marks, *told, notes)
 
 
 def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
@@ -308,6 +312,7 @@ def as_data(each: Figures) -> dict[str, Any]:
         "rebalances": [[one.from_ms, one.to_ms, one.label] for one in each.rebalances],
         "members": each.members,
         "resets": [[row["time_ms"], reset_text(row), reset_id(each.cluster, row)] for row in each.marks],
+        "changes": [[one.at_ms, one.text] for one in each.changes[-MOST_MARKS:]],
         "notes": list(each.notes),
     }
 

@@ -35,6 +35,7 @@
     health: group.health.map(stretch("health")),
     rebalances: group.rebalances.map(stretch("rebalance")),
     resets: group.resets.map(([at_ms, what, row]) => ({ at_ms, what, row, at: clock(at_ms), label: `reset: ${what} at ${clock(at_ms)}` })),
+    changes: group.changes.map(([at_ms, what]) => ({ at_ms, what, at: clock(at_ms), label: `change: ${what} at ${clock(at_ms)}` })),
     members: lines(prolonged([{ topic: "", points: group.members }]), 1),
     lag: lines(prolonged(ofTopic(group.lag, topic)), 1),
     rate: lines(filled(ofTopic(group.rate, topic), group.rate_ms), 1000 / group.rate_ms),

@@ -1,13 +1,14 @@
-"""The page: an overview of all groups, the figures of those that are drawn, and their resets with the way to undo them.
+"""The page: an overview of all groups, the figures of those that are drawn, when they were behind and what happened as that
+began, and their resets with the way to undo them.
 
-The charts are Vega-Lite's: health, rebalances, resets, members, lag and commit rate over one time axis in UTC. ``page.js`` fills
-in data and sizes under the names of the views.
+The charts are Vega-Lite's: health, rebalances, resets, changes of settings, members, lag and commit rate over one time axis in
+UTC. ``page.js`` fills in data and sizes under the names of the views.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -29,7 +30,7 @@ _CLOCK = (
     "utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value)"
     " ? utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M') : utcFormat(datum.value, '%d %b')"
 )
-VIEWS = ("health", "rebalances", "resets", "members", "lag", "rate")
+VIEWS = ("health", "rebalances", "resets", "changes", "members", "lag", "rate")
 
 
 def chart() -> dict[str, Any]:
@@ -42,7 +43,8 @@ def chart() -> dict[str, Any]:
         "vconcat": [
             _health(),
             _rebalances(),
-            _resets_view(),
+            _marks("resets", "reset", "triangle-down", ALARM),
+            _marks("changes", "change", "diamond", DARK),
             _members(),
             _lines("lag", "records to read", 150),
             _lines("rate", "committed a second", 110),
@@ -92,22 +94,22 @@ def _rebalances() -> dict[str, Any]:
     }
 
 
-def _resets_view() -> dict[str, Any]:
+def _marks(name: str, what: str, shape: str, color: str) -> dict[str, Any]:
     return {
-        **_strip("resets", 18),
+        **_strip(name, 18),
         "mark": {
             "type": "point",
-            "shape": "triangle-down",
+            "shape": shape,
             "filled": True,
             "size": 80,
-            "color": ALARM,
+            "color": color,
             "opacity": 0.9,
             "clip": True,
         },
         "encoding": {
             "x": _time("at_ms"),
-            "y": {"datum": "resets", "type": "nominal", "axis": _name_axis()},
-            "tooltip": [tooltip("what", "reset"), tooltip("at", "at")],
+            "y": {"datum": name, "type": "nominal", "axis": _name_axis()},
+            "tooltip": [tooltip("what", what), tooltip("at", "at")],
             "description": {"field": "label"},
         },
     }
@@ -160,7 +162,7 @@ _FIGURE = Template("""\
 <p class="onscreen"><label>Group <select id="group">$choices</select></label>
 <label>Topic <select id="topic"></select></label> <a href="" id="here">link to this</a></p>
 <h2 id="shown"></h2>
-<div id="figure" role="img" aria-label="health, rebalances, resets, members, lag and commit rate over time"></div>
+<div id="figure" role="img" aria-label="health, rebalances, resets, changes, members, lag and commit rate over time"></div>
 <p class="note" id="notes"></p>
 <p class="note onscreen">Drag to move, turn the wheel to zoom, double-click to go back. A reset leads to its row.</p>
 </section>
@@ -182,6 +184,19 @@ class ListedReset:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedSpell:
+    """A row of the list of stretches in which a group was behind. ``said`` is what may have caused it, or why none is named."""
+
+    cluster: str
+    group: str
+    from_ms: int
+    to_ms: int
+    at: str
+    text: str
+    said: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """What a page is made of. Times are texts, except ``from_ms`` and ``to_ms``; ``notes`` are said under the overview."""
 
@@ -192,6 +207,7 @@ class Content:
     to_ms: int
     overview: Sequence[GroupOverview]
     figures: Sequence[Figures]
+    spells: Sequence[ListedSpell]
     resets: Sequence[ListedReset]
     notes: Sequence[str]
 
@@ -213,8 +229,9 @@ def html_page(content: Content) -> str:
         overview=_overview(content.overview, drawn, is_of_several=is_of_several),
         notes="".join(f'<p class="note">{_text(note)}</p>' for note in content.notes),
         figure=_FIGURE.substitute(choices=_choices(names)) if names else "",
+        spells=_spells(content.spells, is_of_several=is_of_several),
         resets=_resets(content.resets, drawn, is_of_several=is_of_several),
-        links=_links(has_charts=bool(names), has_resets=bool(content.resets)),
+        links=_links({"groups": True, "charts": bool(names), "behind": bool(content.spells), "resets": bool(content.resets)}),
         kgctl=escape(content.kgctl),
     )
     data = {"from": content.from_ms, "to": content.to_ms, "groups": [as_data(each) for each in content.figures]}
@@ -262,9 +279,8 @@ def _shown(cluster: str, group: str) -> str:
     return f"{cluster} / {group}" if cluster else group
 
 
-def _links(*, has_charts: bool, has_resets: bool) -> str:
-    there = {"groups": "groups", **({"charts": "charts"} if has_charts else {}), **({"resets": "resets"} if has_resets else {})}
-    return "".join(f'<a href="#{name}">{text}</a>' for name, text in there.items())
+def _links(sections: Mapping[str, bool]) -> str:
+    return "".join(f'<a href="#{name}">{name}</a>' for name, is_there in sections.items() if is_there)
 
 
 def _file(name: str) -> str:
@@ -302,6 +318,22 @@ def _facts(each: GroupOverview) -> list[tuple[str, str]]:
 
 _AROUND_MS = 30 * 60_000
 """Before and after a reset: what its row leads to in the charts."""
+
+
+def _spells(spells: Sequence[ListedSpell], *, is_of_several: bool) -> str:
+    """Time, which leads to the charts around it, how far behind, and what happened as it began."""
+    if not spells:
+        return ""
+    head = "<thead><tr><th>behind from</th><th>how far</th><th>likely causes: what the log shows as it began</th></tr></thead>"
+    rows = []
+    for each in spells:
+        link = link_to(each.cluster, each.group, from_ms=each.from_ms - _AROUND_MS, to_ms=each.to_ms + _AROUND_MS)
+        said = "<br>".join(_text(one) for one in each.said)
+        name = _shown(each.cluster if is_of_several else "", each.group)
+        at = f'<td class="figure"><a href="{escape(link)}">{_text(each.at)}</a></td>'
+        rows.append(f"<tr>{at}<td>{_text(f'{name}: {each.text}')}</td><td>{said}</td></tr>")
+    body = "".join(rows)
+    return f'<section id="behind"><h2>When groups were behind</h2><table>{head}<tbody>{body}</tbody></table></section>\n'
 
 
 def _resets(resets: Sequence[ListedReset], drawn: Set[tuple[str, str]], *, is_of_several: bool) -> str:
@@ -342,6 +374,8 @@ MOST_GROUPS = 40
 MOST_ROWS = 1000
 MOST_RESETS = 200
 """Of one group."""
+MOST_SPELLS = 20
+"""Of one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +396,7 @@ def content(asked: Sequence[Asked], from_ms: int, to_ms: int, when: Callable[[in
     drawn = [figures(histories[each.cluster], each.group, from_ms, to_ms) for each in found[:MOST_GROUPS]]
     everywhere = [each for one in asked for each in _resets_of(one, found, from_ms, to_ms)]
     resets, notes = _listed(everywhere, when, is_of_several=len(asked) > 1)
+    behind = [_listed_spells(each, to_ms, when) for each in drawn]
     return Content(
         clusters=list(histories),
         kgctl=__version__,
@@ -370,8 +405,13 @@ def content(asked: Sequence[Asked], from_ms: int, to_ms: int, when: Callable[[in
         to_ms=to_ms,
         overview=found[:MOST_ROWS],
         figures=drawn,
+        spells=sorted((each for some in behind for each in some), key=lambda each: each.from_ms),
         resets=resets,
-        notes=[*_left_out(found, len(drawn)), *notes],
+        notes=[
+            *_left_out(found, len(drawn)),
+            *(_spells_left_out(each) for each in drawn if len(each.spells) > MOST_SPELLS),
+            *notes,
+        ],
     )
 
 
@@ -393,6 +433,28 @@ def _left_out(found: Sequence[GroupOverview], drawn: int) -> list[str]:
     if len(found) > MOST_ROWS:
         notes.append(f"The {MOST_ROWS} groups that were worst are listed, of {len(found)}.")
     return notes
+
+
+def _spells_left_out(each: Figures) -> str:
+    return f"Of {each.group} the {MOST_SPELLS} stretches furthest behind are listed, of {len(each.spells)}."
+
+
+def _listed_spells(figures: Figures, to_ms: int, when: Callable[[int], str]) -> Iterator[ListedSpell]:
+    worst = sorted(figures.spells, key=lambda each: -(each.max_lag_ms or 0))[:MOST_SPELLS]
+    for each in worst:
+        lasted = "still is" if each.to_ms is None else f"for {_seconds(each.to_ms - each.from_ms)}"
+        lasted += "" if each.is_end_known else ", then it is not known"
+        far = [f"{_number(each.max_lag)} records of one partition", f"{_seconds(each.max_lag_ms)}", lasted]
+        said = [f"{when(cause.at_ms)} {cause.text}" for cause in each.causes] or ([] if each.doubt else [NOTHING])
+        end = to_ms if each.to_ms is None else each.to_ms
+        at = when(each.from_ms)
+        yield ListedSpell(
+            figures.cluster, each.group, each.from_ms, end, at, ", ".join(far), (*said, *filter(None, [each.doubt]))
+        )
+
+
+NOTHING = "nothing: no reset, no rebalance and no change of settings that it would show"
+"""What is said where nothing in the log may have caused it, and nothing of the log is missing."""
 
 
 def _resets_of(asked: Asked, found: Sequence[GroupOverview], from_ms: int, to_ms: int) -> list[tuple[str, Row]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.watch.outlets import Measured, Metrics, NotTakenError, Webhook
-from kgctl.pipeline.watch.rules import Alert, Alerts, Finding, Picture, Rule, StateFile
+from kgctl.pipeline.watch.rules import Alert, Alerts, Finding, Picture, Rule, StateFile, explain
 
 if TYPE_CHECKING:
     from kgctl.pipeline.store.files import Location
@@ -79,6 +80,7 @@ class Watch:
         found: Mapping[Rule, Sequence[Finding]] = {rule: rule.findings(picture) for rule in self.settings.rules}
         patience = {"allow_unknown": self.settings.allow_unknown, "is_patient": self.settings.is_patient}
         changes = self.alerts.update(found, now_ms, **patience)
+        self._tried("causes", partial(explain, picture, changes))  # without them the alerts are told all the same
         self.fired += sum(1 for alert in changes if alert.resolved_ms is None)
         members = [(group, row["members"]) for group, row in sorted(picture.generations.items())]
         self.measured = Measured(self.cluster, picture.standings, members, looked_ms=now_ms, failures=self.measured.failures)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
+from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
 from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings
 from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, rows_at, rows_between
@@ -73,7 +74,8 @@ class Rule:
 class RuleKind:
     """What a name means. ``limit``: ``count``, ``time``, or empty where none is taken; ``span_ms``: 0 where ``in`` is not taken.
 
-    ``is_of_lag``: a group that is named, and of which no offset is known, is an unknown finding.
+    ``is_of_lag``: a group that is named, and of which no offset is known, is an unknown finding; ``is_behind``: it finds groups
+    that fell behind.
     """
 
     meaning: str
@@ -81,6 +83,7 @@ class RuleKind:
     limit: str = ""
     span_ms: int = 0
     is_of_lag: bool = True
+    is_behind: bool = False
 
     def form(self, name: str) -> str:
         """Return how the rule is written."""
@@ -255,18 +258,23 @@ def _gone(picture: Picture, rule: Rule) -> Iterator[Finding]:
 
 
 RULES: Mapping[str, RuleKind] = {
-    "lag": RuleKind("a group has more records to read than N", _lag, "count"),
-    "partition-lag": RuleKind("it has more than N to read of one partition", _partition_lag, "count"),
-    "time-lag": RuleKind("the next record of one of its partitions has waited longer than TIME", _time_lag, "time"),
+    "lag": RuleKind("a group has more records to read than N", _lag, "count", is_behind=True),
+    "partition-lag": RuleKind("it has more than N to read of one partition", _partition_lag, "count", is_behind=True),
+    "time-lag": RuleKind(
+        "the next record of one of its partitions has waited longer than TIME", _time_lag, "time", is_behind=True
+    ),
     "catch-up": RuleKind(
         "it will have more to read than a minute writes for longer than TIME, or for ever, as the last ten minutes go",
         _catch_up,
         "time",
+        is_behind=True,
     ),
-    "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind")),
-    "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled")),
-    "stopped": RuleKind("it commits no more (`STOP`)", _with_status("STOP", "has stopped")),
-    "past-end": RuleKind("a commit lies past the end of its log", _with_status(PAST_END, "is committed past the log's end")),
+    "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind"), is_behind=True),
+    "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled"), is_behind=True),
+    "stopped": RuleKind("it commits no more (`STOP`)", _with_status("STOP", "has stopped"), is_behind=True),
+    "past-end": RuleKind(
+        "a commit lies past the end of its log", _with_status(PAST_END, "is committed past the log's end"), is_behind=True
+    ),
     "below-start": RuleKind(
         "a commit lies before what is left of its log", _with_status(BELOW_START, "is committed before the log's start")
     ),
@@ -351,6 +359,22 @@ def _of(row: Row, summary: str, value: float | None = None, marker: int | None =
 
 def _name(row: Mapping[str, Any]) -> str:
     return f"{row['group']} on {row['topic']}-{row['partition']}"
+
+
+_EXPLAINED = 20
+"""So many alerts of a look at most are given what happened as they began: each reads a group's history."""
+
+
+def explain(picture: Picture, found: list[Alert]) -> None:
+    """Of changes, have those that say from now on that a group is behind say what happened as that began, as far as is known."""
+    begun = [
+        at for at, each in enumerate(found) if each.resolved_ms is None and RULES[each.name].is_behind and not each.is_unknown
+    ]
+    for at in begun[:_EXPLAINED]:
+        for spell in spells(picture.history, found[at].group, picture.now_ms, picture.now_ms + 1)[-1:]:
+            told = "; ".join(filter(None, [*(each.text for each in spell.causes), spell.doubt]))
+            if told and spell.to_ms is None:
+                found[at] = replace(found[at], summary=f"{found[at].summary}; as it began: {told}")
 
 
 STATE_VERSION = 1

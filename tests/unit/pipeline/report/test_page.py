@@ -111,6 +111,26 @@ def test_page_says_it_without_any_script(example: Content) -> None:
     assert re.findall(r"https?:|\bsrc=|\bhref=\"[^#\"]|@import|url\(", frame) == []
 
 
+def test_page_says_when_a_group_was_behind_and_why(example: Content) -> None:
+    frame = without_scripts(html_page(example))
+
+    _, payments = example.spells
+    assert payments.said == (
+        "2026-03-02T08:35:00.000Z 1 rebalance, at least 0.041 s together (member left); 1 member, 2 before",
+        "2026-03-02T08:40:00.000Z reset of orders: 1 partition by -70 records (went back)",
+    )
+    assert f"<td>payments: {payments.text}</td><td>{'<br>'.join(payments.said)}</td>" in frame
+    assert payments.text == "94 records of one partition, 2,820.0 s, still is"
+    assert '<a href="#behind">behind</a>' in frame
+    assert "behind" not in without_scripts(html_page(replace(example, spells=[])))
+
+
+def test_of_a_stretch_without_a_cause_it_is_said_what_was_looked_for(history: History) -> None:
+    (told,) = contents.content([contents.Asked(history, ["audit"])], minute(0), minute(40), format_instant).spells
+    assert told.said == ("2026-03-02T08:02:00.000Z it committed nothing more",)
+    assert told.text == "49 records of one partition, 1,470.0 s, for 1,440.0 s, then it is not known"
+
+
 def test_names_cannot_become_markup(example: Content) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     named = replace(

@@ -77,6 +77,21 @@ def test_looks_tell_what_has_changed_and_the_next_run_goes_on(warehouse: Path, t
     assert (first.fired, second.fired, world.notices) == (1, 0, [])
 
 
+def test_an_alert_says_what_happened_as_it_began(warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "lag of payments is 92, over 50"
+    why = "1 rebalance, at least 0.041 s together (member left); 1 member, 2 before; reset of orders: 1 partition by -70 records"
+    (alert,) = watch(warehouse, tmp_path, World(at=41), "lag > 50 on payments").look()
+    assert alert.summary == f"{text}; as it began: {why} (went back)"
+
+    def broken(*_: object) -> None:
+        raise StorageError("gone")
+
+    monkeypatch.setattr("kgctl.pipeline.watch.rules.spells", broken)
+    world = World(at=41)
+    (alert,) = watch(warehouse, tmp_path / "broken", world, "lag > 50 on payments").look()
+    assert (alert.summary, world.notices) == (text, ["kgctl: gone"])
+
+
 def test_a_build_that_fails_is_told_once_and_the_rules_are_judged(warehouse: Path, tmp_path: Path) -> None:
     world = World()
 

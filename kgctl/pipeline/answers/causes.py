@@ -1,0 +1,268 @@
+"""Why groups fell behind: what the log shows of a group as each stretch of lag began, with its evidence.
+
+A stretch begins after the last moment at which the group was measured and well. What happened between the two may have caused it,
+and nothing else is named. Where the history cannot know (no lag was known before, records of that time are missing) it says so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise, takewhile
+from typing import TYPE_CHECKING
+
+from kgctl.pipeline.answers.series import HEALTH, LAG, PAST_LOG_END, REBALANCES, RESETS, Row, rows_at, rows_between
+from kgctl.pipeline.tables.group_history import Cause
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.history import History
+
+MINUTE_MS = 60_000
+BEHIND_MS = 60_000
+"""A group is behind where a partition is further behind than this, and than it usually is between two commits. So what let it
+fall behind came at most so long before it was last seen well."""
+VAGUE_MS = 10 * MINUTE_MS
+"""Where a group was not measured for longer before it was behind, when it began is not known."""
+BUSY = 3
+"""So many times as much as before is a burst."""
+_ILL = ("STOP", "STALL", "REWIND")
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """What may have caused a stretch: ``text`` says what the log shows."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A stretch in which a group was behind. ``well_ms``: when it was last known not to be, None: never before; ``to_ms``: None
+    while it lasts; ``is_end_known``: whether it was well then, and not only no more known. ``doubt``: why a cause may be missing,
+    empty where none can."""
+
+    group: str
+    well_ms: int | None
+    from_ms: int
+    to_ms: int | None
+    max_lag: int | None
+    max_lag_ms: int | None
+    is_end_known: bool = True
+    causes: Sequence[Likely] = ()
+    doubt: str = ""
+
+
+def spells(history: History, group: str, from_ms: int, to_ms: int) -> list[Spell]:
+    """The stretches of a group that touch a span, in order, each with its likely causes."""
+    from kgctl.pipeline.store.states import rounds_of
+
+    rounds = rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
+    rows = rows_between(history, HEALTH, [group], None, to_ms)
+    limit_ms = _limit_ms(rows)
+    found = _spells(rows, rounds, limit_ms)
+    if not found:
+        return []
+    told = _Told(history, group, to_ms, limit_ms, [row["window_start_ms"] + row["window_ms"] for row in rows if row["commits"]])
+    return [told.explained(each) for each in found if each.to_ms is None or each.to_ms > from_ms]
+
+
+def _limit_ms(rows: Sequence[Row]) -> int:
+    """How far behind a group may be: one that commits every ten minutes is as far behind before each commit, and well."""
+    moments = [row["window_start_ms"] for row in rows if row["commits"]]
+    gaps = sorted(later - earlier for earlier, later in pairwise(moments))
+    usual_ms: int = gaps[len(gaps) // 2] if gaps else 0
+    return BEHIND_MS + (usual_ms if usual_ms > MINUTE_MS else 0)
+
+
+def _is_behind(row: Row, limit_ms: int) -> bool | None:
+    """Whether a row of ``group_health`` says that the group is behind; None: that is not known."""
+    if row["past_end"] or row["below_start"] or row["status"] in _ILL or (row["max_lag_ms"] or 0) > limit_ms:
+        return True
+    return None if row["status"] is None or row["max_lag_ms"] is None else False
+
+
+def _spells(rows: Sequence[Row], rounds: Sequence[int], limit_ms: int) -> list[Spell]:
+    found: list[Spell] = []
+    well_ms: int | None = None
+    ill: list[Row] = []
+    for at, row in enumerate(rows):
+        is_behind = _is_behind(row, limit_ms)
+        if is_behind or ill:
+            ill.append(row)
+        if is_behind is False:
+            if ill:
+                found.append(_spell(ill, well_ms, row["window_start_ms"], limit_ms))
+            following = rows[at + 1]["window_start_ms"] if at + 1 < len(rows) else None
+            well_ms, ill = _measured_until(row, following, rounds), []
+    return found + ([_spell(ill, well_ms, None, limit_ms)] if ill else [])
+
+
+def _measured_until(row: Row, following_ms: int | None, rounds: Sequence[int]) -> int:
+    """Up to when a row is known to hold that nothing has changed since: to the last sample before the next one."""
+    end: int = row["window_start_ms"] + row["window_ms"]
+    if following_ms is None:
+        return end
+    last = bisect_right(rounds, following_ms // MINUTE_MS - 1) - 1
+    return max(end, (rounds[last] + 1) * MINUTE_MS) if last >= 0 else end
+
+
+def _spell(rows: Sequence[Row], well_ms: int | None, to_ms: int | None, limit_ms: int) -> Spell:
+    lags, times = ([row[name] for row in rows if row[name] is not None] for name in ("max_lag", "max_lag_ms"))
+    from_ms = rows[0]["window_start_ms"] + rows[0]["window_ms"]
+    unknown = list(takewhile(lambda row: _is_behind(row, limit_ms) is None, reversed(rows)))
+    end_ms = to_ms if to_ms is not None or not unknown else unknown[-1]["window_start_ms"]
+    worst = max(lags, default=None), max(times, default=None)
+    return Spell(rows[0]["group"], well_ms, from_ms, end_ms, *worst, is_end_known=end_ms == to_ms)
+
+
+class _Told:
+    """What the log tells of a group up to a moment."""
+
+    def __init__(
+        self, history: History, group: str, to_ms: int, limit_ms: int = BEHIND_MS, commits_ms: Sequence[int] = ()
+    ) -> None:
+        self._history = history
+        self._group = group
+        self._limit_ms = limit_ms
+        self._commits_ms = commits_ms
+        self._resets = rows_between(history, RESETS, [group], None, to_ms)
+        self._generations = rows_between(history, REBALANCES, [group], None, to_ms)
+        self.changes = [*_changes_of_generations(self._generations), *_changes_of_members(history, group, to_ms)]
+
+    def explained(self, spell: Spell) -> Spell:
+        if spell.well_ms is None:
+            return replace(spell, doubt="it was behind from the first minute on of which its lag is known")
+        span = (spell.well_ms - self._limit_ms, spell.from_ms)
+        found = [*self._moved(*span), *self._rebalanced(*span), *self._set(*span), *self._silent(*span), *self._written(*span)]
+        return replace(spell, causes=sorted(found, key=lambda each: each.at_ms), doubt=self._doubt(spell, span))
+
+    def _doubt(self, spell: Spell, span: tuple[int, int]) -> str:
+        assert spell.well_ms is not None
+        runs = [run for home in self._history.partitions([self._group]) for run in self._history.coverage(home)]
+        before = [run for run in runs if run.first_ms <= span[0]]
+        is_missing = not before or (before[-1] != runs[-1] and before[-1].last_ms < span[1])
+        if is_missing or self._history.pruned_until_ms > span[0]:
+            return "not all records of that time are there: what happened may be missing"
+        if spell.from_ms - spell.well_ms > VAGUE_MS:
+            return (
+                f"when it began is not known: its lag was not, for {(spell.from_ms - spell.well_ms) // MINUTE_MS} minutes before"
+            )
+        return ""
+
+    def _moved(self, low: int, high: int) -> Iterator[Likely]:
+        """Resets that left more to read, or nothing that there is."""
+        rows = [row for row in self._resets if low < row["time_ms"] <= high and _leaves_more(row)]
+        rows.sort(key=lambda row: row["topic"])
+        for topic, own in groupby(rows, lambda row: str(row["topic"])):
+            moved = list(own)
+            evidence = ", ".join(dict.fromkeys(each for row in moved for each in row["evidence"])).replace("_", " ")
+            count, records = len({row["partition"] for row in moved}), sum(row["records"] for row in moved)
+            text = f"reset of {topic}: {_counted(count, 'partition')} by {records:+} records ({evidence})"
+            yield Likely(min(row["time_ms"] for row in moved), text)
+
+    def _rebalanced(self, low: int, high: int) -> Iterator[Likely]:
+        there, before, rows = set[str](), None, []
+        for row in self._generations:
+            if low < _end_of(row) and _begin_of(row) <= high:
+                rows.append(row)
+            elif not rows:
+                there = there.union(row["members_joined"] or ()).difference(row["members_left"] or ())
+                before = row["members"]
+        if not rows:
+            return
+        causes = ", ".join(dict.fromkeys(row["cause"] for row in rows)).replace("_", " ")
+        took = sum(row["duration_ms"] or 0 for row in rows) / 1000
+        members = f"{_counted(rows[-1]['members'], 'member')}" + ("" if before is None else f", {before} before")
+        least = "at least " if any(row["started_by"] == "join_phase_ended" for row in rows) else ""
+        text = f"{_counted(len(rows), 'rebalance')}, {least}{took:g} s together ({causes}); {members}"
+        left = {member for row in rows for member in row["members_left"] or ()}
+        if there and there <= left and rows[-1]["members"]:
+            text += ": all members were replaced, as by a deploy or a restart"
+        yield Likely(_begin_of(rows[0]), text)
+
+    def _set(self, low: int, high: int) -> Iterator[Likely]:
+        yield from (each for each in self.changes if low < each.at_ms <= high)
+
+    def _silent(self, low: int, high: int) -> Iterator[Likely]:
+        """The last minute with a commit, where none came since it was well."""
+        before = [moment for moment in self._commits_ms if moment <= high]
+        if before and before[-1] <= low + self._limit_ms:
+            yield Likely(before[-1], "it committed nothing more")
+
+    def _written(self, low: int, high: int) -> Iterator[Likely]:
+        """How much faster the topics were written than in the ten minutes before, where that is known and is a burst."""
+        moments = (low - VAGUE_MS, low, high)
+        ends = [
+            {
+                (row["topic"], row["partition"]): row["log_end_offset"]
+                for row in rows_at(self._history, LAG, [self._group], moment)
+                if row["log_end_offset"] is not None
+            }
+            for moment in moments
+        ]
+        places = ends[0].keys() & ends[1].keys() & ends[2].keys()
+        first, second, third = (sum(each[place] for place in places) for each in ends)
+        before, now = (second - first) / VAGUE_MS, (third - second) / (high - low)
+        if before > 0 and now >= BUSY * before:
+            text = f"its topics were written {now / before:.1f} times as fast as in the ten minutes before"
+            yield Likely(low, f"{text} ({now * 1000:.1f} records a second)")
+
+
+def changes(history: History, group: str, from_ms: int, to_ms: int) -> list[Likely]:
+    """What was set otherwise from some moment on, as far as the log tells: protocol, assignor, what is subscribed to and its
+    partitions, time-outs of members."""
+    found = _Told(history, group, to_ms).changes
+    return sorted((each for each in found if each.at_ms >= from_ms), key=lambda each: each.at_ms)
+
+
+_OF_SETTINGS = {
+    Cause.SUBSCRIPTION_CHANGED: "the members subscribe to other topics",
+    Cause.PARTITIONS_CHANGED: "topics or partitions came or went",
+    Cause.UPGRADED: "from the classic to the consumer protocol",
+    Cause.DOWNGRADED: "from the consumer to the classic protocol",
+}
+
+
+def _changes_of_generations(rows: Sequence[Row]) -> Iterator[Likely]:
+    assignor = None
+    for row in rows:
+        if row["cause"] in _OF_SETTINGS:
+            yield Likely(_begin_of(row), _OF_SETTINGS[Cause(row["cause"])])
+        if assignor and row["assignor"] and row["assignor"] != assignor:
+            yield Likely(_begin_of(row), f"assignor {row['assignor']}, before {assignor}")
+        assignor = row["assignor"] or assignor
+
+
+_TIMEOUTS = {"session_timeout_ms": "session time-out", "rebalance_timeout_ms": "longest time for a rebalance"}
+
+
+def _changes_of_members(history: History, group: str, to_ms: int) -> Iterator[Likely]:
+    """Time-outs that a member brings and that no member had before; once for each value."""
+    rows = history.rows("member_changes", ("time_ms", "change", "log_offset", *_TIMEOUTS), [group]).to_pylist()
+    for name, what in _TIMEOUTS.items():
+        last: int | None = None
+        for row in sorted(rows, key=lambda row: row["log_offset"]):
+            value = row[name]
+            if value is None or row["change"] not in ("joined", "updated") or row["time_ms"] >= to_ms:
+                continue
+            if last is not None and value != last:
+                yield Likely(row["time_ms"], f"{what} of a member {value / 1000:g} s, before {last / 1000:g} s")
+            last = value
+
+
+def _leaves_more(row: Row) -> bool:
+    return bool(row["records"] < 0 or PAST_LOG_END in row["evidence"])
+
+
+def _begin_of(row: Row) -> int:
+    return next((row[name] for name in REBALANCES.time if row[name] is not None), 0)
+
+
+def _end_of(row: Row) -> int:
+    return max(_begin_of(row), row["stable_ms"] or 0)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
