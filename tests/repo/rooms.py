@@ -53,8 +53,8 @@ ROOMS = {
             (36, "who was kicked in a play, by the coordinator's account; shrink names what fails unasked"),
             (176, "a page leads with what happened over time: partitions without a consumer by cause, generations, steps"),
             (
-                31,
-                "partitions nobody reads at the end; topics nobody reads, crashes for good, brokers' settings are told",
+                76,
+                "what is not over or not read at the end; topics nobody reads, crashes for good, brokers' settings are told",
             ),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),

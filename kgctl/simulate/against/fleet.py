@@ -353,8 +353,8 @@ def raise_refusal(refused: Sequence[str], what: str) -> None:
 class PlayedProcess(Process):
     """A process with a real consumer. What it does is heard by `heard`, line by line."""
 
-    def __init__(self, pod: Pod, on_ready: Callable[[], None] | None, play: Play) -> None:
-        super().__init__(pod, play.around, on_ready)
+    def __init__(self, pod: Pod, play: Play) -> None:
+        super().__init__(pod, play.around)
         self._play = play
         self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
         self._is_told_to_start = False
@@ -455,7 +455,7 @@ class PlayedProcess(Process):
         self.phase = Phase.RUNNING
         self._play.log(PodChanged(self._play.log_time, self.pod.name, "start"))
         self._play.on_running(self)
-        self._ready()
+        self.pod.ready()
 
     def in_generation(self, line: ClientLine) -> None:
         generation, self._member_id = int(line.rest[0]), line.rest[1] if len(line.rest) > 1 else ""

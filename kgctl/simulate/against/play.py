@@ -139,8 +139,8 @@ class Play(Simulation):
     def new_topics(self) -> Topics:
         return PlayedTopics(self)
 
-    def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
-        return PlayedProcess(pod, on_ready, self)
+    def new_process(self, pod: Pod) -> Process:
+        return PlayedProcess(pod, self)
 
     @property
     def uses_consumer_protocol(self) -> bool:

@@ -152,14 +152,14 @@ class Nodes:
 class PodHome:
     """What pods are made with. ``versions``: set of members -> the consumer settings that its new pods have.
 
-    ``new_process`` makes a process of a pod that has not begun to boot, which calls its second argument when it has subscribed;
-    ``subscription_of`` tells what (topics, pattern) the consumers of a set subscribe to.
+    ``new_process`` makes a process of a pod that has not begun to boot; ``subscription_of`` tells what (topics, pattern) the
+    consumers of a set subscribe to.
     """
 
     context: RunContext
     nodes: Nodes
     versions: Mapping[str, Mapping[str, str]]
-    new_process: Callable[[Pod, Callable[[], None] | None], Process]
+    new_process: Callable[[Pod], Process]
     subscription_of: Callable[[MemberSet], tuple[tuple[str, ...], str | None]]
 
 
@@ -167,9 +167,9 @@ class Pod:
     """One of the scenario's members. ``settings`` are those that its next process starts with."""
 
     __slots__ = (
-        "_boot_rng", "_booted_us", "_callback_rng", "_failures", "_home", "_start_rng", "context", "factor_ppm", "index",
-        "instance_id", "is_wanted", "link", "member_rng", "members", "name", "node", "number", "poll_rng", "process", "rack",
-        "ready_from_us", "settings",
+        "_boot_rng", "_booted_us", "_callback_rng", "_failures", "_home", "_start_rng", "_waiting", "context", "factor_ppm",
+        "index", "instance_id", "is_wanted", "link", "member_rng", "members", "name", "node", "number", "poll_rng", "process",
+        "rack", "ready_from_us", "settings", "zone",
     )  # fmt: skip
 
     def __init__(self, home: PodHome, members: MemberSet, index: int, number: int) -> None:
@@ -181,7 +181,10 @@ class Pod:
         self.number = number
         self.name = f"{members.name}-{index}"
         self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
-        self.rack = _rack(members.rack, index, context.scenario.cluster.racks)
+        racks = context.scenario.cluster.racks
+        self.rack = _rack(members.rack, index, racks)
+        self.zone = self.rack or (racks[index % len(racks)] if racks else None)
+        """The rack that it runs in, whether it tells the brokers (``rack``) or not."""
         self.settings = dict(home.versions[members.name])
         self.link = Link(context.scenario.cluster.network, partial(context.randomness.stream, "link", self.name))
         self.poll_rng = context.randomness.stream("poll", self.name)
@@ -192,6 +195,7 @@ class Pod:
         self._callback_rng: Rng | None = None
         self._booted_us = 0
         self._failures = 0
+        self._waiting: list[Callable[[], None]] = []
         self.node = home.nodes.place()
         self.ready_from_us = 0
         """When its readiness probe succeeds, if its consumer runs by then."""
@@ -206,6 +210,11 @@ class Pod:
     @property
     def member_set(self) -> str:
         return self.members.name
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether its records take time to process."""
+        return self.members.rate_uhz is not None
 
     @property
     def boot_rng(self) -> Rng:
@@ -233,17 +242,25 @@ class Pod:
         return process is not None and process.is_up and self.context.loop.now_us >= self.ready_from_us
 
     def boot(self, then: Callable[[], None] | None = None) -> None:
-        """Start a process, unless one is there; ``then`` is called when it has subscribed."""
+        """Start a process, unless one is there; ``then``: when it has subscribed, or the one after it, if it ends before."""
         if self.process is not None:
             if then is not None:
                 then()
             return
+        if then is not None:
+            self._waiting.append(then)
         self.want(is_wanted=True)
         self.context.history.pods[self.number].is_booted = True
         self.link.reconnect()
         self._booted_us = self.context.loop.now_us
-        self.process = self._home.new_process(self, then)
+        self.process = self._home.new_process(self)
         self.process.boot()
+
+    def ready(self) -> None:
+        """Its consumer has subscribed."""
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
 
     def boot_after_failure(self) -> None:
         """Start a process as Kubernetes does when one has failed: at once, then 10 s later, 20 s, up to 5 minutes.

@@ -378,13 +378,12 @@ class DrivenMember(ABC):
 
 
 class Process(DrivenMember):
-    """A consumer's process. ``on_ready`` is called when it has subscribed."""
+    """A consumer's process. Who waits for its pod hears when it has subscribed."""
 
-    __slots__ = ("_on_ready", "_pre_stop")
+    __slots__ = ("_pre_stop",)
 
-    def __init__(self, pod: Pod, around: Surroundings, on_ready: Callable[[], None] | None) -> None:
+    def __init__(self, pod: Pod, around: Surroundings) -> None:
         super().__init__(pod, around)
-        self._on_ready = on_ready
         self._pre_stop = PreStop()
 
     @property
@@ -418,13 +417,8 @@ class Process(DrivenMember):
         if not start_us:
             self._subscribe(None)
             return
-        self._ready()
+        self.pod.ready()
         self.loop.at(self.loop.now_us + start_us, self._subscribe)
-
-    def _ready(self) -> None:
-        on_ready, self._on_ready = self._on_ready, None
-        if on_ready is not None:
-            on_ready()
 
     def _subscribe(self, _: object) -> None:
         if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
@@ -444,7 +438,7 @@ class Process(DrivenMember):
         context.log(PodChanged(context.log_time, pod.name, "start"))
         around.on_running(self)
         self.act(self.member.start(self.loop.now_us))
-        self._ready()
+        pod.ready()
 
     def stop(self, then: Callable[[], None] | None = None, *, grace_us: int = GRACE_US, on_sigterm: str | None = None) -> None:
         """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once.

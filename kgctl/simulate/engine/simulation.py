@@ -116,8 +116,8 @@ class Simulation:
     def new_topics(self) -> Topics:
         return Topics(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
 
-    def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
-        return Process(pod, self.around, on_ready)
+    def new_process(self, pod: Pod) -> Process:
+        return Process(pod, self.around)
 
     # --- pods
 

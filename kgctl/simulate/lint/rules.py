@@ -83,6 +83,13 @@ def client_refuses(context: Context) -> Iterator[Finding]:
     for members, config in context.sets():
         if (why := refusal(config)) is not None:
             yield Finding(("members", members.name), f"a {config.profile} client does not start: {why}")
+    clients = {each.name: each for each in context.scenario.members}
+    for index, event in enumerate(context.scenario.events):
+        meant = event.target if event.selector is None else event.selector.member_set
+        if event.settings and meant in clients:
+            config = MemberConfig.from_properties({**clients[meant].config, **event.settings}, clients[meant].client)
+            if (why := refusal(config)) is not None:
+                yield Finding(("events", index, event.settings_key), f"a {config.profile} client does not start with it: {why}")
 
 
 def settings_without_effect(context: Context) -> Iterator[Finding]:
@@ -297,6 +304,17 @@ def rates_without_traffic(context: Context) -> Iterator[Finding]:
             return
 
 
+def rates_that_an_event_needs(context: Context) -> Iterator[Finding]:
+    """Find events that make nothing slower, as no record takes any time."""
+    timeless = {members.name for members in context.scenario.members if members.rate_uhz is None}
+    for index, event in enumerate(context.scenario.events):
+        if event.needs_rate and event.selector is not None and event.selector.member_set in timeless:
+            name = event.selector.member_set
+            yield Finding(
+                ("events", index, event.kind), f"{name!r} has no rate: its records take no time; write process_time: 5ms"
+            )
+
+
 _OF_RECORDS = frozenset(
     {
         *("lag", "lag_peak", "backlog", "backlog_peak", "lag_area", "lag_age", "latency_mean", "latency_p99"),
@@ -466,6 +484,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "no-such-rack": racks_without_racks,
     "overload": more_traffic_than_the_members_can_take,
     "no-traffic": rates_without_traffic,
+    "no-rate": rates_that_an_event_needs,
     "autoscale-max": maximum_above_partitions,
     "autoscale-target": target_below_what_commits_leave,
     "autoscale-window": window_below_boot,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -139,6 +140,15 @@ def _not_started(result: RunResult) -> Iterator[Found]:
             yield f"event {name} {event.target}".rstrip(), f"did not begin: the run ended at {end}"
 
 
+def _not_ended(result: RunResult) -> Iterator[Found]:
+    end, under_way = _at(result, result.recording.end_us), Counter[tuple[str, str]]()
+    for mark in result.recording.history.events:
+        under_way[mark.name, mark.target] += {"begins": 1, "ends": -1}.get(mark.what, 0)
+    for (name, target), number in under_way.items():
+        if number > 0:
+            yield f"event {name} {target}".rstrip(), f"was not over at the end, {end}: give it a longer `duration`"
+
+
 def _unsettled(result: RunResult) -> Iterator[Found]:
     if result.stopped and result.stopped != TIME_LIMIT:
         yield "the run", f"was ended at {_at(result, result.recording.end_us)}: {result.stopped}"
@@ -152,6 +162,7 @@ _FIND: Mapping[str, Callable[[RunResult], Iterator[Found]]] = {
     "unread": _unread,
     "no_effect": _no_effect,
     "not_started": _not_started,
+    "not_ended": _not_ended,
     "unsettled": _unsettled,
 }
 """Kind of `kgctl.simulate.scenario.vocabulary.TROUBLES` -> what finds it in a run."""

@@ -316,6 +316,8 @@ class Event(Section):
     """Is no disturbance where the group is not together yet."""
     creates_topic: ClassVar[bool] = False
     adds_partitions: ClassVar[bool] = False
+    needs_rate: ClassVar[bool] = False
+    """Does nothing to pods whose records take no time."""
     writes: ClassVar[bool] = False
     """Has records written."""
     fault: ClassVar[Fault | None] = None

@@ -46,7 +46,7 @@ class PodPort(Protocol):
     name: str
     number: int
     index: int
-    rack: str | None
+    zone: str | None
     node: int
     settings: dict[str, str]
     is_wanted: bool
@@ -55,6 +55,8 @@ class PodPort(Protocol):
 
     @property
     def member_set(self) -> str: ...
+    @property
+    def takes_time(self) -> bool: ...
     @property
     def process(self) -> ProcessPort | None: ...
     @property

@@ -109,6 +109,7 @@ TROUBLES: Mapping[str, TroubleKind] = {
         ),
         TroubleKind("no_effect", "each event has an effect", "", "an event found nothing that it could do, or was given up"),
         TroubleKind("not_started", "all begins before the end", "", "a pod's start or an event lies after the end of the run"),
+        TroubleKind("not_ended", "all is over by the end", "", "an event was still under way at the end of the run"),
         TroubleKind("unsettled", "the group settles", "", "the run was ended by a limit, before the group was stable"),
     )
 }

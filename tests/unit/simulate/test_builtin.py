@@ -13,7 +13,7 @@ from kgctl.simulate.scenario.sources import builtin_names, read_source
 MEANT = {
     "static-misconfigured": {"session-below-boot"},
     "static-surge": {"static-rollout"},
-    "assignor-migration": set[str](),
+    "assignor-migration": {"client-refuses"},
 }
 """What the linter rightly says of scenarios that show just that."""
 

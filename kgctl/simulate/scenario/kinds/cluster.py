@@ -106,14 +106,14 @@ class _Outage(_OfBrokers):
 
 
 class ZoneDown(_Outage):
-    """A zone is away: the pods of this rack and its brokers die, and come back with it."""
+    """A zone is away: the pods of this rack and its brokers die, and come back with it. A set without rack is spread, too."""
 
     kind = "zone_down"
     target_type = RACK
     also = ("zone_outage", "zone_failure", "az_down", "az_outage", "az_failure", "rack_down", "outage")
 
     def pods_of(self, run: EventPort) -> Sequence[PodPort]:
-        return [pod for pod in run.all_pods() if pod.rack == self.target]
+        return [pod for pod in run.all_pods() if pod.zone == self.target]
 
     def brokers_of(self, run: EventPort) -> Sequence[int]:
         return run.brokers().in_rack(self.target)

@@ -142,10 +142,10 @@ _USUAL_PPM = 1_000_000
 
 
 class Slow(Event):
-    """Batches take so many times as long, and so fewer records are processed."""
+    """Batches take so many times as long, and so fewer records are processed. No effect on pods without a rate."""
 
     kind = "slow"
-    is_lasting = may_stay = is_playable = True
+    needs_rate = is_lasting = may_stay = is_playable = True
     may_kill = False
     fault = Fault(Uniform(10 * _S, 300 * _S), {"factor": 10})
 
@@ -153,7 +153,10 @@ class Slow(Event):
     factor: Factor = key("how many times as long")
 
     def begin(self, run: EventPort) -> None:
-        pods = run.pods()
+        found = run.pods()
+        pods = [pod for pod in found if pod.takes_time]
+        if found and not pods:
+            run.found_nothing()
         for pod in pods:
             _set(pod, pod.factor_ppm * self.factor // _USUAL_PPM)
             run.tell(pod, "slow")

@@ -34,7 +34,7 @@ def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it()
 def running(made: Play, number: int, member_id: str) -> PlayedProcess:
     """A process of the play that the group has under this id, without a client."""
     made.fleet = cast("Any", SimpleNamespace(take=lambda **_: None, profile="java"))
-    process = PlayedProcess(made.pods[number], None, made)
+    process = PlayedProcess(made.pods[number], made)
     process.phase = Phase.RUNNING
     made.pods[number].process = process
     process.in_generation(ClientLine(0, "", "generation", ("1", member_id)))

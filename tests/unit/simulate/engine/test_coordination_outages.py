@@ -55,6 +55,12 @@ def test_a_zone_takes_its_pods_and_brokers_along_and_brings_them_back() -> None:
     assert result.metric("members") == 6
 
 
+def test_a_zone_takes_pods_that_do_not_tell_the_brokers_where_they_are() -> None:
+    (silent,) = load(read_yaml(FILE.replace(", rack: spread", "").replace("EVENT", "{at: 10s, zone_down: b}"), "f")).variants
+    history = run(silent.scenario, 1).recording.history
+    assert [(pod.rack, pod.name) for pod in history.pods if pod.running.ended] == [(None, "app-1"), (None, "app-4")]
+
+
 def test_a_zone_without_pods_is_its_brokers_and_one_without_either_has_no_effect() -> None:
     elsewhere = FILE.replace("rack: spread", "rack: a")
     (brokers,) = load(read_yaml(elsewhere.replace("EVENT", "{at: 10s, zone_down: c, for: 20s}"), "f")).variants

@@ -181,8 +181,22 @@ def test_a_short_stall_is_no_gap_but_a_backlog() -> None:
 def test_a_pod_too_slow_for_its_poll_interval_and_without_partitions_is_no_endless_loop() -> None:
     config = {**RANGE, "max.poll.interval.ms": "500"}
     slow = event("slow", "app/3", factor=20_000_000, for_us=20 * S)
-    calm = scenario(slow, config=config, count=4, partitions=3, poll=Uniform(0, 100_000), duration_s=60)
+    calm = scenario(slow, config=config, count=4, partitions=3, poll=Uniform(0, 100_000), duration_s=60, rate_uhz=100 * S)
     assert run(calm, 1, limits=RunLimits(tasks=200_000)).stopped == ""
+
+
+def test_restarts_that_overlap_end_both() -> None:
+    """A pod that is taken down while it boots is waited for until its next process has subscribed."""
+    first, then = event("rolling_restart", "app", set_={}), event("rolling_restart", "app", at_s=1.5, set_={})
+    marks = [(at_us / S, what) for at_us, _, what, _ in run(scenario(first, then), 1).events_marks()]
+    assert [what for _, what in marks] == ["begins", "begins", "ends", "ends"]
+    assert marks[-1][0] < 20
+
+
+def test_slow_does_nothing_where_records_take_no_time() -> None:
+    slow = event("slow", "app", factor=10, for_us=20 * S)
+    told = [[what for _, _, what, _ in run(scenario(slow, rate_uhz=rate), 1).events_marks()] for rate in (None, 100 * S)]
+    assert told == [["begins", "has no effect", "ends"], ["begins", "ends"]]
 
 
 def test_a_slow_pod_reads_so_much_less() -> None:

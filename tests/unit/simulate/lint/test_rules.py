@@ -41,6 +41,7 @@ DOUBTS = {
     "no-such-rack": "{cluster: {racks: [a, b]}, members: {app: {rack: c}}}",
     "overload": "{members: {app: {rate: 10/s}}, traffic: {orders: 31/s}}",
     "no-traffic": "members: {app: {rate: 10/s}}",
+    "no-rate": "events: [{at: 5s, slow: app, factor: 9}]",
     "autoscale-max": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, max: 13}}",
     "autoscale-target": "{members: {app: {rate: 10/s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 24}}",
     "autoscale-window": (
@@ -190,6 +191,12 @@ def test_a_rule_that_many_events_break_is_told_once() -> None:
     text = GOOD.replace("count: 3", "count: 3, instance_id: $name") + f"events: [{events}]\n"
     found = [each for each in lint(load(read_yaml(text, "f"))) if each.rule == "static-rollout"]
     assert [each.message.rpartition("; ")[2] for each in found] == ["so with 2 more"]
+
+
+def test_settings_that_an_event_brings_and_no_client_starts_with_are_told() -> None:
+    text = GOOD + "events: [{at: 5s, upgrade: app, set: {session.timeout.ms: 1s}}]\n"
+    (found,) = lint(load(read_yaml(text, "f")))
+    assert (found.rule, found.location.line, found.path) == ("client-refuses", 6, ("events", 0, "set"))
 
 
 def test_a_rollout_whose_partition_is_above_all_pods_is_told() -> None:

@@ -42,6 +42,10 @@ FAILS = {
         "members: {app: {count: 4}, canary: {count: 1, start: 5m}}\n",
         "canary-0 was to start at 5m, and the run ended at 60.0s: give it a `duration`",
     ),
+    "not_ended": (
+        f"{APP}duration: 3m\nevents: [{{at: 10s, name: deploy, rollout: app, never_ready: true}}]\n",
+        "event deploy app was not over at the end, 180.0s: give it a longer `duration`",
+    ),
     "unsettled": (
         f"{APP}events: [{{at: 0s, crash: app}}]\nallow: [unread]\n",
         "the run was ended at 3,600.0s: not stable after its last event",
@@ -79,7 +83,8 @@ def test_what_is_allowed_fails_nothing(kind: str) -> None:
     "text",
     [
         APP,
-        f"{APP}duration: 5m\nevents: [{{at: 10s, crash: app/3}}, {{at: 20s, stop: app/1, for: 10m}}]\n",
+        f"{APP}duration: 5m\n"
+        "events: [{at: 10s, crash: app/3}, {at: 20s, stop: app/1}, {at: 30s, network: app/0, latency: 9ms}]\n",
         f"{APP}duration: 64s\nevents: [{{at: 60s, crash: app/1}}]\n",
         f"{APP}events: [{{at: 10s, crash: app/3, when: lag > 5}}]\n",
         f"{APP}events: [{{at: 10s, rolling_restart: app, abort_if: rebalances >= 1}}]\n",
