@@ -86,7 +86,10 @@ _AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-_AIOKAFKA = ("admin", "client", "conn", "consumer", "coordinator", "pep492", "producer", "sender", "transactional_consumer")
+_AIOKAFKA = (
+    *("admin", "client", "conn", "consumer", "coordinator", "fetcher", "pep492", "producer", "sender"),
+    *("transactional_consumer", "transactional_producer"),
+)
 SUITES: Mapping[str, Suite] = {
     "kafka-python": Suite(
         "3.0.12",
@@ -96,7 +99,7 @@ SUITES: Mapping[str, Suite] = {
     ),
     "aiokafka": Suite(
         "0.14.0",
-        [f"tests/test_{name}.py" for name in (*_AIOKAFKA, "transactional_producer")],
+        [f"tests/test_{name}.py" for name in _AIOKAFKA],
         "test_sasl, which runs Kafka's and Kerberos' programs in its container",
         ["docker", "pytest", "pytest-asyncio", "pytest-mock", "pytest-timeout", "cramjam", "async-timeout"],
         ["--docker-image=kafka:4.3.1", "--no-pull", "-W", "ignore::DeprecationWarning"],
