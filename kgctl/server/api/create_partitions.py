@@ -12,7 +12,7 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import hash_map_order
 from kgctl.server.acls import Operation, Resource
-from kgctl.server.api.fields import assignment_problem, storage_failed
+from kgctl.server.api.fields import TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -34,7 +34,7 @@ def handle(context: RequestContext, body: Any) -> Values:
     asked = {topic.name: topic for topic in body.topics}
     for name in hash_map_order([name for name in names if name not in problems]):
         topic = asked[name]
-        problem = _problem(context, topic)
+        problem = _problem(context, topic, has_no_time=has_no_time(body))
         if problem is NO_PROBLEM:
             added = topic.count - _current(context, topic.name)
             if added > room:
@@ -63,9 +63,10 @@ def _current(context: RequestContext, name: str) -> int:
     return 0 if known is None else known.partition_count
 
 
-def _problem(context: RequestContext, topic: Any) -> Problem:
-    if not context.may(Operation.ALTER, Resource.TOPIC, topic.name):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
+def _problem(context: RequestContext, topic: Any, *, has_no_time: bool) -> Problem:
+    may_alter = context.may(Operation.ALTER, Resource.TOPIC, topic.name)
+    if has_no_time or not may_alter:
+        return TIMED_OUT if may_alter else (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
     known = context.services.catalog.get(topic.name)
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None

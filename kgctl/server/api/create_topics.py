@@ -13,7 +13,7 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.server.acls import Operation, Resource
-from kgctl.server.api.fields import NO_RIGHT, assignment_problem, storage_failed
+from kgctl.server.api.fields import NO_RIGHT, TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -39,7 +39,7 @@ def handle(context: RequestContext, body: Any) -> Values:
     topics = [topic for topic in once if may_make_all or context.may(Operation.CREATE, Resource.TOPIC, topic.name)]
     refused = [topic.name for topic in once if topic not in topics]
     counts = {topic.name: _partition_count(context, topic) for topic in topics}
-    problems = _problems(context, topics, counts)
+    problems = _problems(context, topics, counts, has_no_time=has_no_time(body))
     made = {name: counts[name] for name, problem in problems.items() if problem is NO_PROBLEM}
     if made and not body.validate_only:
         try:
@@ -106,9 +106,9 @@ def _partition_count(context: RequestContext, topic: Any) -> int:
     return context.services.config.num_partitions if topic.num_partitions == DEFAULT else int(topic.num_partitions)
 
 
-def _problems(context: RequestContext, topics: Sequence[Any], counts: dict[str, int]) -> dict[str, Problem]:
-    """What is wrong with each topic; a request that is too large is refused whole."""
-    refusal = _refusal_of_all(counts)
+def _problems(context: RequestContext, topics: Sequence[Any], counts: dict[str, int], *, has_no_time: bool) -> dict[str, Problem]:
+    """What is wrong with each topic; a request that is too large, or has no time, is refused whole."""
+    refusal: Problem | None = TIMED_OUT if has_no_time else _refusal_of_all(counts)
     if refusal is not None:
         return dict.fromkeys(counts, refusal)
     problems = {topic.name: _problem(context, topic, counts[topic.name]) for topic in topics}

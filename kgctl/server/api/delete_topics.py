@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -9,21 +11,28 @@ from uuid import UUID
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.acls import Operation, Resource
-from kgctl.server.api.fields import NO_RIGHT, storage_failed
+from kgctl.server.api.fields import NO_RIGHT, has_no_time, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
 TOPIC_IDS_SINCE = 6
+Asked = tuple[str | None, UUID | None]
+NEITHER, BOTH = "Neither topic name nor id were specified.", "You may not specify both topic name and topic id."
+AND_ITS_ID = "The provided topic name maps to an ID that was already supplied."
 UNKNOWN_NAME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 UNKNOWN_ID = (ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
 def handle(context: RequestContext, body: Any) -> Values:
-    """One result a topic, in the order of the request; all that can be removed are removed together."""
+    """One result a topic, what is refused unseen first; all that can be removed are removed together."""
     with_ids = context.version >= TOPIC_IDS_SINCE
     asked = [(topic.name, topic.topic_id) for topic in body.topics] if with_ids else [(name, None) for name in body.topic_names]
-    results = [_checked(context, name, topic_id) for name, topic_id in asked]
+    refused = _refused(context, asked)
+    results = [
+        _invalid(context, each, message) for each, message in refused.items() if each[0] is not None or message != AND_ITS_ID
+    ]
+    results += [_checked(context, *each, has_no_time=has_no_time(body)) for each in asked if each not in refused]
     gone = {result["name"] for result in results if result["error_code"] is ErrorCode.NONE}
     if gone:
         try:
@@ -35,7 +44,30 @@ def handle(context: RequestContext, body: Any) -> Values:
     return {"responses": results}
 
 
-def _checked(context: RequestContext, name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+def _refused(context: RequestContext, asked: Sequence[Asked]) -> dict[Asked, str]:
+    """What names no topic, or one twice, and why. Kafka: ControllerApis#deleteTopics."""
+    times, ids = Counter(asked), {topic_id for name, topic_id in asked if name is None}
+    refused: dict[Asked, str] = {}
+    for name, topic_id in times:
+        if (name is None) == (topic_id is None):
+            refused[name, topic_id] = NEITHER if name is None else BOTH
+        elif times[name, topic_id] > 1:
+            refused[name, topic_id] = f"Duplicate topic {'id' if name is None else 'name'}."
+        elif name is not None and (known := context.services.catalog.get(name)) is not None and known.topic_id in ids:
+            refused |= {(name, None): AND_ITS_ID, (None, known.topic_id): AND_ITS_ID}
+    return refused
+
+
+def _invalid(context: RequestContext, asked: Asked, message: str) -> dict[str, Any]:
+    name, topic_id = asked
+    if message == AND_ITS_ID and name is not None:
+        topic_id = context.services.catalog.topics[name].topic_id
+    return {"name": name, "topic_id": topic_id, "error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
+
+
+def _checked(context: RequestContext, name: str | None, topic_id: UUID | None, *, has_no_time: bool) -> dict[str, Any]:
+    if has_no_time:
+        return {"name": name, "topic_id": topic_id, "error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": None}
     catalog = context.services.catalog
     topic = catalog.by_id(topic_id) if name is None else catalog.get(name)
     known = name if topic is None else topic.name

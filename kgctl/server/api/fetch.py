@@ -11,6 +11,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.acls import Operation
 from kgctl.server.api.fields import NO_EPOCH, partition_error
+from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import is_long
@@ -18,6 +19,8 @@ from kgctl.server.traffic import is_long
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
 
+FULL_EPOCHS = (-1, 0)
+"""Epochs of fetch sessions that name all partitions: the last one of a session, and the first."""
 _BEFORE_THE_LOG = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -55,7 +58,7 @@ class _Read:
 
 def handle(context: RequestContext, body: Any) -> Answer:
     """Answer at once where there is enough, something is wrong or nobody waits; else when data comes or time is up."""
-    if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
+    if getattr(body, "session_epoch", FULL_EPOCHS[0]) not in FULL_EPOCHS:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
     if is_long(body.topics) or _finds_data(context, body):
         return _answer(context, body, None)
@@ -97,7 +100,7 @@ def _read(context: RequestContext, body: Any) -> _Read:
     for topic in body.topics:
         name, topic_id = _name(context, topic)
         entries = [_partition(context, body, name, entry, read) for entry in topic.partitions]
-        read.responses.append({"topic": name, "topic_id": topic_id, "partitions": entries})
+        read.responses += [{"topic": name, "topic_id": topic_id, "partitions": entries}] if entries else []
     return read
 
 
@@ -119,8 +122,8 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
         start, end = context.services.data.bounds(partition)
     except NotFoundError:  # deleted meanwhile
         return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not start <= entry.fetch_offset <= end:
-        return read.failed(entry.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+    if problem := _problem(body, entry, start, end):
+        return read.failed(entry.partition, problem)
     read.partitions.append(partition)
     stable = context.services.data.stable_offset(partition, end)
     upper, aborted = end, None
@@ -141,6 +144,14 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
         "aborted_transactions": aborted,
         "records": records,
     }
+
+
+def _problem(body: Any, entry: Any, start: int, end: int) -> ErrorCode:
+    """Why a log gives nothing from there on. Kafka: UnifiedLog#read, and its exception for sizes below 0."""
+    if not start <= entry.fetch_offset <= end or getattr(entry, "last_fetched_epoch", NO_EPOCH) > LEADER_EPOCH:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    is_none = entry.fetch_offset < end and min(entry.partition_max_bytes, body.max_bytes) < 0
+    return ErrorCode.UNKNOWN_SERVER_ERROR if is_none else ErrorCode.NONE
 
 
 def _aborted(context: RequestContext, partition: TopicPartition, start: int, end: int) -> list[dict[str, int]]:

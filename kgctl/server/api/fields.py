@@ -38,6 +38,14 @@ def refuse(_context: RequestContext, _body: Any, refused: Refused) -> Values:
     return {"error_code": refused[0], "error_message": refused[1]}
 
 
+TIMED_OUT: tuple[ErrorCode, None] = (ErrorCode.REQUEST_TIMED_OUT, None)
+
+
+def has_no_time(body: Any) -> bool:
+    """Whether the controller is given no time at all: it drops such a request from its queue. Kafka: KafkaEventQueue."""
+    return int(body.timeout_ms) <= 0
+
+
 def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
     """What whoever asks may do with the cluster; nothing where it is not theirs to see."""
     if not is_asked:

@@ -70,7 +70,9 @@ def _choose(context: RequestContext, topics: Any, wanted: _Wanted) -> Work[None]
     wanted.partitions = None if topics is None else partitions
     for topic in topics or ():
         yield None
-        if is_refused or context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+        if not topic.partition_indexes:
+            wanted.unknown.append({"name": topic.name, "partitions": []})
+        elif is_refused or context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
             partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
         else:
             refused = yield from each(topic.partition_indexes, partial(_failed, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -100,7 +102,9 @@ def _resolve(context: RequestContext, group: Any, wanted: _Wanted) -> Work[None]
     for asked in group.topics:
         yield None
         topic = context.services.catalog.by_id(asked.topic_id)
-        if topic is None or not context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+        if not asked.partition_indexes:
+            wanted.unknown.append({"topic_id": asked.topic_id, "partitions": []})
+        elif topic is None or not context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
             error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             partitions = yield from each(asked.partition_indexes, partial(_failed, error))
             wanted.unknown.append({"topic_id": asked.topic_id, "partitions": partitions})

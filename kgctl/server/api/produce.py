@@ -149,7 +149,7 @@ def _refused(batch: bytes, header: BatchHeader, bounds_ms: tuple[int, int], comp
     ``compacted``: the partition, where each record needs a key.
     """
     error = ErrorCode.INVALID_RECORD
-    if header.is_control or header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+    if header.is_control or header.base_offset or header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
         return _Outcome(error, is_in_log=True)
     try:
         wrong = check_records(batch, header, *bounds_ms)

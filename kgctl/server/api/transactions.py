@@ -130,16 +130,22 @@ def _write_markers(services: Services, transaction: Transaction) -> EndTransacti
 INIT_FENCED_SINCE = 4
 
 
+NONE_YET = -1
+
+
 def init_producer_id(context: RequestContext, body: Any) -> Work[Values]:
     """A new producer id, or the next epoch of a transactional id, whose earlier producer is fenced."""
+    known_id, known_epoch = getattr(body, "producer_id", NONE_YET), getattr(body, "producer_epoch", NONE_YET)
     error = _right_to_begin(context, body.transactional_id)
+    if error is ErrorCode.NONE and (known_id == NONE_YET) != (known_epoch == NONE_YET):
+        error = ErrorCode.INVALID_REQUEST
     if error is not ErrorCode.NONE:
         return _refused(context, error)
     if body.transactional_id is None:
         return {"error_code": ErrorCode.NONE, "producer_id": context.services.producers.new_id(), "producer_epoch": 0}
     transactions = context.services.transactions
     timeout_ms = body.transaction_timeout_ms
-    identity = ProducerIdentity(body.transactional_id, getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1))
+    identity = ProducerIdentity(body.transactional_id, known_id, known_epoch)
     error = transactions.init_error(identity, timeout_ms)
     if error is not ErrorCode.NONE:
         return _refused(context, error)
@@ -210,6 +216,7 @@ def _results(
     problems: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
         may_write = context.version >= BATCHED_SINCE or context.may(Operation.WRITE, Resource.TOPIC, topic.name)
+        may_write = may_write and topic.name != OFFSETS_TOPIC
         for partition in (TopicPartition(topic.name, number) for number in topic.partitions):
             is_there = context.services.catalog.has_partition(partition)
             known = ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -97,6 +97,9 @@ def electing(probe: Probe, version: int, name: str) -> None:
             [],
         ):
             probe.call(ELECT_LEADERS, version, {"election_type": kind, "topic_partitions": topics, "timeout_ms": 10_000})
+    for timeout_ms in (0, -1):
+        topics = [{"topic": name, "partitions": [1, 9]}]
+        probe.call(ELECT_LEADERS, version, {"election_type": 0, "topic_partitions": topics, "timeout_ms": timeout_ms})
 
 
 def reassigning(probe: Probe, version: int, name: str) -> None:
@@ -114,6 +117,8 @@ def reassigning(probe: Probe, version: int, name: str) -> None:
     move((0, [1, 1]))
     move((0, [1, 9]))
     move((0, [1]), topic="nosuch")
+    move((0, [1]), (9, [1]), timeout_ms=0)
+    move((0, [1]), timeout_ms=-1)
     if version:
         move((0, [1]), allow_replication_factor_change=False)
         move((0, []), allow_replication_factor_change=False)

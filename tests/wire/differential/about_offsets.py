@@ -109,6 +109,9 @@ def fetching_offsets(probe: Probe, version: int, name: str) -> None:
                     )
     empty: dict[str, Any] = {"group_id": name, "topics": [], "groups": [{"group_id": name, "topics": []}]}
     probe.call(OFFSET_FETCH, version, empty)
+    none = [{"name": name, "topic_id": topic_id, "partition_indexes": []}]
+    for group in (name, "nosuch", ""):
+        probe.call(OFFSET_FETCH, version, {"group_id": group, "topics": none, "groups": [{"group_id": group, "topics": none}]})
     if version >= 8:
         probe.call(OFFSET_FETCH, version, {"groups": []})
         both = [

@@ -36,6 +36,8 @@ def producing(probe: Probe, version: int, name: str) -> None:
     produce(probe, version, name, topic_id, good + good)
     produce(probe, version, name, topic_id, good[:16] + b"\x01" + good[17:])
     produce(probe, version, name, topic_id, b"")
+    for base_offset in (1, -5):
+        produce(probe, version, name, topic_id, struct.pack(">q", base_offset) + good[8:])
     produce(probe, version, name, topic_id, resealed(good, 21, b"\x00\x20"))
     produce(probe, version, name, topic_id, batch(1, timestamp_ms=0) + b"")
     produce(probe, version, name, topic_id, build_batch([Record(0, 0, None, b"v" * 1_100_000)]))
@@ -69,6 +71,9 @@ def producing_idempotently(probe: Probe, version: int, name: str) -> None:
 def producer_ids(probe: Probe, version: int, name: str) -> None:
     probe.call(INIT_PRODUCER_ID, version, {"transactional_id": None, "transaction_timeout_ms": 1000})
     probe.call(INIT_PRODUCER_ID, version, {"transactional_id": "", "transaction_timeout_ms": 1000})
+    for known in ((5, -1), (-1, 5), (5, 0), (-2, -2)) if version >= 3 else ():
+        identity = dict(zip(("producer_id", "producer_epoch"), known, strict=True))
+        probe.call(INIT_PRODUCER_ID, version, {"transactional_id": None, "transaction_timeout_ms": 1000, **identity})
 
 
 def listing_offsets(probe: Probe, version: int, name: str) -> None:
@@ -107,6 +112,16 @@ def fetching(probe: Probe, version: int, name: str) -> None:
     fetch(0, entry={"current_leader_epoch": 0})
     fetch(0, entry={"current_leader_epoch": 3})
     fetch(0, session_id=123, session_epoch=1)
+    fetch(0, session_id=0, session_epoch=5)
+    fetch(0, session_id=0, session_epoch=-5)
+    fetch(0, session_id=123, session_epoch=-1)
+    fetch(0, entry={"last_fetched_epoch": 0})
+    fetch(0, entry={"last_fetched_epoch": 5})
+    fetch(0, partition_max_bytes=-1)
+    fetch(5, partition_max_bytes=-1)
+    fetch(0, max_bytes=-1)
+    nothing = [{"topic": name, "topic_id": topic_id, "partitions": []}]
+    probe.call(FETCH, version, {"max_wait_ms": 0, "min_bytes": 0, "topics": nothing, "forgotten_topics_data": []})
     fetch(5, max_wait_ms=50, min_bytes=1)
 
 

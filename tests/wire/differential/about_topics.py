@@ -62,8 +62,9 @@ def clusters(probe: Probe, version: int, name: str) -> None:
 def creating_topics(probe: Probe, version: int, name: str) -> None:
     def create(topic: str, partitions: int = 2, replicas: int = 1, *, validate_only: bool = False, **settings: Any) -> None:
         entry = {"name": topic, "num_partitions": partitions, "replication_factor": replicas, "assignments": [], "configs": []}
+        timeout_ms = settings.pop("timeout_ms", 10_000)
         topics = [{**entry, **settings}] * settings.pop("times", 1)
-        probe.call(CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": validate_only})
+        probe.call(CREATE_TOPICS, version, {"topics": topics, "timeout_ms": timeout_ms, "validate_only": validate_only})
 
     create(name)
     create(name)
@@ -83,6 +84,9 @@ def creating_topics(probe: Probe, version: int, name: str) -> None:
         assigned = [{"partition_index": index, "broker_ids": ids} for index, ids in enumerate(replicas)]
         create(f"{name}-m{place}", assignments=assigned, partitions=-1, replicas=-1)
     create(f"{name}-f", times=2)
+    for timeout_ms in (0, -1):
+        create(f"{name}-h", timeout_ms=timeout_ms)
+        create(f"{name}-f", times=2, timeout_ms=timeout_ms)
     if version >= 4:
         create(f"{name}-g", -1, -1)
 
@@ -142,9 +146,9 @@ def bounds_of_growth(probe: Probe, version: int, name: str) -> None:
 def growing_topics(probe: Probe, version: int, name: str) -> None:
     create_topic(probe, name, 2)
 
-    def grow(topic: str, count: int, *, validate_only: bool = False, assignments: Any = None) -> None:
+    def grow(topic: str, count: int, *, assignments: Any = None, **settings: Any) -> None:
         topics = [{"name": topic, "count": count, "assignments": assignments}]
-        probe.call(CREATE_PARTITIONS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": validate_only})
+        probe.call(CREATE_PARTITIONS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": False, **settings})
 
     grow(name, 2)
     grow(name, 1)
@@ -159,16 +163,37 @@ def growing_topics(probe: Probe, version: int, name: str) -> None:
     grow(name, 6, assignments=[{"broker_ids": [0]}, {"broker_ids": [9]}])
     grow(name, 3, assignments=[{"broker_ids": [9]}])
     grow("nosuch", 4)
+    grow(name, 9, timeout_ms=0)
+    grow("nosuch", 9, timeout_ms=-1)
 
 
 def deleting_topics(probe: Probe, version: int, name: str) -> None:
     topic_id = create_topic(probe, name)
     if version >= 6:
+        strange: list[list[dict[str, Any]]] = [
+            [{"name": name, "topic_id": topic_id}],
+            [{"name": name}, {"name": name}],
+            [{"name": None, "topic_id": topic_id}] * 2,
+            [{"name": name}, {"name": None, "topic_id": topic_id}],
+            [{"name": None}],
+        ]
+        for topics in strange:
+            probe.call(DELETE_TOPICS, version, {"topics": topics, "timeout_ms": 10_000})
+        for timeout_ms in (0, -1):
+            probe.call(DELETE_TOPICS, version, {"topics": [{"name": name}], "timeout_ms": timeout_ms})
+            probe.call(DELETE_TOPICS, version, {"topics": [{"name": name}] * 2, "timeout_ms": timeout_ms})
         for topic in ({"name": "nosuch"}, {"name": None, "topic_id": UUID(NO_TOPIC_ID)}, {"name": None, "topic_id": topic_id}):
             probe.call(DELETE_TOPICS, version, {"topics": [topic], "timeout_ms": 10_000})
     else:
-        for names in ([name], [name], ["nosuch"], []):
-            probe.call(DELETE_TOPICS, version, {"topic_names": names, "timeout_ms": 10_000})
+        for names, timeout_ms in (
+            ([name], 0),
+            ([name] * 2, 10_000),
+            ([name], 10_000),
+            ([name], 10_000),
+            (["nosuch"], 10_000),
+            ([], 0),
+        ):
+            probe.call(DELETE_TOPICS, version, {"topic_names": names, "timeout_ms": timeout_ms})
 
 
 def versions(probe: Probe, version: int, name: str) -> None:

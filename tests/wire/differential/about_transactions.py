@@ -153,6 +153,7 @@ def wrong_transactions(probe: Probe, version: int, name: str) -> None:
         producer.commit_offset(3, **wrong)
     producer.add_partition(9)
     producer.add_partition(topic="nosuch")
+    producer.add_partition(topic="__consumer_offsets")
     producer.add_group("")
     producer.add_partition()
     producer.commit_offset(3)

@@ -11,7 +11,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.acls import Operation
-from kgctl.server.api.fields import Refused, assignment_problem, refuse
+from kgctl.server.api.fields import TIMED_OUT, Refused, assignment_problem, has_no_time
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -24,6 +24,8 @@ NOTHING_TO_CANCEL: Outcome = (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
 def handle(context: RequestContext, body: Any) -> Values:
     """One result a partition, in the order of the request."""
     may_resize = getattr(body, "allow_replication_factor_change", True)
+    if has_no_time(body):
+        return {**_refused_all(body, *TIMED_OUT), "allow_replication_factor_change": may_resize}
     responses = []
     for topic in body.topics:
         found = [(each, _outcome(context, topic.name, each, may_resize=may_resize)) for each in topic.partitions]
@@ -60,8 +62,12 @@ def _moved(context: RequestContext, partition: TopicPartition, replicas: Sequenc
     return DONE
 
 
-def _no_right(context: RequestContext, body: Any, refused: Refused) -> Values:
-    error = refuse(context, body, refused)
+def _no_right(_context: RequestContext, body: Any, refused: Refused) -> Values:
+    return _refused_all(body, *refused)
+
+
+def _refused_all(body: Any, code: ErrorCode, message: str | None) -> Values:
+    error = {"error_code": code, "error_message": message}
     responses = [
         {"name": topic.name, "partitions": [{"partition_index": each.partition_index, **error} for each in topic.partitions]}
         for topic in body.topics

@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.acls import Operation
-from kgctl.server.api.fields import Refused
+from kgctl.server.api.fields import TIMED_OUT, Refused, has_no_time
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
 
@@ -21,6 +21,8 @@ NOT_AVAILABLE = {
 def handle(context: RequestContext, body: Any) -> Values:
     """One result a partition; where none is named, of those alone that need an election."""
     kind = getattr(body, "election_type", PREFERRED)
+    if has_no_time(body):
+        return _refused(body, *TIMED_OUT)
     if kind not in NOT_AVAILABLE and body.topic_partitions != ():
         return _refused(body, ErrorCode.INVALID_REQUEST, f"Unknown election type {body.election_type}")
     if body.topic_partitions is None:
@@ -57,7 +59,7 @@ def _outcome(context: RequestContext, topic: str, partition: int, kind: int) -> 
     return NOT_AVAILABLE[kind]
 
 
-def _refused(body: Any, code: ErrorCode, message: str) -> Values:
+def _refused(body: Any, code: ErrorCode, message: str | None) -> Values:
     """The same for all that was named. Kafka: ElectLeadersRequest#getErrorResponse."""
     error = {"error_code": code, "error_message": message}
     results = [
