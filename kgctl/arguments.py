@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -120,8 +121,10 @@ def _fitting(name: str, check: Check) -> Check:
 
 
 def _time_problem(value: object, most: int) -> str | None:
-    too_much = isinstance(value, int) and value > most
-    return f"must be at most {most}, what the protocol's field holds, not {value}" if too_much else None
+    if not isinstance(value, int) or -most <= value <= most:
+        return None
+    bound = f"at most {most}" if value > most else f"at least {-most}"
+    return f"must be {bound}, what the protocol's field holds, not {value}"
 
 
 def _text_problem(value: object) -> str | None:
@@ -172,8 +175,20 @@ def _instance(kind: type, number: str | None) -> Check:
     if getattr(kind, "_is_protocol", False):
         methods = [name for name, each in vars(kind).items() if callable(each) and not name.startswith("_")]
         return lambda value: _lacks(value, methods)
+    if kind is str:
+        return _text
     name = _NAMES.get(kind) or ("an " if kind.__name__[0] in "AEIOU" else "a ") + kind.__name__
     return lambda value: None if isinstance(value, kind) else _not(name, value)
+
+
+def _text(value: object) -> str | None:
+    """A text, and one that can be sent: what Python makes of bytes that are no UTF-8 (in ``os.environ``, say) cannot."""
+    if not isinstance(value, str):
+        return _not("a text", value)
+    return None if value.isascii() or not _SURROGATES.search(value) else _not("a text without bytes that are no UTF-8", value)
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def _lacks(value: object, methods: Sequence[str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from kgctl.arguments import check_of
 from kgctl.errors import UnsupportedError, UsageError
 from kgctl.model.groups import TopicPartition
 from kgctl.model.records import TopicRecord
@@ -19,6 +20,7 @@ from kgctl.serde.record_batch import (
 from kgctl.server.partition_data import PartitionData
 
 Value = bytes | str | None
+_CHECK = check_of(Value)
 _READ_BYTES = 1 << 20
 _SEED, _M = 0x9747B28C, 0x5BD1E995
 
@@ -81,7 +83,9 @@ def _of_batch(partition: TopicPartition, batches: bytes, position: int, start: i
 
 
 def as_bytes(value: Value) -> bytes | None:
-    """Text as UTF-8."""
+    """Text as UTF-8. Raises `UsageError` for what cannot be that."""
+    if _CHECK is not None and (problem := _CHECK(value)) is not None:
+        raise UsageError(f"a value {problem}")
     return value.encode() if isinstance(value, str) else value
 
 

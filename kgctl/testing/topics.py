@@ -18,7 +18,7 @@ from kgctl.server.cleaner import COMPACT, DELETE, compact, expire, policies
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.runtime import CoordinatorRuntime
 from kgctl.server.settings import TOPICS, check_topic
-from kgctl.testing.records import Value, Writing, read, write
+from kgctl.testing.records import Value, Writing, as_bytes, read, write
 
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
@@ -67,6 +67,7 @@ class Topics:
         Raises:
             UsageError: a name that no topic can have, a partition that this one has not, no key in a topic that is compacted.
         """
+        written = tuple(map(as_bytes, values))
         self.create_topic(topic)
         if key is None and COMPACT in policies(self._server.server.services, topic):
             raise UsageError(f"topic '{topic}' is compacted (cleanup.policy): its records need a key")
@@ -78,7 +79,7 @@ class Topics:
             turn = self._turns.get(topic, 0)
             how = Writing(key, partition, headers, runtime.clock() if timestamp_ms is None else timestamp_ms, turn)
             self._turns[topic] = turn + len(values)
-            return write(services.data, topic, known.partition_count, values, how)
+            return write(services.data, topic, known.partition_count, written, how)
 
         return self._with_runtime(append)
 

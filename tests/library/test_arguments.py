@@ -163,10 +163,32 @@ def takes_text(call: Call, parameter: str) -> bool:
         (lambda: kgctl.Coordinator(topics={"o": 0}), "numbers of partitions from 1 on, not 'o': 0"),
         (lambda: EmbeddedServer({"a b": 1}), "contains one or more characters other than ASCII alphanumerics"),
         (lambda: EmbeddedServer(brokers=0), "brokers must be 1 or more, not 0"),
+        (lambda: EmbeddedServer().produce("o", "v", timestamp_ms=-(2**63)), "timestamp_ms must be at least -9223372036854775807"),
     ],
 )
 def test_values_that_cannot_be(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
+        call()
+
+
+NO_UTF_8 = b"pod-\xff".decode(errors="surrogateescape")
+"""As Python reads a variable of the environment."""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kgctl.ConsumerGroup("x:1", NO_UTF_8, ["o"]),
+        lambda: kgctl.ConsumerGroup("x:1", "g", [NO_UTF_8]),
+        lambda: kgctl.ConsumerGroup("x:1", "g", ["o"], client_id=NO_UTF_8),
+        lambda: kgctl.connect("x:1").describe_groups([NO_UTF_8]),
+        lambda: EmbeddedServer(protocol="SASL_PLAINTEXT", users={"ann": NO_UTF_8}),
+        lambda: EmbeddedServer().produce("o", "v", key=NO_UTF_8),
+    ],
+    ids=("group", "topic", "client", "groups", "password", "key"),
+)
+def test_bytes_that_are_no_text_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match=r"a text without bytes that are no UTF-8.*, not 'pod-\\udcff'"):
         call()
 
 

@@ -152,7 +152,7 @@ ROOMS = {
             (667, "an authorizer: rules, the decision, and who may do what at each API"),
             (722, "17 APIs more: where data lies, who leads, transactions, quotas, SCRAM; advertised addresses; node ids"),
             (75, "several listeners of a broker, each with its protocol, its settings and the address that clients are told"),
-            (45, "requests without time, topics named twice to be deleted, half a producer's identity: refused as by Kafka"),
+            (54, "requests without time, topics named twice to be deleted, half a producer's identity: refused as by Kafka"),
         ),
     ),
     "storage": Room(
@@ -241,6 +241,7 @@ ROOMS = {
             (30, "kgctl.spark.collect; extras that bring others"),
             (3, "names of what is public"),
             (3, "keys of a password that a client has salted"),
+            (11, "texts that hold bytes which are no UTF-8, and times below what a field holds, are refused"),
         ),
     ),
     "testing": Room(
@@ -250,7 +251,7 @@ ROOMS = {
             (345, "records without a client, waiting for groups, faults that count, a clock that is moved, the marker"),
             (100, "rights, logins and TLS of a cluster for tests"),
             (44, "compact, expire, and settings of topics"),
-            (20, "more listeners, and where clients are told that they are"),
+            (25, "more listeners, and where clients are told that they are; what is no value is refused"),
         ),
     ),
     "charts": Room(44),

@@ -9,6 +9,7 @@ import threading
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -400,3 +401,11 @@ def test_marker_and_session_server(tmp_path: Path, workers: str) -> None:
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S * 3)
     assert "5 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
     assert "the settings of kafka: EmbeddedServer.__init__() got an unexpected keyword argument 'topic'" in ran.stdout
+
+
+@pytest.mark.parametrize("value", [5, b"pod-\xff".decode(errors="surrogateescape"), ["a"]])
+def test_what_is_no_value_is_refused_before_anything_is_written(kafka_cluster: EmbeddedServer, value: Any) -> None:
+    with pytest.raises(UsageError, match="a value must be "):
+        kafka_cluster.produce("orders", "a", value)
+    with pytest.raises(NotFoundError):
+        kafka_cluster.records("orders")
