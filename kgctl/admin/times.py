@@ -115,11 +115,13 @@ def _of_day(text: str, words: list[str], now_ms: int, fold: int) -> int:
         day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
     else:
         day = _date(words[0])
-    moment = datetime.combine(day, clock, zone).replace(fold=fold)
+    moment = datetime.combine(day, clock, zone)
     there = moment.astimezone(UTC).astimezone(zone)
-    if has_clock and there.replace(tzinfo=None) != moment.replace(tzinfo=None):
-        raise UsageError(f"no time: {text!r} is skipped, as clocks are put forward there: {there:%H:%M} comes after it")
-    return int(moment.timestamp() * 1000)
+    if there.replace(tzinfo=None) == moment.replace(tzinfo=None):
+        return int(moment.replace(fold=fold).timestamp() * 1000)
+    if has_clock or there.date() != day:  # a day without its midnight has a first moment
+        raise UsageError(f"no time: {text!r} is skipped, as clocks are put forward there: {there:%Y-%m-%d %H:%M} comes after it")
+    return int(there.timestamp() * 1000)
 
 
 def _date(text: str) -> date:

@@ -216,7 +216,7 @@ def test_a_zone_may_be_named_behind_a_day_or_a_time(text: str, expected: int) ->
 
 
 def test_a_wall_clock_s_time_that_is_skipped_is_none() -> None:
-    with pytest.raises(UsageError, match="is skipped, as clocks are put forward there: 03:30 comes after it"):
+    with pytest.raises(UsageError, match="is skipped, as clocks are put forward there: 2026-03-29 03:30 comes after it"):
         parse_past_instant_ms("2026-03-29 02:30 Europe/Berlin", NOW_MS)
     assert format_instant(parse_past_instant_ms("2026-03-29 03:00 Europe/Berlin", NOW_MS)) == "2026-03-29T01:00:00.000Z"
 
@@ -230,4 +230,11 @@ def test_a_wall_clock_s_time_that_comes_twice_is_the_first_and_has_a_second_read
 
 
 def test_a_day_whose_midnight_is_skipped_begins_at_its_first_moment() -> None:
-    assert format_instant(parse_past_instant_ms("2018-11-04 America/Sao_Paulo", NOW_MS)) == "2018-11-04T03:00:00.000Z"
+    day = "2018-11-04 America/Sao_Paulo"
+    assert format_instant(parse_past_instant_ms(day, NOW_MS)) == "2018-11-04T03:00:00.000Z"
+    assert second_reading_ms(day, NOW_MS) is None
+
+
+def test_a_day_that_a_zone_has_left_out_is_none() -> None:
+    with pytest.raises(UsageError, match="is skipped, as clocks are put forward there: 2011-12-31 00:00 comes after it"):
+        parse_past_instant_ms("2011-12-30 Pacific/Apia", NOW_MS)
