@@ -75,6 +75,7 @@ _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {
     ErrorCode.NON_EMPTY_GROUP: RefusedError,
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: RefusedError,
     ErrorCode.REBALANCE_IN_PROGRESS: RefusedError,
+    ErrorCode.NETWORK_EXCEPTION: UnreachableError,
     ErrorCode.REQUEST_TIMED_OUT: TimedOutError,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: TimedOutError,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: TimedOutError,
@@ -383,7 +384,8 @@ class GroupAdmin(Protocol):
 class LimitsTime(Protocol):
     """A `GroupAdmin` whose calls can have one time limit together (``limit``); each has one of its own where that is None.
 
-    No call takes all that is left (`kgctl.wire.CALLS_SHARE`), so that a broker that does not answer costs its own rows only.
+    No call takes all that is left (`kgctl.wire.Deadline.share`), and a broker that does not answer one is not waited for by the
+    others, so that it costs its own rows only.
     """
 
     timeout_ms: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.admin import ItemError, item_error
+from kgctl.cli.exit_codes import ExitCode, exit_code_of
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 
@@ -28,6 +29,11 @@ def test_a_code_without_a_sentence_has_the_brokers_words_or_its_name() -> None:
 
     assert item_error(code, detail="because") == ItemError(code, "because")
     assert item_error(code) == ItemError(code, "POLICY_VIOLATION")
+
+
+def test_what_was_lost_with_its_connection_is_a_cluster_that_cannot_be_reached() -> None:
+    """Where nothing was done the exit code is 7, as for a command that reached nobody."""
+    assert exit_code_of(ItemError(ErrorCode.NETWORK_EXCEPTION, "closed").to_exception(group="g")) is ExitCode.UNREACHABLE
 
 
 def test_a_sentence_that_cannot_name_its_thing_is_not_used() -> None:
