@@ -244,14 +244,31 @@ def select_groups(admin: GroupAdmin, group_ids: Sequence[str], names: NameFilter
 
 
 def as_shown(admin: GroupAdmin, group_ids: Sequence[str]) -> Sequence[str]:
-    """Return the ids, each that is the escaped form of a group's (as ``-o name`` and tables write control characters) as that."""
+    """Return the ids, each that is the escaped form of a group's (as ``-o name`` and tables write control characters) as that;
+    with its backslashes doubled it is a form of that group too.
+
+    Raises:
+        UsageError: it is that of several groups.
+    """
     from kgctl.cli.render import printable
 
     if not any("\\" in group_id for group_id in group_ids):
         return group_ids
-    known = admin.list_groups().values
-    meant = {printable(group_id): group_id for group_id in known if not group_id.isprintable()}
-    return [group_id if group_id in known else meant.get(group_id, group_id) for group_id in group_ids]
+    shown: dict[str, list[str]] = {}
+    doubled: dict[str, list[str]] = {}
+    for group_id in admin.list_groups().values:
+        shown.setdefault(printable(group_id), []).append(group_id)
+        doubled.setdefault(printable(group_id.replace("\\", "\\\\")), []).append(group_id)
+    return [_the_one(group_id, shown.get(group_id) or doubled.get(group_id) or [group_id]) for group_id in group_ids]
+
+
+def _the_one(typed: str, meant: Sequence[str]) -> str:
+    if len(meant) > 1:
+        raise UsageError(
+            f"{len(meant)} groups are shown as {typed}: name one by what `kgctl list groups -o name0` writes, "
+            "or, where a backslash is part of its name, by two in its place"
+        )
+    return meant[0]
 
 
 def with_neighbours(admin: GroupAdmin, errors: Iterable[KgctlError]) -> tuple[KgctlError, ...]:
@@ -318,6 +335,7 @@ def confirm(session: Session, question: str, *, yes: bool) -> bool:
     """
     if yes:
         return False
+    session.end_look()
     environment = session.environment
     if not environment.stdin.isatty():
         raise KgctlError(
@@ -327,7 +345,7 @@ def confirm(session: Session, question: str, *, yes: bool) -> bool:
     environment.stderr.flush()
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KgctlError("not confirmed; nothing was changed", code="DECLINED")
-    session.begin_limit()
+    session.begin_look()
     return True
 
 
@@ -359,7 +377,10 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def unknown_for(unknown: Iterable[bool], noun: str) -> str:
-    """Return what goes behind a total: of how many it is not known; "" where it is of all."""
-    count = sum(unknown)
-    return f", unknown for {plural(count, noun)}" if count else ""
+def told_lag(lags: Iterable[int | None], noun: str) -> str:
+    """Return the lag of several things together, and of how many it is not known; no number where it is of none."""
+    lags = list(lags)
+    known = [lag for lag in lags if lag is not None]
+    unknown = f"unknown for {plural(len(lags) - len(known), noun)}"
+    parts = (f"{sum(known):,}" * bool(known or not lags), unknown * (len(known) < len(lags)))
+    return f"total lag {', '.join(filter(None, parts))}"

@@ -33,7 +33,7 @@ from kgctl.cli.columns import (
 )
 from kgctl.cli.groups.thresholds import Judgement
 from kgctl.cli.report import Cell, Column, Kind, Report, asked_for
-from kgctl.cli.selection import unknown_for
+from kgctl.cli.selection import told_lag
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
 from kgctl.model.streams import Subtopology
@@ -478,8 +478,8 @@ def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator
 
 def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:
     if len(views) > MOST_NOTED:
-        told = unknown_for((each.is_unmeasured for view in views for each in view.partitions), "partition")
-        return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}{told}."]
+        lags = (None if each.is_unmeasured else each.lag or 0 for view in views for each in view.partitions)
+        return [f"{len(views)} groups: {told_lag(lags, 'partition')}."]
     return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view, is_whole=is_whole))]
 
 

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, Sight
-from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group, total_lag
+from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
 from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
 from kgctl.cli.groups.thresholds import Judgement, Scope, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Kind, Report, asked_for, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, unknown_for
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, told_lag
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import GroupListing
@@ -126,7 +126,7 @@ def list_groups(
     (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
-    with session.connect() as admin, session.waiting():
+    with session.connect() as admin:
         listed, sight = admin.list_groups(states=kinds.states, types=kinds.types), admin.sight()
         listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
@@ -189,8 +189,7 @@ def _summary(rows: Sequence[Listed], *, lag: bool) -> tuple[str, ...]:
     """How many there are, for a person who looks at many."""
     states = Counter(row.listing.state.value for row in rows)
     shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    lags = [row.lag.lag for row in rows]
-    total = f"; total lag {total_lag(lags)}{unknown_for((each is None for each in lags), 'group')}" if lag else ""
+    total = f"; {told_lag((row.lag.lag for row in rows), 'group')}" if lag else ""
     return (f"{plural(len(rows), 'group')}: {shown}{total}.",) if len(rows) > 1 else ()
 
 

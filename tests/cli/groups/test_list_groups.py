@@ -269,3 +269,24 @@ def test_names_with_a_line_feed_come_whole_to_xargs_and_back_by_the_shell(cli: C
     assert cli.run(["describe", "group", "x\\ttab", "--state", "-o", "json"]).data[0]["group"] == "x\ttab"
     assert cli.run(["describe", "group", "x\\ttabs"]).err.endswith("; did you mean $'x\\x09tab'?\n")
     assert "did you mean -o name0?" in cli("list groups -0").err
+
+
+def test_a_name_by_which_two_groups_are_shown_is_neither_of_them(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """Whoever may commit can make a group that looks like another's."""
+    tab, backslash = "x\ttab", "x\\ttab"
+    for name in (tab, backslash):
+        cluster.group(name, {TopicPartition("t1", 0): 5})
+    ran = cli.run(["delete-groups", backslash, "--yes"])
+    assert (ran.code, ran.err.startswith("kgctl: 2 groups are shown as x\\ttab: name one by what")) == (2, True)
+    assert {tab, backslash} <= set(cluster.groups)
+    assert cli.run(["delete-groups", "x\\\\ttab", "--yes"]).code == 0
+    assert cli.run(["describe", "group", tab, "--state", "-o", "json"]).data[0]["group"] == tab
+    assert backslash not in cluster.groups
+    cluster.group("back\\slash", {})
+    assert cli.run(["describe", "group", "back\\slash", "--state"]).code == 0
+
+
+def test_a_total_of_which_nothing_is_known_is_no_number(cli: Cli) -> None:
+    cli.admin.group("g4", {TopicPartition("t1", 0): 5_000})  # type: ignore[attr-defined]
+    assert cli("list groups --lag --match g[34]").err == "2 groups: 2 Empty; total lag unknown for 2 groups.\n"
+    assert cli("list groups --lag --match g[134]").err == "3 groups: 3 Empty; total lag 50, unknown for 2 groups.\n"
