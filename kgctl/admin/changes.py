@@ -20,7 +20,7 @@ from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
-from kgctl.wire import Deadline
+from kgctl.wire import LOOKS_SHARE, Deadline
 from kgctl.wire.settings import RECONNECT
 
 K = TypeVar("K", bound=Hashable)
@@ -162,7 +162,8 @@ def carry_out(
 
     Steps of which anything was lost have the time limit of ``admin`` together, with `LAST_SHARE` of it kept for a look at what
     nobody knows: what is left over then is not tried. Steps that go through at once (`AT_ONCE_S`) do not count, however many
-    there are.
+    there are, nor does a look before the change that went well; of one that did not what it has left over is the change's. What
+    the change leaves over is the limit of what follows.
 
     A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else one of several
     brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
@@ -187,8 +188,10 @@ class _Carrying(Generic[K]):
         self._stop = stop
         self._watch = watch
         self._admin: LimitsTime | None = admin if isinstance(admin, LimitsTime) else None
-        self._time_s = self._admin.timeout_ms / 1000 if self._admin else 0.0
-        self._patience_s = (1 - LAST_SHARE) * self._time_s
+        self._before = self._admin.limit if self._admin else None
+        self._steps_limit = Deadline(0, LOOKS_SHARE)
+        self._last_look_s = LAST_SHARE * self._time_s()
+        self._patience_s = self._time_left_s() - self._last_look_s
         self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
 
     def through(self) -> Account[K]:
@@ -197,7 +200,9 @@ class _Carrying(Generic[K]):
             if self._stop.signal is not None:
                 break
             if self._admin is not None and self._patience_s <= 0:
-                account.ended_by = TimedOutError(f"the change lost too much to be done within {self._time_s:g} s (--timeout)")
+                account.ended_by = TimedOutError(
+                    f"too much was lost for the change to be done in {self._time_s():g} s (--timeout)"
+                )
                 break
             try:
                 error = self._step(step)
@@ -216,7 +221,15 @@ class _Carrying(Generic[K]):
         account.signal = self._stop.signal
         self._look_for_the_last_time()
         self._stop.allow(0)
+        self._limit(None if self._before is None else max(0.0, self._patience_s) + self._last_look_s)
         return account
+
+    def _time_s(self) -> float:
+        return self._admin.timeout_ms / 1000 if self._admin else 0.0
+
+    def _time_left_s(self) -> float:
+        """Of the whole time; all of it where the look before went well."""
+        return self._before.left_s if self._before is not None and self._before.is_troubled else self._time_s()
 
     def _step(self, step: Step[K]) -> UnreachableError | None:
         """Send what the step has, and again what was lost on the way; None where that came through in the end.
@@ -227,16 +240,12 @@ class _Carrying(Generic[K]):
         """
         begun_s = time.monotonic()
         self._limit(self._patience_s)
-        try:
-            error = self._send(step, step.items)
-            was_lost = error is not None or any(map(self._is_unanswered, step.items))
-            if was_lost:
-                error = self._again(step, begun_s) or error
-            is_answered = not any(map(self._is_unanswered, step.items))
-            if is_answered:
-                self._look_again(step.items)
-        finally:
-            self._limit(None)
+        error = self._send(step, step.items)
+        was_lost = error is not None or any(map(self._is_unanswered, step.items))
+        error = self._again(step, begun_s) or error
+        is_answered = not any(map(self._is_unanswered, step.items))
+        if is_answered:
+            self._look_again(step.items)
         free_s = 0.0 if was_lost else AT_ONCE_S
         self._patience_s -= max(0.0, time.monotonic() - begun_s - free_s)
         return None if is_answered else error
@@ -261,7 +270,7 @@ class _Carrying(Generic[K]):
     def _limit(self, seconds: float | None) -> None:
         """What is asked from here on ends within so long; None: each request has a limit of its own."""
         if self._admin:
-            self._admin.limit = None if seconds is None else Deadline(max(1, round(seconds * 1000)))
+            self._admin.limit = None if seconds is None else self._steps_limit.renewed(seconds)
 
     def _send(self, step: Step[K], items: Sequence[K]) -> UnreachableError | None:
         """One try; what it was cut short by, where it was."""
@@ -294,9 +303,9 @@ class _Carrying(Generic[K]):
         return error is not None and error.code in _UNANSWERED
 
     def _is_doubtful(self, item: K) -> bool:
-        """Whether it failed for a reason that may have come after the deed."""
-        error = self._account.errors.get(item)
-        return error is not None and error.code is ErrorCode.UNKNOWN_SERVER_ERROR and not error.nothing_sent
+        """Whether what failed did so for a reason that may have come after the deed."""
+        error = self._account.errors[item]
+        return error.code is ErrorCode.UNKNOWN_SERVER_ERROR and not error.nothing_sent
 
     def _is_lost(self, item: K) -> bool:
         """Whether it failed for want of a connection, or nobody knows whether it did, and another try may fare better."""
@@ -318,7 +327,7 @@ class _Carrying(Generic[K]):
     def _look_again(self, items: Sequence[K]) -> None:
         """Where the cluster does not answer, what it said of the step holds."""
         done = [item for item in items if self._account.outcomes[item] is Outcome.DONE]
-        if not (self._watch and done):
+        if self._watch is None:
             return
         with suppress(KgctlError, Interrupted):
             for item, note in self._watch.after(done).items():
@@ -361,10 +370,12 @@ class _Carrying(Generic[K]):
             return
         if self._account.signal is not None:
             self._stop.allow(LAST_LOOK_S)
-        self._limit(max(0.0, self._patience_s) + LAST_SHARE * self._time_s)
+        begun_s = time.monotonic()
+        self._steps_limit = Deadline(0, LOOKS_SHARE)  # who was silent is asked all the same
+        self._limit(max(0.0, self._patience_s) + self._last_look_s)
         with suppress(Interrupted):
             self._read(unknown)
-        self._limit(None)
+        self._last_look_s -= time.monotonic() - begun_s
 
 
 def _item_error(error: KgctlError) -> ItemError:

@@ -17,7 +17,6 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment, write_whole
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.registry import DESTRUCTIVE
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import OutputFormat, Report, error_line
 from kgctl.cli.session import Session
@@ -128,8 +127,7 @@ def _interrupted(session: Session) -> Report:
     """
     if session.environment.stderr.isatty():
         session.notice("")
-    is_change = session.command.startswith(DESTRUCTIVE)
-    told = KgctlError(f"interrupted{'; nothing was changed' if is_change else ''}", code="INTERRUPTED")
+    told = KgctlError(f"interrupted{'; nothing was changed' if session.is_change else ''}", code="INTERRUPTED")
     return Report(errors=[told], fixed_exit_code=ExitCode(128 + session.ended_by))
 
 

@@ -1,5 +1,5 @@
 """The world a command runs in: streams, variables, folders, clock, and the way to a cluster (tests replace it whole);
-and the signals that end a change."""
+what is told to those who wait, and the signals that end a change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -141,6 +141,55 @@ class Environment:
     def notice(self, line: str) -> None:
         self.stderr.write(f"{line}\n")
         self.stderr.flush()
+
+
+TOLD_ON_TERMINAL_S, TOLD_S = 1.0, 30.0
+"""How often it is told."""
+
+
+class Waiting:
+    """Tells between `begin` and `end`: on a terminal each second in a line that is gone afterwards, elsewhere in a line every 30
+    seconds."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._is_terminal = environment.stderr.isatty()
+        self._turn = threading.Lock()
+        self._has_line = False
+        self._running = ExitStack()
+
+    def begin(self, command: str, how_far: Callable[[], str]) -> None:
+        """Count from now on. ``how_far`` says how far ``command`` is, "" where nobody can tell."""
+        self.end()
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._tell, args=(is_over, command, how_far), daemon=True)
+        thread.start()
+        self._running.callback(thread.join)
+        self._running.callback(is_over.set)
+
+    def end(self) -> None:
+        """Tell nothing any more."""
+        self._running.close()
+        self.clear()
+
+    def clear(self) -> None:
+        """Take the line away from the terminal, where another is to stand."""
+        with self._turn:
+            if self._has_line:
+                self._write("")
+                self._has_line = False
+
+    def _tell(self, is_over: threading.Event, command: str, how_far: Callable[[], str]) -> None:
+        begun_s, tell = time.monotonic(), self._write if self._is_terminal else self._environment.notice
+        while not is_over.wait(TOLD_ON_TERMINAL_S if self._is_terminal else TOLD_S):
+            line = f"{command}: {time.monotonic() - begun_s:.0f} s" + "".join(f", {text}" for text in (how_far(),) if text)
+            with self._turn:
+                self._has_line = self._is_terminal
+                tell(line)
+
+    def _write(self, line: str) -> None:
+        self._environment.stderr.write(f"\r\x1b[K{line}")
+        self._environment.stderr.flush()
 
 
 AGAIN_S = 0.5

@@ -58,7 +58,7 @@ class Frames:
         """
         is_table = is_shown_in_frames(self.session, self.iterations)
         gc.enable()  # commands that end soon do without
-        report = self.look()
+        report = self._looked()
         if _shows_nothing(report):
             return report
         number, is_lost = 1, False
@@ -74,9 +74,15 @@ class Frames:
             if is_lost and not was_lost:
                 self._notice([f"kgctl: {error_line(error)}; trying again" for error in report.errors])
 
-    def _look_again(self) -> Report:
+    def _looked(self) -> Report:
         try:
             return self.look()
+        finally:
+            self.session.end_look()
+
+    def _look_again(self) -> Report:
+        try:
+            return self._looked()
         except InvariantViolation:
             raise
         except KgctlError as error:

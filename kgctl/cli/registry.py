@@ -239,6 +239,3 @@ FAMILIES = {
     "history": ("history", "What happened to groups: collect it, ask it, undo with it."),
 }
 """First words that have further words behind them, with their page of the manual and their line in the help."""
-
-DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
-"""How the names of commands begin that take something away."""

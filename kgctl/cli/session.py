@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgctl.cli.environment import Environment, StopSignals
+from kgctl.cli.environment import Environment, StopSignals, Waiting
 from kgctl.cli.settings import Flags, cluster_reference, connection_settings, secret_warnings, without_properties
 from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
+    from kgctl.admin.connect import ConnectionSettings
 
-
-TOLD_ON_TERMINAL_S, TOLD_S = 1.0, 30.0
-"""How often is told how long a command has waited, and how far it is."""
+DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
+"""How the names of commands begin that take something away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +51,63 @@ class Session:
         self.ended_by = signal.SIGINT
         """The signal that ends the command, where one does."""
         self.argv = argv
+        self.is_telling = True
+        """Whether looks are told while they last."""
         self._held = ExitStack()
-        self._admin: GroupAdmin | None = None
+        self._admins: Sequence[GroupAdmin] = ()
+        self._waiting = Waiting(environment)
 
     def stop_signals(self) -> StopSignals:
-        """What signals say to a change, in force from here on until `close`. The change limits its time itself."""
-        self.end_limit()
+        """What signals say to a change, in force from here on until `close`. The look before it is over."""
+        self.end_look()
         return self._held.enter_context(StopSignals())
 
-    def begin_limit(self) -> None:
-        """All that is asked of the cluster from here on, until the next time or a change, has one time limit."""
-        self._limit(is_one=True)
+    def begin_look(self) -> None:
+        """All that is asked of the cluster from here on, until the next time, has one time limit, and what is looked at is told
+        (`kgctl.cli.environment`) until `end_look`."""
+        from kgctl.admin import LimitsTime
+        from kgctl.wire import CALLS_SHARE, LOOKS_SHARE, Deadline
+
+        share = LOOKS_SHARE if self.is_change else CALLS_SHARE
+        for admin in self._admins:
+            if isinstance(admin, LimitsTime):
+                admin.limit = Deadline(admin.timeout_ms, share)
+        if self.is_telling:
+            self._waiting.begin(self.command, self._progress)
+
+    def end_look(self) -> None:
+        """What is done from here on is not told as a look; the time limit is still that of the look."""
+        self._waiting.end()
 
     def end_limit(self) -> None:
-        """Each request has a time limit of its own from here on."""
-        self._limit(is_one=False)
-
-    def _limit(self, *, is_one: bool) -> None:
+        """Each request has a time limit of its own from here on, and nothing is told."""
         from kgctl.admin import LimitsTime
-        from kgctl.wire import Deadline
 
-        if isinstance(self._admin, LimitsTime):
-            self._admin.limit = Deadline(self._admin.timeout_ms) if is_one else None
+        self.end_look()
+        for admin in self._admins:
+            if isinstance(admin, LimitsTime):
+                admin.limit = None
+
+    @contextmanager
+    def telling(self, how_far: Callable[[], str]) -> Iterator[None]:
+        """Tell ``how_far`` a change is."""
+        self._waiting.begin(self.command, how_far)
+        try:
+            yield
+        finally:
+            self._waiting.end()
+
+    def _progress(self) -> str:
+        return next(filter(None, (getattr(admin, "progress", "") for admin in self._admins)), "")
 
     def close(self) -> None:
         """Give the signals back: everything has been told."""
         self._held.close()
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the command is one that takes something away."""
+        return self.command.startswith(DESTRUCTIVE)
 
     @property
     def command_line(self) -> str:
@@ -85,38 +115,8 @@ class Session:
         return shlex.join(["kgctl", *without_properties(self.argv)])
 
     def notice(self, line: str) -> None:
+        self._waiting.clear()
         self.environment.notice(line)
-
-    @contextmanager
-    def waiting(self, how_far: Callable[[], str] | None = None) -> Iterator[None]:
-        """Tell how long the cluster has been waited for, and ``how_far`` it has got, looking where that is None: on a terminal
-        each second in a line that is gone afterwards, elsewhere in a line every 30 seconds."""
-        stderr, how_far = self.environment.stderr, how_far or (lambda: getattr(self._admin, "progress", ""))
-        is_terminal, is_over, begun_s = stderr.isatty(), threading.Event(), time.monotonic()
-
-        def tell() -> None:
-            has_told = False
-            while not is_over.wait(TOLD_ON_TERMINAL_S if is_terminal else TOLD_S):
-                line = f"{self.command}: {time.monotonic() - begun_s:.0f} s" + "".join(
-                    f", {text}" for text in (how_far(),) if text
-                )
-                if is_terminal:
-                    stderr.write(f"\r\x1b[K{line}")
-                    stderr.flush()
-                    has_told = True
-                else:
-                    self.notice(line)
-            if has_told:
-                stderr.write("\r\x1b[K")
-                stderr.flush()
-
-        thread = threading.Thread(target=tell, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join()
 
     @contextmanager
     def connect(self) -> Iterator[GroupAdmin]:
@@ -126,12 +126,23 @@ class Session:
             KgctlError: no cluster is named, or it cannot be reached.
         """
         settings = connection_settings(self.flags, self.environment)
-        for line in secret_warnings(self.flags, self.environment, settings):
-            self.notice(line)
-        with self.terminating(), self.environment.connect(settings) as admin:
-            self._admin = admin
-            self.begin_limit()
+        with self.connected(settings, settings) as (admin,):
             yield admin
+
+    @contextmanager
+    def connected(self, named: ConnectionSettings, *clusters: ConnectionSettings) -> Iterator[Sequence[GroupAdmin]]:
+        """Several clusters at once, of the settings that the user ``named``. A look begins.
+
+        Raises:
+            KgctlError: one cannot be reached.
+        """
+        for line in secret_warnings(self.flags, self.environment, named):
+            self.notice(line)
+        with self.terminating(), ExitStack() as held:
+            self._admins = [held.enter_context(self.environment.connect(each)) for each in clusters]
+            held.callback(self.end_look)
+            self.begin_look()
+            yield self._admins
 
     @contextmanager
     def terminating(self) -> Iterator[None]:

@@ -17,9 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 import kgctl
 from kgctl.cli.blocks import unfolded
 from kgctl.cli.options import ALL, flag_text, shared_parameters
-from kgctl.cli.registry import COMMANDS, DESTRUCTIVE, FAMILIES, CommandSpec
+from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import DESTRUCTIVE, Session, session_of
 from kgctl.cli.values import read_here
 from kgctl.errors import UsageError, did_you_mean
 

@@ -129,6 +129,9 @@ class Cluster:
         def run(node: Node, item: T) -> None:
             try:
                 results[node] = task(self._for_work(node, deadline), item)
+            except TimedOutError as error:
+                deadline.note_silence(node)
+                results[node] = error
             except KgctlError as error:
                 results[node] = error
             except BaseException as error:  # noqa: BLE001 - a thread's exception would be lost; it is raised below
@@ -146,8 +149,10 @@ class Cluster:
         return {node: results[node] for node in work}
 
     def _for_work(self, node: Node, deadline: Deadline) -> Connection:
-        """`broker`, whose failure says that no request has been sent."""
+        """`broker`, whose failure says that no request has been sent: none is to one that did not answer before (`Deadline`)."""
         try:
+            if not deadline.expects(node):
+                raise TimedOutError(f"{node.host}:{node.port} has not answered, and is not asked again")
             return self.broker(node, deadline)
         except UnreachableError as error:
             error.nothing_sent = True

@@ -90,21 +90,21 @@ def test_frames_that_close_their_connection_by_chance(fleet: Fleet, chance: floa
 
 @pytest.mark.deep
 def test_in_the_worst_of_networks_a_command_ends_in_its_time_and_tells_what_is(fleet: Fleet) -> None:
-    """At 15 % a look is over within ``--timeout``, and what a change says of each group is so."""
+    """At 15 % a command is over within ``--timeout``, and what a change says of each group is so."""
     fleet.cluster.lose(0.15)
-    limit_s, slack_s = 6, 2
+    limit_s, slack_s = 6, 1
     for line in (f"describe group {fleet.groups[7]}", f"list groups --match {fleet.prefix} --lag"):
         for _ in range(5):
             begun_s = time.monotonic()
             ran = fleet.cli(f"--timeout {limit_s} {line} -o json")
             assert (time.monotonic() - begun_s < limit_s + slack_s, ran.code in (0, 1, 3, 7)) == (True, True), ran.err
             assert {row["lag"] for row in ran.data} <= {None, 6, 12}
-    for _ in range(3):
+    for _ in range(5):
         begun_s = time.monotonic()
         line = f"reset-offsets --match {fleet.prefix} --all-topics --to-offset 7 --execute --yes --no-backup -o json"
         ran = fleet.cli(f"--timeout {limit_s} {line}")
         print(f"reset: {time.monotonic() - begun_s:.1f} s, exit code {ran.code}")
-        assert time.monotonic() - begun_s < 2 * limit_s + slack_s  # that of the look, and that of the change
+        assert time.monotonic() - begun_s < limit_s + slack_s
         told = {(row["group"], row["partition"]): row["result"] for row in ran.data}
         fleet.cluster.lose(0.0)
         with connect(ConnectionSettings(fleet.cluster.bootstrap)) as admin:

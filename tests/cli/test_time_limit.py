@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kgctl.admin import PartitionResults
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from kgctl.wire import Deadline
+from kgctl.wire import CALLS_SHARE, LOOKS_SHARE, Deadline
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, example_cluster
 
@@ -46,6 +46,14 @@ def test_a_look_has_one_limit_and_a_deed_another(cli: Cli) -> None:
     assert (limited.looks[2] not in (None, limit), limited.looks[2]) == (True, limited.looks[3])
     (deed,) = limited.deeds
     assert (deed not in (None, limit, limited.looks[2]), deed and deed.timeout_ms) == (True, 4_000)
+
+
+def test_the_look_of_a_change_keeps_more_for_what_is_to_follow(cli: Cli) -> None:
+    limited = cli.admin = Limited(example_cluster())
+    for line, share in (("describe group g1", CALLS_SHARE), ("reset-offsets g1 --topic t1 --to-latest", LOOKS_SHARE)):
+        limited.looks.clear()
+        cli(line)
+        assert {limit and limit.share for limit in limited.looks} == {share}
 
 
 def test_each_look_of_top_has_its_own(cli: Cli) -> None:

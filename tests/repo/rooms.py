@@ -107,6 +107,8 @@ ROOMS = {
             (375, "the keys of history, simulate and serve, of documents and of summaries, with type, unit and meaning"),
             (130, "internal topics of streams groups, deleted with a change; a block of options for groups of one type"),
             (22, "groups of other types by Kafka's tool for consumers; the looks of a change are told in a pipe"),
+            (16, "a name by which two groups are shown is neither; a total of which nothing is known is no number"),
+            (18, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
         ),
     ),
     "admin": Room(
@@ -128,6 +130,7 @@ ROOMS = {
             (19, "one time limit for all of a change that is lost or slow"),
             (5, "what is unmeasured, for the limits and for totals"),
             (36, "topics are deleted; an undo that cannot know what was acknowledged says so"),
+            (9, "a change has what a look that went ill has left of the limit"),
         ),
     ),
     "coordinator": Room(
@@ -207,6 +210,7 @@ ROOMS = {
             (190, "a connection and a cluster for coroutines, by the same greeting"),
             (5, "how far a question is"),
             (28, "tokens that a program's function makes, in a thread where an event loop waits"),
+            (23, "calls of one limit know what they met with, and who was silent"),
         ),
     ),
     "model": Room(

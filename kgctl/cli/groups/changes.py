@@ -328,7 +328,7 @@ class Change:
         saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
         started = start_change(self.session, self.cluster, saved, self.backup)
-        with self.session.waiting(how_far(stop, {row.group_id for row in rows})):
+        with self.session.telling(how_far(stop, {row.group_id for row in rows})):
             executed = execute_reset(admin, plan, stop)
             self.internal.delete(admin, _whole(executed))
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
@@ -365,9 +365,9 @@ def _whole(executed: Executed) -> set[str]:
     return {group.group_id for group in groups if all(row.result in _DONE for row in group.rows)}
 
 
-def how_far(stop: StopSignals, wanted: Collection[str]) -> Callable[[], str]:
-    """Return what tells of how many groups it is settled what became of them."""
-    return lambda: f"{len(stop.through):,} of {plural(len(wanted), 'group')}"
+def how_far(stop: StopSignals, wanted: Collection[object], noun: str = "group") -> Callable[[], str]:
+    """Return what tells of how many groups, or members, it is settled what became of them."""
+    return lambda: f"{len(stop.through):,} of {plural(len(wanted), noun)}"
 
 
 def _old_offsets(plan: ResetPlan) -> Mapping[tuple[str, TopicPartition], int | None]:
@@ -387,7 +387,7 @@ def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[st
     until_ms = environment.now_ms() + wait_ms
     is_told = False
     while wait_ms:
-        session.begin_limit()
+        session.begin_look()
         described = admin.describe_groups(group_ids).values
         active = [group_id for group_id, description in described.items() if not description.state.is_inactive]
         if not active:

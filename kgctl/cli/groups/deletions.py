@@ -96,12 +96,11 @@ def delete_groups(
     groups.check()
     session = session_of(ctx)
     with session.connect() as admin:
-        with session.waiting():
-            cluster = session.cluster(admin)
-            chosen = groups.select(admin)
-            plan = _groups_plan(admin, chosen.group_ids)
-            described = admin.describe_groups(list(plan.deletable)).values.values() if delete_all_internal_topics else ()
-            internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics)
+        cluster = session.cluster(admin)
+        chosen = groups.select(admin)
+        plan = _groups_plan(admin, chosen.group_ids)
+        described = admin.describe_groups(list(plan.deletable)).values.values() if delete_all_internal_topics else ()
+        internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics)
         if dry_run:
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
             report = result_report(GROUPS_COLUMNS, rows, "deletable", ("group",))
@@ -115,7 +114,7 @@ def delete_groups(
                 raise plan.unread[0]
         stop = session.stop_signals()
         started = start_change(session, cluster, plan.saved, backup, list(plan.deletable))
-        with session.waiting(how_far(stop, plan.deletable)):
+        with session.telling(how_far(stop, plan.deletable)):
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
             internal.delete(admin, account.having(Outcome.DONE))
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
@@ -254,11 +253,10 @@ def delete_offsets(
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
     session = session_of(ctx)
     with session.connect() as admin:
-        with session.waiting():
-            cluster = session.cluster(admin)
-            chosen = groups.select(admin)
-            check_supports(admin, DELETE_OFFSETS)
-            plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
+        cluster = session.cluster(admin)
+        chosen = groups.select(admin)
+        check_supports(admin, DELETE_OFFSETS)
+        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
         errors = (*chosen.errors, *plan.errors)
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
@@ -273,7 +271,7 @@ def delete_offsets(
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
         started = start_change(session, cluster, saved, backup)
-        with session.waiting(how_far(stop, {group_id for group_id, _ in plan.commits})):
+        with session.telling(how_far(stop, {group_id for group_id, _ in plan.commits})):
             account = carry_out(
                 list(_steps(admin, plan)),
                 lambda items: _are_gone(admin, items),

@@ -166,12 +166,7 @@ class Question:
 
     def ask(self, admin: GroupAdmin, changed: Callable[[], None] | None = None) -> Report:
         """The answer of this moment. ``changed`` is called when another is due, if the admin can tell that."""
-        self.session.begin_limit()
-        with self.session.waiting():
-            return self._asked(admin, changed)
-
-    def _asked(self, admin: GroupAdmin, changed: Callable[[], None] | None) -> Report:
-
+        self.session.begin_look()
         chosen = self.wanted.select(admin)
         ids, scopes, limits = chosen.group_ids, self.shown.scopes, self.limits
         if changed and isinstance(admin, TellsChanges):

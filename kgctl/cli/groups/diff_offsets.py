@@ -138,7 +138,7 @@ def _sides(session: Session, one: str, other: str | None) -> tuple[_Offsets, _Of
     files = {name: _from_file(session, name, groups) for name in names if _is_file(name)}
     if other is not None and not groups:
         return files[one], files[other]
-    with session.connect() as admin, session.waiting():
+    with session.connect() as admin:
         if other is None:
             return files[one], _from_cluster(admin, sorted(files[one].groups))
         live = {name: _from_cluster(admin, [name], is_named=True) for name in groups}

@@ -107,8 +107,7 @@ def _both(session: Session) -> Iterator[tuple[GroupAdmin, GroupAdmin, NamedClust
     properties = {key: value for key, value in settings.properties.items() if key.startswith("zookeeper.")}
     only_zookeeper = replace(settings, bootstrap=None, properties=properties)
     config = ("--command-config", session.flags.command_config) if session.flags.command_config else ()
-    connect = session.environment.connect
-    with session.terminating(), connect(only_zookeeper) as source, connect(replace(settings, zookeeper=None)) as target:
+    with session.connected(settings, only_zookeeper, replace(settings, zookeeper=None)) as (source, target):
         yield source, target, NamedCluster(to, target.cluster_id(), ("--bootstrap-server", to, *config))
 
 

@@ -78,7 +78,7 @@ def peek(
         raise UsageError("--before 0 and --after 0 leave nothing to show")
     scopes = parse_topic_scopes(topic or ())
     session = session_of(ctx)
-    with session.connect() as admin, session.waiting():
+    with session.connect() as admin:
         found = view_offsets(admin, as_shown(admin, group_ids), scopes)
         check_topics(admin, found, scopes)
         around, errors = read_neighbours(admin, found, before, after)

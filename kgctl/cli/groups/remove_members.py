@@ -13,7 +13,7 @@ from kgctl.admin.changes import Account, Step, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.groups.changes import RESULT_AND_ERROR, account_report, counted, result_report
+from kgctl.cli.groups.changes import RESULT_AND_ERROR, account_report, counted, how_far, result_report
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Report, shows
@@ -79,11 +79,10 @@ def remove_members(
         raise UsageError("--member and --instance need exactly one group, by name")
     session = session_of(ctx)
     with session.connect() as admin:
-        with session.waiting():
-            cluster = session.cluster(admin)
-            chosen = groups.select(admin)
-            check_supports(admin, REMOVE_MEMBERS)
-            present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
+        cluster = session.cluster(admin)
+        chosen = groups.select(admin)
+        check_supports(admin, REMOVE_MEMBERS)
+        present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
         errors = [*chosen.errors, *errors]
         members = present if all_members else _named(chosen.group_ids[0], member or [], instance or [])
         if not members:
@@ -102,7 +101,8 @@ def remove_members(
             check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0], cluster)
         stop = session.stop_signals()
         started = start_change(session, cluster, (), Backup(), list(dict.fromkeys(one.group_id for one in members)))
-        account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin)
+        with session.telling(how_far(stop, members, "member")):
+            account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin)
     report = _report(members, account, errors, str(cluster))
     started.settle((), report.summary or {})
     return report

@@ -140,20 +140,19 @@ def reset_offsets(
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = _history(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
-        with session.waiting():
-            cluster = session.cluster(admin)
-            header = strategy.header if isinstance(strategy, FromFile) else None
-            check_cluster(header, cluster, other_cluster=other_cluster, name=str(target.file))
-            chosen = _chosen(admin, groups, strategy)
-            if target.from_group is not None:
-                strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
+        cluster = session.cluster(admin)
+        header = strategy.header if isinstance(strategy, FromFile) else None
+        check_cluster(header, cluster, other_cluster=other_cluster, name=str(target.file))
+        chosen = _chosen(admin, groups, strategy)
+        if target.from_group is not None:
+            strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
         if history is not None:
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
-            session.begin_limit()
+            session.begin_look()
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing, per_partition)
-        planned = (again := partial(_planned, session, admin, chosen, request))()
+        planned = (again := partial(_planned, admin, chosen, request))()
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
         described = (group.description for group in planned.groups)
         internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics, named=delete_internal_topic or ())
@@ -163,9 +162,8 @@ def reset_offsets(
         return change.show(planned, plan_out)
 
 
-def _planned(session: Session, admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:
-    with session.waiting():
-        planned = plan_reset(admin, request)
+def _planned(admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:
+    planned = plan_reset(admin, request)
     return replace(planned, errors=with_neighbours(admin, (*chosen.errors, *planned.errors)))
 
 

@@ -13,7 +13,7 @@ import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.group_rates import WORST_LAST, GroupRate, Verdict, Watch, take_sample
-from kgctl.admin.group_view import is_consumer_group, total_lag
+from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE
 from kgctl.cli.exit_codes import ExitCode
@@ -21,7 +21,7 @@ from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.report import Column, Kind, Report, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, unknown_for
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, told_lag
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
 from kgctl.extras import install_line, is_there
@@ -188,7 +188,7 @@ class Look:
 
     def take(self) -> None:
         """Look once more. Raises KgctlError where the cluster cannot be asked."""
-        self.session.begin_limit()
+        self.session.begin_look()
         sample = take_sample(self._admin, self._wanted, self._passes, self.session.environment.now_ms())
         self.errors, self.at_ms, self._listings = sample.errors, sample.at_ms, tuple(sample.listings.values())
         self._watch.add(sample)
@@ -235,7 +235,7 @@ class Look:
 
     def title(self, cluster: NamedCluster) -> str:
         rates = self.rates()
-        lag = f"total lag {total_lag(one.lag for one in rates):,}{unknown_for((one.lag is None for one in rates), 'group')}"
+        lag = told_lag((one.lag for one in rates), "group")
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, {lag}, sorted by {self.sort}"
 
 
@@ -259,5 +259,7 @@ def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:
         return False
     from kgctl.cli.groups.top_app import TopApp
 
+    look.session.end_look()
+    look.session.is_telling = False  # the view has the terminal to itself
     TopApp(look, cluster, interval_ms).run()
     return True

@@ -126,8 +126,7 @@ def undo(
     if is_path(file):
         read_file(file, (), session.environment.stdin)  # what is wrong with it is said before anything is contacted
     with session.connect() as admin:
-        with session.waiting():
-            cluster = session.cluster(admin)
+        cluster = session.cluster(admin)
         path = find_undo_file(session.environment, file, cluster.identity)
         strategy = read_file(str(path), (), session.environment.stdin)
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
@@ -138,8 +137,7 @@ def undo(
             strategy = strategy.overwriting()
         request = ResetRequest(tuple(strategy.groups), strategy, create=True, per_partition=per_partition)
         change = Change(session, cluster, remarks, backup, summary=summary)
-        with session.waiting():
-            plan = plan_reset(admin, request)
+        plan = plan_reset(admin, request)
         return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.cli import session as sessions
-from kgctl.cli.environment import Environment
+from kgctl.cli.environment import Environment, Waiting
 from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
@@ -140,23 +138,17 @@ def progress(environment: Environment, title: str, total: int) -> Iterator[Calla
 
 @contextmanager
 def _told_in_lines(environment: Environment, title: str, total: int) -> Iterator[Callable[[Any], None]]:
-    so_far, is_over, begun_s = 0, threading.Event(), time.monotonic()
+    so_far, waiting = 0, Waiting(environment)
 
     def on_done(_: Any) -> None:
         nonlocal so_far
         so_far += 1
 
-    def tell() -> None:
-        while not is_over.wait(sessions.TOLD_S):
-            environment.notice(f"{title}: {so_far:,} of {total:,} runs, {time.monotonic() - begun_s:.0f} s")
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
+    waiting.begin(title, lambda: f"{so_far:,} of {total:,} runs")
     try:
         yield on_done
     finally:
-        is_over.set()
-        thread.join()
+        waiting.end()
 
 
 _WORTH_PROCESSES = 8

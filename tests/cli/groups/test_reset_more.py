@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 import pytest
 
 from kgctl.admin import ItemError
-from kgctl.cli.session import Session
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -134,82 +130,6 @@ def test_summary_of_logs_that_cannot_be_read_has_no_lag(cli: Cli, cluster: FakeG
     cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
     (row,) = cli("reset-offsets g1 --all-topics --to-offset 7 --summary -o json").data
     assert (row["lag_before"], row["lag_after"]) == (None, None)
-
-
-LOOKS = [
-    *(
-        "list groups --lag",
-        "describe group g1",
-        "peek g1",
-        "diff-offsets g1 g3",
-        "undo last",
-        "remove-members g2 --all --dry-run",
-    ),
-    *("reset-offsets --match g1 --all-topics --to-latest", "delete-groups --match g1 --dry-run"),
-    "delete-offsets --match g1 --topic t1 --dry-run",
-]
-
-
-@pytest.mark.parametrize("line", LOOKS)
-def test_whoever_waits_for_a_look_is_told_so_in_a_pipe_too(
-    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
-    """Whatever it is that the cluster does not answer first."""
-    assert cli("reset-offsets g3 --all-topics --to-latest --execute").code == 0
-    told, told_of = threading.Event(), []
-
-    def notice(_: Session, text: str) -> None:
-        if " s" in text and text.startswith(line.partition(" ")[0]):
-            told_of.append(text)
-            told.set()
-
-    def late(ask: Any) -> Any:
-        def asked(*args: Any, **options: Any) -> Any:
-            waits.append(told.wait(5))
-            told.clear()
-            return ask(*args, **options)
-
-        return asked
-
-    waits: list[bool] = []
-    monkeypatch.setattr("kgctl.cli.session.TOLD_S", 0.01)
-    monkeypatch.setattr(Session, "notice", notice)
-    for name in ("cluster_id", "list_groups", "describe_groups", "list_committed_offsets", "list_log_offsets"):
-        monkeypatch.setattr(cluster, name, late(getattr(cluster, name)))
-    cli(line)
-    assert (bool(waits), all(waits)) == (True, True), told_of
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "reset-offsets g1 g3 --all-topics --to-latest --execute",
-        "delete-groups g1 g3 --yes",
-        "delete-offsets g1 g3 --topic t1:0,1 --topic t2 --yes",
-    ],
-)
-def test_long_work_counts_how_far_it_is_in_a_pipe_too(
-    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
-    told = threading.Event()
-    notices: list[str] = []
-
-    def notice(_: Session, text: str) -> None:
-        notices.append(text)
-        told.set()
-
-    monkeypatch.setattr("kgctl.cli.session.TOLD_S", 0.01)
-    monkeypatch.setattr(Session, "notice", notice)
-    ask = cluster.list_committed_offsets
-
-    def ask_late(*args: Any, **options: Any) -> Any:
-        told.clear()
-        told.wait(0.5)
-        return ask(*args, **options)
-
-    monkeypatch.setattr(cluster, "list_committed_offsets", ask_late)
-    assert cli(f"{line} --no-backup").code in (0, 3)
-    assert any(text.endswith(" s, 0 of 2 groups") for text in notices), notices
 
 
 def test_a_wall_clocks_time_that_comes_twice_is_told(cli: Cli) -> None:

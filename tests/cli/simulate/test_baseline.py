@@ -110,8 +110,8 @@ def test_what_cannot_be_held_beside_it_is_refused_before_anything_runs(cli: Cli,
 
 
 def test_long_work_is_told_in_a_pipe_too(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kgctl.cli.session.TOLD_S", 0.01)
+    monkeypatch.setattr("kgctl.cli.environment.TOLD_S", 0.01)
     (tmp_path / "deploy.yaml").write_text(FILE)
     ran = cli(f"simulate run {tmp_path}/deploy.yaml --jobs 1 --runs 20")
-    told = [line for line in ran.err.splitlines() if re.fullmatch(r"deploy: \d+ of 40 runs, \d+ s", line)]
+    told = [line for line in ran.err.splitlines() if re.fullmatch(r"deploy: \d+ s, \d+ of 40 runs", line)]
     assert (ran.code, len(told) > 1) == (0, True), ran.err

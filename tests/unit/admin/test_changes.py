@@ -281,6 +281,73 @@ def test_steps_that_go_well_are_never_cut_off(limited: Limited) -> None:
     assert set(carry_out(many, lambda _: {}, admin=limited).outcomes.values()) == {DONE}
 
 
+def test_a_look_that_went_ill_leaves_the_change_what_it_has_not_used(limited: Limited) -> None:
+    """Of 1,000 ms 300 are left, and 200 of them are kept for the last look: the first step is tried until 100 ms are over."""
+    limited.limit = Deadline(300)
+    limited.limit.wait(0)
+    account = carry_out([Step.of_one_request([item], limited.lose) for item in "ab"], lambda _: {"a": True}, admin=limited)
+    assert (list(account.outcomes.values()), type(account.ended_by)) == ([DONE, NOT_TRIED], TimedOutError)
+
+
+def test_a_change_for_which_a_look_that_went_ill_has_left_no_time_is_not_begun(limited: Limited) -> None:
+    limited.limit = Deadline(199)
+    limited.limit.wait(0)
+    account = carry_out(steps(None), lambda _: {}, admin=limited)
+    assert (account.outcomes, type(account.ended_by)) == ({"a": NOT_TRIED}, TimedOutError)
+    assert account.may_have_changed is False
+
+
+def test_a_look_that_went_well_takes_nothing_of_the_time_of_the_change(limited: Limited) -> None:
+    limited.limit = Deadline(1)
+    many = [Step.of_one_request([item], limited.lose) for item in "ab"]
+    account = carry_out(many, lambda items: dict.fromkeys(items, True), admin=limited)
+    assert list(account.outcomes.values()) == [DONE, DONE]
+
+
+def test_what_follows_a_change_has_the_time_that_it_left_over(limited: Limited) -> None:
+    limited.limit = Deadline(1_000)
+    limited.limit.wait(0)
+    carry_out([Step.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
+    assert 600 < limited.limit.timeout_ms <= 700
+    limited.limit = None
+    carry_out([Step.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
+    assert limited.limit is None
+
+
+def test_the_last_look_asks_those_too_who_were_silent(limited: Limited) -> None:
+    """They may be back."""
+
+    def silent(_: Sequence[str]) -> Mapping[str, ItemError]:
+        assert limited.limit
+        Deadline.of_call(limited.limit, 9).note_silence("broker")
+        raise TimedOutError("slow")
+
+    asked: list[bool] = []
+
+    def read_back(_: Sequence[str]) -> Mapping[str, bool]:
+        assert limited.limit
+        asked.append(Deadline.of_call(limited.limit, 9).expects("broker"))
+        return {}
+
+    carry_out([Step.of_one_request("a", silent)], read_back, admin=limited)
+    assert asked == [True]
+
+
+def test_who_was_silent_in_one_step_is_not_waited_for_in_the_next(limited: Limited) -> None:
+    asked: list[bool] = []
+
+    def silent(items: Sequence[str]) -> Iterator[Answer[str]]:
+        assert limited.limit
+        deadline = Deadline.of_call(limited.limit, 9)
+        asked.append(deadline.expects("broker"))
+        deadline.note_silence("broker")
+        yield Answer(items[:1], {})
+        raise TimedOutError("slow")
+
+    carry_out([Step(["a", "b"], silent), Step(["c", "d"], silent)], lambda _: {}, admin=limited)
+    assert asked == [True, False]
+
+
 def test_what_was_never_sent_failed() -> None:
     def act(_: Sequence[str]) -> Mapping[str, ItemError]:
         lost = ErrorCode.NETWORK_EXCEPTION

@@ -13,7 +13,7 @@ from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
-from kgctl.wire import Deadline
+from kgctl.wire import CALLS_SHARE, LOOKS_SHARE, Deadline
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
 from tests.support.fake_broker import FakeBroker, metadata
@@ -189,12 +189,13 @@ def test_nothing_to_delete_is_nothing_sent(broker: FakeBroker, cluster: Cluster,
 
 def test_calls_of_one_limit_end_within_it_together() -> None:
     """Nobody answers: no call takes all that is left, and together they take no more than there is."""
-    limit = Deadline(900)
-    left = [limit.part(1).timeout_ms]
-    for _ in range(3):
-        left.append(left[-1] - Deadline.of_call(limit, 9_999).timeout_ms)
-        limit = Deadline(left[-1])
-    assert (left[0] > 890, left[1] < 310, left[3] < 40) == (True, True, True)
+    for share in (CALLS_SHARE, LOOKS_SHARE):
+        limit = Deadline(900, share)
+        left = [limit.part(1).timeout_ms]
+        for _ in range(3):
+            left.append(left[-1] - Deadline.of_call(limit, 9_999).timeout_ms)
+            limit = Deadline(left[-1], share)
+        assert (left[0] > 890, left[1] / 900 == pytest.approx(1 - share, abs=0.02), left[3] < 40) == (True, True, True)
     assert Deadline.of_call(None, 9_999).timeout_ms == 9_999
 
 

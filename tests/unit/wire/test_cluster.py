@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from kgctl.errors import AuthError, TimedOutError, UnreachableError
+from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
@@ -209,6 +209,36 @@ def test_a_broker_that_fails_harms_no_other() -> None:
 
     assert isinstance(answers[bad], UnreachableError)
     assert answers[good] == 0
+
+
+def test_a_broker_that_was_silent_is_not_waited_for_by_the_other_calls_of_a_command() -> None:
+    limit, over = Deadline(60_000), threading.Event()
+
+    def silent(_: object) -> dict[str, object]:
+        over.wait(PATIENCE_S)
+        return {}
+
+    with FakeBroker({LIST_GROUPS: silent}) as broker, FakeBroker({LIST_GROUPS: lambda _: {}}, node_id=2) as other:
+        cluster = cluster_of(broker.port)
+        nodes = [Node(1, "127.0.0.1", broker.port), Node(2, "127.0.0.1", other.port)]
+
+        def ask(deadline: Deadline) -> dict[Node, int | KgctlError]:
+            def code(connection: Connection, _: object) -> int:
+                return int(connection.call(LIST_GROUPS, {}, deadline).error_code)
+
+            return cluster.on_each(dict.fromkeys(nodes), code, deadline)
+
+        tries = [ask(Deadline.of_call(limit, 0).within(0.3)), ask(Deadline.of_call(limit, 0))]
+        over.set()
+        tries.append(ask(soon()))
+        cluster.close()
+
+    first, second, third = (each[nodes[0]] for each in tries)
+    assert (type(first), type(second), third) == (TimedOutError, TimedOutError, 0)
+    assert isinstance(second, TimedOutError)
+    assert (second.message.endswith("has not answered, and is not asked again"), second.nothing_sent) == (True, True)
+    assert [each[nodes[1]] for each in tries] == [0, 0, 0]
+    assert (limit.is_troubled, Deadline(1).is_troubled) == (True, False)
 
 
 def test_a_bug_in_a_thread_is_not_lost() -> None:

@@ -33,6 +33,23 @@ def test_a_part_leaves_time_for_the_rest() -> None:
     assert Deadline(0).part(0.5).timeout_ms == 1
 
 
+def test_what_several_calls_have_together_knows_whether_one_had_to_wait() -> None:
+    limit = Deadline(60_000)
+    call = Deadline.of_call(limit, 0)
+    assert (limit.is_troubled, call.expects("b")) == (False, True)
+    call.part(0.5).within(1).wait(0)
+    assert limit.is_troubled
+
+
+def test_a_limit_that_is_renewed_remembers_who_was_silent() -> None:
+    limit = Deadline(0, 0.5)
+    longer = limit.renewed(60)
+    Deadline.of_call(longer, 0).part(0.5).note_silence("b")
+    call = Deadline.of_call(limit.renewed(30), 0)
+    assert (call.expects("b"), call.expects("c"), round(call.seconds_left())) == (False, True, 15)
+    assert Deadline(9).expects("b")
+
+
 def test_a_wait_never_goes_past_the_end() -> None:
     deadline = Deadline(30)
 
