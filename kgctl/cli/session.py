@@ -72,7 +72,7 @@ class Session:
         for admin in self._admins:
             if isinstance(admin, LimitsTime):
                 admin.limit = Deadline(admin.timeout_ms, share)
-        if self.is_telling:
+        if self._admins and self.is_telling:
             self._waiting.begin(self.command, self._progress)
 
     def end_look(self) -> None:
@@ -140,9 +140,12 @@ class Session:
             self.notice(line)
         with self.terminating(), ExitStack() as held:
             self._admins = [held.enter_context(self.environment.connect(each)) for each in clusters]
-            held.callback(self.end_look)
             self.begin_look()
-            yield self._admins
+            try:
+                yield self._admins
+            finally:
+                self.end_look()
+                self._admins = ()
 
     @contextmanager
     def terminating(self) -> Iterator[None]:

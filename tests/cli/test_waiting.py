@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from kgctl.cli.environment import Environment, Waiting
+from kgctl.cli.selection import confirm
+from kgctl.cli.session import Session
 from kgctl.errors import UnreachableError
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Terminal
@@ -135,6 +137,13 @@ def test_nothing_is_told_after_a_command_that_failed(cli: Cli, told: Told, clust
     before = list(told.lines)
     threading.Event().wait(0.1)
     assert told.lines == before
+
+
+def test_nothing_is_told_after_a_question_about_no_cluster(cli: Cli, told: Told) -> None:
+    session = Session(Environment(stdin=Terminal("y\n"), stderr=io.StringIO()))
+    assert confirm(session, "Remove the tables?", yes=False)
+    threading.Event().wait(0.1)
+    assert told.lines == []
 
 
 def test_on_a_terminal_one_line_is_written_again_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ ROOMS = {
             (130, "internal topics of streams groups, deleted with a change; a block of options for groups of one type"),
             (22, "groups of other types by Kafka's tool for consumers; the looks of a change are told in a pipe"),
             (16, "a name by which two groups are shown is neither; a total of which nothing is known is no number"),
-            (18, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
+            (21, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
         ),
     ),
     "admin": Room(
