@@ -217,12 +217,15 @@ def history_fleet(
 
 def _fleet_rows(history: History, at_ms: int, labels: Owners) -> list[Row]:
     from kgctl.pipeline.answers.inferred import unmeasured_groups
-    from kgctl.pipeline.answers.series import HEALTH, rows_at
+    from kgctl.pipeline.answers.series import HEALTH, gone, rows_at
 
-    doubtful = unmeasured_groups(history, None, at_ms)
+    doubtful, ended = unmeasured_groups(history, None, at_ms), gone(history, None, at_ms)
     by_labels: dict[tuple[str | None, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows_at(history, HEALTH, None, at_ms):
+        if row["group"] in ended:
+            continue
         by_labels[tuple(labels.of(row["group"]).values())].append(row)
+    by_labels = by_labels or {(None, None): []}  # a cluster without a group is there
     reach = history.reach()
     found: list[Row] = []
     for owner, team in sorted(by_labels, key=lambda each: [text or "" for text in each]):
@@ -239,11 +242,11 @@ def _counted(rows: list[dict[str, Any]], doubtful: Mapping[str, str]) -> Row:
     )
 
     def known(name: str) -> list[int]:
-        return [row[name] for row in rows if row[name] is not None]
+        return [row[name] for row in rows if row[name] is not None and row["group"] not in doubtful]
 
     return {
         "groups": len(rows),
-        "members": sum(known("members")),
+        "members": sum(row["members"] or 0 for row in rows),
         "ok": how["OK"],
         "unmeasured": how["unmeasured"],
         "not_ok": len(rows) - how["OK"] - how["unmeasured"],

@@ -26,7 +26,6 @@ VAGUE_MS = 10 * MINUTE_MS
 """Where a group was not measured for longer before it was behind, when it began is not known."""
 BUSY = 3
 """So many times as much as before is a burst."""
-_ILL = ("STOP", "STALL", "REWIND")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +77,9 @@ def _limit_ms(rows: Sequence[Row]) -> int:
 
 def _is_behind(row: Row, limit_ms: int) -> bool | None:
     """Whether a row of ``group_health`` says that the group is behind; None: that is not known."""
-    if row["past_end"] or row["below_start"] or row["status"] in _ILL or (row["max_lag_ms"] or 0) > limit_ms:
+    if row["past_end"] or row["below_start"]:
         return True
-    return None if row["status"] is None or row["max_lag_ms"] is None else False
+    return None if row["max_lag_ms"] is None else row["max_lag_ms"] > limit_ms
 
 
 def _spells(rows: Sequence[Row], rounds: Sequence[int], limit_ms: int) -> list[Spell]:

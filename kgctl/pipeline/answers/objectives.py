@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from kgctl.pipeline.answers.series import gone
 from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS
 from kgctl.pipeline.tables.rounds import LONGEST
 
@@ -67,15 +68,18 @@ class Kept:
 
 
 def kept(history: History, groups: Sequence[str] | None, span: tuple[int, int], objective: Objective) -> list[Kept]:
-    """Of each group that was there, sorted. It counts from its first row on, if that is later than the span's begin."""
+    """Of each group that was there, sorted. It counts from its first row on, if that is later than the span's begin, and up to
+    the minute in which it went, if it is gone at the span's end."""
     from kgctl.pipeline.store.states import rounds_of
 
     first, last = span[0] // DEFAULT_WINDOW_MS, span[1] // DEFAULT_WINDOW_MS
     unmeasured = _Unmeasured(rounds_of(history.warehouse.table("state", history.as_of), history.cluster))
     rows = history.rows("group_health", _COLUMNS, groups).to_pylist()
     rows.sort(key=lambda row: (row["group"], row["window_start_ms"]))
-    of_groups = groupby(rows, lambda row: row["group"])
-    found = [_kept(group, list(own), (first, last), objective, unmeasured) for group, own in of_groups]
+    ended = {group: time_ms // DEFAULT_WINDOW_MS for group, time_ms in gone(history, groups, span[1]).items()}
+    of_groups = groupby(rows, lambda row: str(row["group"]))
+    ends = {group: min(end, last) for group, end in ended.items()}
+    found = [_kept(group, list(own), (first, ends.get(group, last)), objective, unmeasured) for group, own in of_groups]
     wanted = None if groups is None else set(groups)
     return [each for each in found if each.minutes and (wanted is None or each.group in wanted)]
 

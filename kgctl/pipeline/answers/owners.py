@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,7 +37,11 @@ class Owners:
     def of(self, group: str) -> Mapping[str, str | None]:
         """The labels of a group: those beside its id, else beside the first pattern that it fits; null where none does."""
         exact = next((labels for name, labels in self.rows if name == group), None)
-        fitting = (labels for pattern, labels in self.rows if "*" in pattern and fnmatchcase(group, pattern.replace("[", "[[]")))
+        fitting = (
+            labels
+            for pattern, labels in self.rows
+            if "*" in pattern and fnmatchcase(group, re.sub(r"[?\[]", r"[\g<0>]", pattern))
+        )
         return exact or next(fitting, dict.fromkeys(LABELS))
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kgctl.pipeline.answers.history import Run, is_whole_between, is_whole_until
+from kgctl.pipeline.tables.group_history import Cause
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,6 +139,33 @@ def _last_rows(history: History, series: Series, groups: Sequence[str] | None, a
     order = (*(["is_known"] if series.known else []), "at", *series.order)
     found = last_of_each(timed, series.key, order).select(series.columns).to_pylist()
     return sorted(found, key=lambda row: tuple(row[name] for name in series.key))
+
+
+def removed(history: History, groups: Sequence[str] | None, at_ms: int) -> dict[str, Row]:
+    """Of each group whose commits were all removed by then the last removal."""
+    import pyarrow.compute as pc
+
+    from kgctl.pipeline.answers.rows import last_of_each
+
+    names = ("group", "topic", "partition", "time_ms", "committed_offset", "effect_offset")
+    rows = history.looked_back("offset_commits", names, groups, at_ms)
+    past = rows.filter(pc.less_equal(rows.column("time_ms"), at_ms))
+    last = last_of_each(past, ("group", "topic", "partition"), ("effect_offset",))
+    is_removed = pc.is_null(last.column("committed_offset"))
+    there = set(last.filter(pc.invert(is_removed)).column("group").unique().to_pylist())
+    found = sorted(last.filter(is_removed).to_pylist(), key=lambda row: row["effect_offset"])
+    return {row["group"]: row for row in found if row["group"] not in there}
+
+
+def gone(history: History, groups: Sequence[str] | None, at_ms: int) -> dict[str, int]:
+    """The groups that were deleted or have expired by then, and when: those without a commit of which the log shows no
+    generation, or the end."""
+    last = {row["group"]: row for row in rows_at(history, REBALANCES, groups, at_ms)}
+    ended = {group: row["time_ms"] for group, row in removed(history, groups, at_ms).items() if group not in last}
+    for group, row in last.items():
+        if row["cause"] == Cause.GROUP_DELETED:
+            ended[group] = next(row[name] for name in REBALANCES.time if row[name] is not None)
+    return ended
 
 
 def rows_between(

@@ -21,7 +21,7 @@ from kgctl.errors import StorageError, UsageError, did_you_mean
 from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
 from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings
-from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, rows_at, rows_between
+from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, removed, rows_at, rows_between
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
@@ -124,18 +124,7 @@ class Picture:
     @cached_property
     def removed(self) -> Mapping[str, Row]:
         """Of each group whose commits are all removed the last removal: what a group that never had a member ends with."""
-        import pyarrow.compute as pc
-
-        from kgctl.pipeline.answers.rows import last_of_each
-
-        names = ("group", "topic", "partition", "time_ms", "committed_offset", "effect_offset")
-        rows = self.history.looked_back("offset_commits", names, None, self.now_ms)
-        past = rows.filter(pc.less_equal(rows.column("time_ms"), self.now_ms))
-        last = last_of_each(past, ("group", "topic", "partition"), ("effect_offset",))
-        is_removed = pc.is_null(last.column("committed_offset"))
-        there = set(last.filter(pc.invert(is_removed)).column("group").unique().to_pylist())
-        found = sorted(last.filter(is_removed).to_pylist(), key=lambda row: row["effect_offset"])
-        return {row["group"]: row for row in found if row["group"] not in there}
+        return removed(self.history, None, self.now_ms)
 
     @cached_property
     def _rebalances(self) -> list[Row]:

@@ -28,7 +28,7 @@ def test_minutes_are_counted_and_a_missed_target_is_6(cli: Cli, tmp_path: Path) 
     ran = cli(f"history slo --within 3m --target 66.7 {MORNING} -o json")
     assert (ran.code, [(row["group"], row["held"], row["unknown"]) for row in ran.data]) == (
         6,
-        [("audit", False, 30), ("payments", False, 0)],
+        [("audit", False, 0), ("payments", False, 0)],
     )
     assert "2 of 2 groups missed the target." in ran.err
 
@@ -58,23 +58,37 @@ def test_what_cannot_be_asked(cli: Cli, options: str, words: str) -> None:
 def test_a_fleet_has_a_line_for_each_cluster_and_team(cli: Cli, tmp_path: Path) -> None:
     owners = tmp_path / "owners.csv"
     owners.write_text("group,owner,team\npay*,ana,core\n")
-    ran = cli(f"history fleet --at 2026-03-02T08:42:00Z --owners {owners} -o json")
+    ran = cli(f"history fleet --at 2026-03-02T08:26:00Z --owners {owners} -o json")
 
     assert ran.code == 0
     assert [(row["owner"], row["groups"], row["ok"], row["not_ok"], row["unmeasured"]) for row in ran.data] == [
         (None, 1, 0, 0, 1),
         ("ana", 1, 0, 1, 0),
     ]
+    assert [(row["total_lag"], row["max_lag_ms"]) for row in ran.data] == [(None, None), (12, 120_000)], "as of then"
     (row,) = cli("history fleet --at 2026-03-02T08:42:00Z -o json").data
     place: dict[str, object] = {
         "cluster": "staging",
         "owner": None,
         "team": None,
-        "groups": 2,
+        "groups": 1,
         "members": 1,
         "ok": 0,
         "not_ok": 1,
-        "unmeasured": 1,
+        "unmeasured": 0,
     }
     place |= {"total_lag": 92, "max_lag_ms": 2_520_000, "stalled_partitions": 0, "past_end": 0}
     assert row == {**place, "collected_to": "2026-03-02T09:00:00.000Z"}
+
+
+def test_a_group_that_is_gone_is_in_no_fleet_and_a_cluster_without_groups_is(cli: Cli) -> None:
+    for at, groups in (("08:29", 2), ("08:31", 1), ("07:00", 0)):
+        (row,) = cli(f"history fleet --at 2026-03-02T{at}:00Z -o json").data
+        assert (row["cluster"], row["groups"]) == ("staging", groups)
+
+
+def test_minutes_after_a_group_has_gone_are_not_counted(cli: Cli) -> None:
+    (row,) = cli(f"history slo audit --within 3m {MORNING} -o json").data
+    assert (row["minutes"], row["unknown"]) == (29, 0)
+    (row,) = cli("history slo audit --within 3m --from 2026-03-02T08:00:00Z --to 2026-03-02T08:25:00Z -o json").data
+    assert row["minutes"] == 24

@@ -88,12 +88,20 @@ def test_a_stretch_is_from_where_it_was_well_to_where_it_is_again(tmp_path: Path
         [],
         Spell("g", 20 * MINUTE_MS, 21 * MINUTE_MS, 25 * MINUTE_MS, 900, 150_000),
     )
-    assert asked(history(tmp_path / "still", [*BEHIND, window(30, status="STOP")]))[1].to_ms is None
-    gone = [window(30, status="STOP", commits=0), window(32, status=None, max_lag_ms=None)]
+    assert asked(history(tmp_path / "still", [*BEHIND, window(30, max_lag_ms=61_000)]))[1].to_ms is None
+    gone = [window(30, past_end=1, commits=0), window(32, status=None, max_lag_ms=None)]
     (_, last) = asked(history(tmp_path / "gone", [*BEHIND, *gone]))
     assert (last.to_ms, last.is_end_known) == (32 * MINUTE_MS, False)
     assert [each.text for each in last.causes] == ["it committed nothing more"]
     assert asked(history(tmp_path / "well", [window(0), window(1)])) == []
+
+
+def test_a_group_that_has_caught_up_within_the_minute_is_not_behind(tmp_path: Path) -> None:
+    """What its status was meanwhile does not prolong a stretch: what begins the next one is told of that."""
+    again = [*BEHIND[:22], window(22, status="STOP", max_lag_ms=280), window(23, status="REWIND", max_lag_ms=80_000)]
+    first, second = asked(history(tmp_path / "w", again, resets=[reset(23.5)]))
+    assert first.to_ms == 22 * MINUTE_MS
+    assert [each.text for each in second.causes] == ["reset of t: 1 partition by -500 records (went back)"]
 
 
 def test_what_happened_as_it_began_is_named_and_nothing_else(tmp_path: Path) -> None:
