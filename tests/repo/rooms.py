@@ -99,7 +99,7 @@ ROOMS = {
             (67, "names as they are shown are taken; how far a look is; keys of contexts and of serve"),
             (23, "demo --keep has a history, and is the cluster of README's tests"),
             (45, "start offsets: what cannot be undone, and what is deleted as a whole only"),
-            (204, "history slo and fleet, without groups that are gone"),
+            (205, "history slo and fleet, without groups that are gone"),
             (10, "serve --acl"),
             (90, "tasks and topologies of streams groups, and what a reset leaves of them; groups chosen by type"),
             (2, "a group as it is is imported from a file of its own"),
