@@ -527,5 +527,6 @@ def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
 
 
 def with_size(each: Difference) -> str:
-    """Return the metric with its means: ``max_gap 3s -> 4.2s``."""
-    return f"{each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}"
+    """Return the metric with its means: ``max_gap 3s -> 4.2s``; those that look alike as they are."""
+    a, b = show(each.metric, each.a), show(each.metric, each.b)
+    return f"{each.metric} {a} -> {b}" if a != b else f"{each.metric} {each.a:.6g} -> {each.b:.6g}"

@@ -299,7 +299,7 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
     return same / size if size else None
 
 
-@metric(COUNT, ("selector", "at"))
+@metric(COUNT, ("selector", "at"), is_better_higher=True)
 def members(run: Measured, filters: Filters) -> float:
     """Members of the group: at the end, or at a time."""
     return len(run.members_at(run.at(filters), filters))

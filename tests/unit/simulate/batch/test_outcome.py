@@ -39,6 +39,12 @@ def test_seeds_that_disagree_leave_it_unclear() -> None:
     assert verdict_text("a", "b", found) == "b is neither better nor worse than a: the seeds disagree about unavailable"
 
 
+def test_means_that_look_alike_are_told_as_they_are() -> None:
+    found = differences(runs(unavailable=[22.91] * 3, members=[3, 3, 3]), runs(unavailable=[22.87] * 3, members=[4, 4, 4]))
+    assert verdict_text("a", "b", found) == "b is better than a: unavailable 22.91 -> 22.87"
+    assert {each.metric: each.verdict for each in found}["members"] is Comparison.BETTER
+
+
 NEVER = float("inf")
 
 
