@@ -341,7 +341,8 @@ class GroupAdmin(Protocol):
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record.
 
-        `MAX_TIMESTAMP`, `EARLIEST_LOCAL` and `LATEST_TIERED` ask for what these mark.
+        In place of a time: -3 for the record with the largest timestamp (KIP-734), -4 for the first that the broker has itself
+        and -5 for the last in remote storage (KIP-405).
         """
         ...
 

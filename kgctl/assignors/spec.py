@@ -147,7 +147,7 @@ class Assignor(Protocol):
     """An assignor: one of kgctl's, or a user's own.
 
     `assign` gives every member of the group an entry, and each partition of a subscribed topic to one subscriber (a cooperative
-    assignor may leave out those that have to be revoked first). Raises `AssignorError` where Kafka's would throw.
+    assignor may leave out those that have to be revoked first). What a user's own raises is told as `UserCodeError`.
 
     A third method is optional: ``user_data(member: MemberSpec) -> bytes | None``, called by each member before it joins, with
     what it knows of itself (no id); the leader finds the bytes in `MemberSpec.user_data`. Kafka: ``subscriptionUserData``.

@@ -25,9 +25,9 @@ from kgctl.wire.settings import WireSettings
 class AsyncConsumerGroup(_Group):
     """`kgctl.ConsumerGroup` for coroutines: the same arguments, guarantees and errors, in the event loop of the caller.
 
-    It starts no thread: the loop must go on to turn, as heartbeats are sent by it. Made inside a coroutine; use ``async with``,
-    and ``async for generation in group`` or `next`. Commits are ``await generation.commit_async(...)``. A call that is
-    cancelled leaves nothing behind: the next one takes up where it was.
+    It starts no thread, unless for a token of OAUTHBEARER: the loop must go on to turn, as heartbeats are sent by it. Made
+    inside a coroutine; use ``async with``, and ``async for generation in group`` or `next`. Commits are ``await
+    generation.commit_async(...)``. A call that is cancelled leaves nothing behind: the next one takes up where it was.
 
     Raises, when it is made:
         UsageError: settings that cannot be.

@@ -62,7 +62,7 @@ def assign(
 
     Raises:
         UsageError: unknown assignor; racks of what is not there; or Kafka's assignor throws for this group.
-        InvariantViolation: an assignor of one's own gives a partition to two, or to a member that does not subscribe.
+        UserCodeError: an assignor of one's own raises, or gives a partition to two, or to a member that does not subscribe.
     """
     _check(topics, members, racks or {}, topic_racks or {})
     subscriptions = dict(members) if isinstance(members, Mapping) else {member: [*topics] for member in members}

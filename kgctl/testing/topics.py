@@ -150,8 +150,7 @@ class Topics:
     # --- inside
 
     def _with_runtime(self, work: Callable[[CoordinatorRuntime], T]) -> T:
-        runtime = self._server.server.services.runtime
-        return self._in_loop(lambda: work(runtime))
+        return self._in_loop(lambda: work(self._server.server.services.runtime))
 
     def _check_is_running(self) -> None:
         if not self._is_running:

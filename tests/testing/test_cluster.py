@@ -136,6 +136,17 @@ def test_outside_of_its_block() -> None:
     cluster = EmbeddedServer()
     with pytest.raises(MisuseError, match="runs inside its `with` block"):
         cluster.create_topic("orders")
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: cluster.advance(1),
+        lambda: cluster.expire_session("g", "m"),
+        lambda: cluster.force_rebalance("g"),
+        lambda: cluster.lose_broker().__enter__(),
+        lambda: cluster.freeze().__enter__(),
+        lambda: cluster.deny("read topic:orders").__enter__(),
+    )
+    for call in calls:
+        with pytest.raises(MisuseError, match="runs inside its `with` block"):
+            call()
     with cluster:
         cluster.create_topic("orders")
     with pytest.raises(MisuseError, match="runs inside its `with` block"):
