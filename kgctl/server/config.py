@@ -67,6 +67,8 @@ class BrokerConfig:
     node_id: int = _setting("node.id", 1, at_least=0)
     broker_id: int = _setting("broker.id", -1, at_least=0)
     fetch_max_bytes: int = _setting("fetch.max.bytes", 57_671_680)
+    delete_topic_enable: bool = _setting("delete.topic.enable", default=True)
+    transaction_max_timeout_ms: int = _setting("transaction.max.timeout.ms", 900_000)
     log_retention_check_interval_ms: int = _setting("log.retention.check.interval.ms", 300_000)
     kgctl_offsets_topic_older_values: bool = _setting("kgctl.offsets.topic.older.values", default=False)
 

@@ -290,7 +290,7 @@ class Server:
             runtime=CoordinatorRuntime(core, writer, clock),
             data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values(), path=folder.path),
             producers=producers,
-            transactions=Transactions(producers, folder.documents),
+            transactions=Transactions(producers, folder.documents, self._broker_config.transaction_max_timeout_ms),
             group_configs=group_configs,
             settings=settings,
             quotas=Quotas(folder.documents),

@@ -99,8 +99,6 @@ class Producers:
 
 
 FILE_NAME = "transactions.json"
-MAX_TIMEOUT_MS = 900_000
-"""``transaction.max.timeout.ms``."""
 MAX_EPOCH = 32_766
 FENCED_SINCE = 2
 """Versions of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn below this know INVALID_PRODUCER_EPOCH only."""
@@ -153,7 +151,8 @@ class ProducerIdentity:
 class Transactions:
     """All transactional ids, kept in one small file beside the log, if there is a folder."""
 
-    def __init__(self, producers: Producers, documents: Documents) -> None:
+    def __init__(self, producers: Producers, documents: Documents, max_timeout_ms: int = 900_000) -> None:
+        self._max_timeout_ms = max_timeout_ms
         self._producers = producers
         self._documents = documents
         self._by_id: dict[str, Transaction] = {}
@@ -185,7 +184,7 @@ class Transactions:
         """Why a producer cannot begin under this id. A producer id of -1: it has none yet."""
         if not identity.transactional_id or (identity.producer_id == -1) != (identity.epoch == -1):
             return ErrorCode.INVALID_REQUEST
-        if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
+        if not 0 < timeout_ms <= self._max_timeout_ms:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
         known = self._by_id.get(identity.transactional_id)
         if known is not None and identity.producer_id not in (-1, known.producer_id):

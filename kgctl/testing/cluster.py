@@ -19,6 +19,7 @@ from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError, did_you_mean
 from kgctl.model.groups import ByPartition, Committable, GroupDescription, GroupState, TopicPartition
 from kgctl.server.access import Denial
+from kgctl.server.api.transactions import abort_overdue
 from kgctl.server.background import BackgroundServer
 from kgctl.server.differences import AT_ONCE
 from kgctl.server.runtime import CoordinatorRuntime, steady_clock
@@ -269,7 +270,7 @@ class EmbeddedServer(Topics):
 
     @checked()
     def advance(self, ms: int, *, keep: Sequence[str] = ()) -> None:
-        """Let so much time pass at once for the coordinator: sessions, rebalances and retention that end in it end now.
+        """Let so much time pass at once for the coordinator: sessions, rebalances, transactions and retention end that would.
 
         ``keep``: members (their ids, instance ids or client ids) whose sessions go on as if they had beaten all the time; all
         others have been silent. Records that are written later have later times.
@@ -291,6 +292,7 @@ class EmbeddedServer(Topics):
             runtime.clock_moved()
 
         self._with_runtime(move)
+        self._server.run(abort_overdue(self._server.server.services))
 
     @checked()
     def freeze(

@@ -155,7 +155,7 @@ ROOMS = {
             (667, "an authorizer: rules, the decision, and who may do what at each API"),
             (722, "17 APIs more: where data lies, who leads, transactions, quotas, SCRAM; advertised addresses; node ids"),
             (75, "several listeners of a broker, each with its protocol, its settings and the address that clients are told"),
-            (54, "requests without time, topics named twice to be deleted, half a producer's identity: refused as by Kafka"),
+            (62, "requests without time, topics named twice, half a producer's identity: refused as by Kafka"),
         ),
     ),
     "storage": Room(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kgctl.errors import CommitError, NotFoundError, TimedOutError, UnreachableError, UnsupportedError, UsageError
@@ -123,6 +123,20 @@ def test_a_clock_that_is_moved_ends_sessions(kafka_cluster: EmbeddedServer, cons
         kafka_cluster.advance(1, keep=["nobody"])
     with pytest.raises(UsageError, match="does not go back"):
         kafka_cluster.advance(-1)
+
+
+def test_a_transaction_whose_time_has_passed_is_aborted(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("orders")
+    late = {"bootstrap.servers": kafka_cluster.bootstrap, "transactional.id": "late", "transaction.timeout.ms": 30_000}
+    producer = Producer(late)
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce("orders", "a")
+    producer.flush(PATIENCE_S)
+    kafka_cluster.advance(31_000)
+    with pytest.raises(KafkaException, match=r"_FENCED|INVALID_PRODUCER_EPOCH"):
+        producer.commit_transaction(PATIENCE_S)
+    assert kafka_cluster.records("orders") == []
 
 
 def test_offsets_are_forgotten_when_their_time_has_passed(kafka_cluster: EmbeddedServer) -> None:

@@ -17,6 +17,8 @@ from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
 TOPIC_IDS_SINCE = 6
+NO_MORE_SINCE = 3
+"""Versions below this do not know TOPIC_DELETION_DISABLED. Kafka: ControllerApis#deleteTopics."""
 Asked = tuple[str | None, UUID | None]
 NEITHER, BOTH = "Neither topic name nor id were specified.", "You may not specify both topic name and topic id."
 AND_ITS_ID = "The provided topic name maps to an ID that was already supplied."
@@ -28,6 +30,9 @@ def handle(context: RequestContext, body: Any) -> Values:
     """One result a topic, what is refused unseen first; all that can be removed are removed together."""
     with_ids = context.version >= TOPIC_IDS_SINCE
     asked = [(topic.name, topic.topic_id) for topic in body.topics] if with_ids else [(name, None) for name in body.topic_names]
+    if not context.services.config.delete_topic_enable:
+        error = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= NO_MORE_SINCE else ErrorCode.INVALID_REQUEST
+        return {"responses": [{"name": name, "topic_id": topic_id, "error_code": error} for name, topic_id in asked]}
     refused = _refused(context, asked)
     results = [
         _invalid(context, each, message) for each, message in refused.items() if each[0] is not None or message != AND_ITS_ID
