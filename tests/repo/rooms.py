@@ -73,6 +73,7 @@ ROOMS = {
             (2, "what Spark says of pandas 3 where no pandas is used"),
             (222, "collecting on Spark: a stream whose micro-batches are commits"),
             (290, "what happened as groups fell behind, in reports and alerts"),
+            (29, "until when a partition of the log is known, by its own end; leaders whose clocks are behind"),
         ),
     ),
     "cli": Room(

@@ -111,6 +111,8 @@ class Carried:
 
     def of_slice(self, chosen: Slice) -> Carried:
         """Return the part of some partitions of the log, with the samples of all."""
+        if set(self.table("partitions").column("log_partition").to_pylist()) <= set(range(*chosen)):
+            return self
         homes = self.table("homes")
         partition = homes.column("log_partition")
         mine = homes.filter(pc.and_(pc.greater_equal(partition, chosen.first), pc.less(partition, chosen.end)))

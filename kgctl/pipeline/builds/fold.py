@@ -27,7 +27,7 @@ from kgctl.pipeline.store.files import DataFile, Location, opened, prefix_of, wr
 from kgctl.pipeline.store.states import read_state, write_state
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_columns, to_stored
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, SamplesMissingError
-from kgctl.pipeline.tables.rounds import clocks
+from kgctl.pipeline.tables.rounds import Seen, clocks
 
 STEP_POINTS = 250_000
 """Series times windows of a step."""
@@ -53,7 +53,7 @@ class Portion:
     records: Sequence[Extent]
     samples: SampleFiles = field(default_factory=SampleFiles)
     rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
-    seen: Mapping[int, int] = field(default_factory=dict)
+    seen: Mapping[int, Seen] = field(default_factory=dict)
     states: Sequence[bytes | str] = ()
     sampled_from_ms: int = BEGIN_MS
     is_last: bool = True
@@ -160,10 +160,10 @@ class _Fold:
         state = write_state(portion.location, portion.cluster, prefix, bytes_of(self.carried), first)
         return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms)
 
-    def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, int]:
-        """By partition, up to when all records are known: within a portion those of the whole slice."""
+    def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, Seen]:
+        """By partition, when no record was missing: within a portion none of the whole slice is."""
         first, end = self.portion.slice
-        return self.portion.seen if is_end else dict.fromkeys(range(first, end), to_ms - 1)
+        return self.portion.seen if is_end else dict.fromkeys(range(first, end), Seen(BEGIN_MS, to_ms - 1))
 
     def _take(self, made: StepMade, *, is_end: bool) -> None:
         self.carried = made.carried

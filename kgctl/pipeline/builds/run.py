@@ -28,7 +28,14 @@ from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.states import PROGRESS, SLICE, named, read_state, write_state
 from kgctl.pipeline.store.tables import GOLD, to_stored
-from kgctl.pipeline.store.warehouse import FORGOTTEN, PRUNED, PRUNED_TABLES, TABLES_VERSION, version_number
+from kgctl.pipeline.store.warehouse import (
+    FORGOTTEN,
+    PRUNED,
+    PRUNED_TABLES,
+    TABLES_VERSION,
+    next_number,
+    version_number,
+)
 from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
 
 if TYPE_CHECKING:
@@ -168,6 +175,10 @@ class _Job:
     def pruned(self) -> int | None:
         """Return the last thinning of the records that are built."""
         return self.warehouse.table("records", self.plan.bronze_to).number(_number(PRUNED, self.cluster))
+
+    def collected_to(self, partition: int) -> int | None:
+        """Return where the live collection of a partition goes on, by the records that are built."""
+        return self.warehouse.table("records", self.plan.bronze_to).number(next_number(self.cluster, partition))
 
     def thinned_coverage(self) -> list[pa.Table]:
         """What was collected and thinned since (``COVERAGE``), for a build that makes everything anew of less."""
@@ -332,7 +343,8 @@ class _Work:
         every = job.new_files("samples", -1, plan.samples_to)
         fresh = every if before is None else job.new_files("samples", since[1], plan.samples_to)
         standing = Standing() if before is None else before
-        work = cls(job, before, standing.sampled(warehouse, fresh), SampleFiles(fresh, every), sum(file.rows for file in files))
+        standing = standing.sampled(warehouse, fresh, job.collected_to)
+        work = cls(job, before, standing, SampleFiles(fresh, every), sum(file.rows for file in files))
         extents = list(extents_of(warehouse.location, files))
         partitions = max([standing.partitions, *(each.partition + 1 for each in extents)])
         slices = slices_of(extents, partitions, sum(file.size for file in standing.states))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +13,16 @@ from kgctl.errors import StorageError
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.decode.arrow import Int64s
 from kgctl.pipeline.decode.schemas import COVERAGE
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC
 from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, read_file, write_files
 from kgctl.pipeline.store.states import CLUSTER, SLICE, named, packed, read_state, unpacked, write_state
 from kgctl.pipeline.store.tables import from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
-from kgctl.pipeline.tables.rounds import rounds_of
+from kgctl.pipeline.tables.rounds import SKEW_MS, Seen, rounds_of
 
-OFFSETS_TOPIC = "__consumer_offsets"
+SEEN = pa.schema([(name, pa.int64()) for name in ("partition", "end", "first_ms", "last_ms")])
+"""That a log ended there when all of it was collected: when it was first and last looked at."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Standing:
     """What earlier builds left of a cluster; nothing of it before the first.
 
     ``runs``: the last run of each partition of the log (``COVERAGE``); ``rounds``: the windows in which anything was sampled;
-    ``seen``: by partition of the log up to when all of its records were collected, as live collections tell; ``homes``: the
-    partition that each group lives on; ``states``: the files of the slices' states.
+    ``ends``: of each partition of the log that live collections looked at the end (`SEEN`); ``homes``: the partition that each
+    group lives on; ``states``: the files of the slices' states.
     """
 
     runs: pa.Table = field(default_factory=COVERAGE.empty_table)
     rounds: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-    seen: Mapping[int, int] = field(default_factory=dict)
+    ends: pa.Table = field(default_factory=SEEN.empty_table)
     homes: Mapping[str, int] = field(default_factory=dict)
     states: Sequence[DataFile] = ()
 
@@ -47,19 +48,20 @@ class Standing:
         if len(own) != 1:
             return None
         _, tables = unpacked(read_state(warehouse.location, own[0].path))
-        seen, homes = (
-            dict(zip(*(column.to_pylist() for column in tables[name].columns), strict=True)) for name in ("seen", "homes")
-        )
+        homes = dict(zip(*(column.to_pylist() for column in tables["homes"].columns), strict=True))
         rounds = tables["rounds"].column(0).to_numpy()
-        return cls(tables["runs"].cast(COVERAGE), rounds, seen, homes, sorted(named(files, SLICE), key=partitions_of))
+        ends = tables.get("ends", SEEN.empty_table())
+        return cls(tables["runs"].cast(COVERAGE), rounds, ends, homes, sorted(named(files, SLICE), key=partitions_of))
 
     def write(self, warehouse: Warehouse, cluster: str) -> DataFile:
         """What is of no slice, as a file of table ``state``."""
         tables = {
             "runs": self.runs,
             "rounds": pa.table({"window": pa.array(self.rounds, pa.int64())}),
-            "seen": _pairs(self.seen, pa.int64()),
-            "homes": _pairs(self.homes, pa.string()),
+            "ends": self.ends,
+            "homes": pa.table(
+                {"key": pa.array(list(self.homes), pa.string()), "value": pa.array(list(self.homes.values()), pa.int64())}
+            ),
         }
         return write_state(warehouse.location, cluster, CLUSTER, packed({}, tables))
 
@@ -72,29 +74,43 @@ class Standing:
         """Return how many partitions of the log there are at least."""
         return max((partitions_of(file)[1] + 1 for file in self.states), default=0)
 
-    def watermarks(self) -> dict[int, int]:
-        """Up to when all records are known, by partition of the log: as live collections have told; where there was none, the
-        lower middle of the times of the partitions' last records, since a record can claim any time."""
-        if self.seen:
-            return dict(self.seen)
+    def watermarks(self) -> dict[int, Seen]:
+        """When no record was missing, by partition of the log: as live collections have told; where there was none, up to a
+        while before the lower middle of the times of the partitions' last records, since a record can claim any time."""
+        if self.ends.num_rows:
+            return {row["partition"]: Seen(row["first_ms"], row["last_ms"], row["end"]) for row in self.ends.to_pylist()}
         last_ms = sorted(self.runs.column("last_ms").to_pylist())
         middle = last_ms[(len(last_ms) - 1) // 2] if last_ms else BEGIN_MS
-        return dict.fromkeys(range(self.partitions), middle)
+        return dict.fromkeys(range(self.partitions), Seen(BEGIN_MS, max(middle - SKEW_MS, BEGIN_MS)))
 
-    def sampled(self, warehouse: Warehouse, files: Iterable[DataFile]) -> Standing:
-        """With what these new files of samples tell of rounds and of the log itself."""
-        rounds, seen = [self.rounds], dict(self.seen)
+    def sampled(self, warehouse: Warehouse, files: Iterable[DataFile], collected: Callable[[int], int | None]) -> Standing:
+        """With what these new files of samples tell of rounds and of the log itself; ``collected``: up to which offset all of a
+        partition was collected live."""
+        rounds, own = [self.rounds], [_ENDS.empty_table()]
         for file in files:
-            rows = from_stored("samples", read_file(warehouse.location, "samples", file.path, ["topic", "partition", "time"]))
+            columns = ["topic", "partition", "time", "log_end_offset"]
+            rows = from_stored("samples", read_file(warehouse.location, "samples", file.path, columns))
             rounds.append(rounds_of(rows.column("timestamp_ms").to_numpy()))
-            own = rows.filter(pc.equal(rows.column("topic"), OFFSETS_TOPIC))
-            for partition, time_ms in zip(*(own.column(name).to_pylist() for name in own.column_names[1:]), strict=True):
-                seen[partition] = max(seen.get(partition, BEGIN_MS), time_ms)
-        return replace(self, rounds=np.unique(np.concatenate(rounds)), seen=seen)
+            own.append(rows.filter(pc.equal(rows.column("topic"), OFFSETS_TOPIC)).select(_ENDS.names).cast(_ENDS))
+        ends = _seen(self.ends, pa.concat_tables(own), collected)
+        return replace(self, rounds=np.unique(np.concatenate(rounds)), ends=ends)
 
 
-def _pairs(found: Mapping[Any, int], kind: pa.DataType) -> pa.Table:
-    return pa.table({"key": pa.array(list(found), kind), "value": pa.array(list(found.values()), pa.int64())})
+_ENDS = pa.schema([(name, pa.int64()) for name in ("partition", "timestamp_ms", "log_end_offset")])
+
+
+def _seen(known: pa.Table, samples: pa.Table, collected: Callable[[int], int | None]) -> pa.Table:
+    """`SEEN` after these samples (`_ENDS`). An end that is not known, or past what was collected, tells nothing."""
+    found = {row["partition"]: row for row in known.to_pylist()}
+    up_to = {partition: collected(partition) for partition in pc.unique(samples.column("partition")).to_pylist()}
+    for row in samples.sort_by("timestamp_ms").to_pylist():
+        partition, end, time_ms = row["partition"], row["log_end_offset"], row["timestamp_ms"]
+        if end is None or end > (up_to[partition] or 0):
+            continue
+        before = found.get(partition)
+        first_ms = before["first_ms"] if before is not None and before["end"] == end else time_ms
+        found[partition] = {"partition": partition, "end": end, "first_ms": first_ms, "last_ms": time_ms}
+    return pa.Table.from_pylist([found[each] for each in sorted(found)], schema=SEEN)
 
 
 def last_runs(runs: pa.Table) -> tuple[pa.Table, pa.Table]:

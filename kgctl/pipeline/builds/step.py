@@ -32,11 +32,12 @@ from kgctl.pipeline.tables.epochs import names_in
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
-from kgctl.pipeline.tables.rounds import clocks, horizon_of, settled_until
+from kgctl.pipeline.tables.rounds import Seen, clocks, horizon_of, settled_until
 from kgctl.pipeline.tables.samples import samples
 from kgctl.pipeline.tables.series import begins, series
 
 NO_ROUNDS = np.zeros(0, np.int64)
+_UNSEEN = Seen(BEGIN_MS, BEGIN_MS)
 _DERIVED = {
     "lag": "time_ms",
     "resets": "time_ms",
@@ -53,13 +54,13 @@ class StepInput:
 
     ``raw``: new records (`RAW`), places for offsets, sorted by them; ``fresh``: samples since the last step, as collected;
     ``rounds``: the windows up to now in which anything of the cluster was
-    sampled; ``seen``: by partition, up to when all of its records are known from elsewhere; ``before``: what earlier steps left.
+    sampled; ``seen``: by partition, when no record of it was missing; ``before``: what earlier steps left.
     """
 
     raw: pa.Table
     fresh: pa.Table
     rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
-    seen: Mapping[int, int] = field(default_factory=dict)
+    seen: Mapping[int, Seen] = field(default_factory=dict)
     before: Carried = field(default_factory=Carried)
 
 
@@ -151,9 +152,6 @@ def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[s
         counts["clock_went_back"] += int(np.count_nonzero(np.diff(times[low:high]) < 0))
         runs.append(runs_of(partition, offsets, times[low:high]))
     coverage = merge_runs(runs)
-    for partition, row in known.items():
-        newest_ms = max(row["newest_ms"], given.seen.get(partition, BEGIN_MS))
-        row["horizon_ms"] = max(row["horizon_ms"], horizon_of(newest_ms, settled_until(given.rounds, newest_ms)))
     for run in merge_runs([_last_runs(given.before), coverage]).to_pylist():  # of several the last one counts
         names = {
             "first_offset": "first_offset",
@@ -162,6 +160,10 @@ def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[s
             "last_ms": "last_run_ms",
         }
         known[run["log_partition"]].update({now: run[name] for name, now in names.items()})
+    for partition, row in known.items():
+        seen = given.seen.get(partition, _UNSEEN).until_ms(row["last_offset"], row["last_ms"])
+        newest_ms = max(row["newest_ms"], seen)
+        row["horizon_ms"] = max(row["horizon_ms"], horizon_of(newest_ms, settled_until(given.rounds, newest_ms)))
     return pa.Table.from_pylist([known[each] for each in sorted(known)], schema=PARTITIONS), clock, coverage, counts
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.sources.batches import damaged_table
-from kgctl.pipeline.sources.live import LiveReader, LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogOffsetRow, LogState, Part
 from kgctl.pipeline.store.tables import LOG_OFFSETS, rows_of
 from kgctl.pipeline.store.warehouse import Known, OvertakenError, Staged, Warehouse, commit_records, next_offset, stage_together
 
@@ -257,7 +257,7 @@ class LiveCollection:
         return {}
 
     def _sample(self) -> None:
-        topics = None if self._plan.all_topics else sorted(self._topics.topics)
+        topics = None if self._plan.all_topics else sorted({OFFSETS_TOPIC, *self._topics.topics})
         now_ms = self._world.now_ms()
         rows, errors = self._reader.log_offsets(topics)
         self._collection.samples += len(rows)

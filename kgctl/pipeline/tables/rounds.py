@@ -12,6 +12,8 @@ to come is never older than that, and rows from before are for good.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s
@@ -62,6 +64,24 @@ def clocks(times_ms: Int64s, newest_ms: int, last_ms: int) -> tuple[Int64s, Int6
     newest = np.maximum.accumulate(np.maximum(moved, newest_ms)) if len(moved) else moved
     counted = np.maximum(times_ms, newest - DEFAULT_WINDOW_MS)
     return counted, np.maximum.accumulate(np.maximum(newest, times_ms)), int(newest[-1]) if len(newest) else newest_ms
+
+
+SKEW_MS = 5 * DEFAULT_WINDOW_MS
+"""By so much the clock of a partition's leader may be behind others' without a cost."""
+
+
+class Seen(NamedTuple):
+    """From when to when, by the clock of whoever looked, a partition's log ended at ``end``, with all before it collected."""
+
+    first_ms: int
+    last_ms: int
+    end: int = 1 << 62
+
+    def until_ms(self, offset: int, record_ms: int) -> int:
+        """Up to when all records of the partition are known, by the clock of its leader, as far as this tells; ``offset`` and
+        ``record_ms``: of its last record."""
+        behind_ms = min(max(self.first_ms - record_ms, 0), SKEW_MS)
+        return BEGIN_MS if offset >= self.end else self.last_ms - behind_ms
 
 
 def horizon_of(newest_ms: int, sampled_until_ms: int) -> int:

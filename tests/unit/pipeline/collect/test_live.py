@@ -17,7 +17,7 @@ from kgctl.pipeline.collect.live import LiveCollection, Plan, World
 from kgctl.pipeline.engines import LocalEngine
 from kgctl.pipeline.sources.at_rest import parquet
 from kgctl.pipeline.sources.batches import Damage
-from kgctl.pipeline.sources.live import LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, LogState, Part
 from kgctl.pipeline.store.tables import RAW, rows_of
 from kgctl.pipeline.store.warehouse import Known, OvertakenError, Warehouse, commit_records, next_offset, stage_records
 from tests.support.pipeline.segments import commit_like
@@ -130,12 +130,12 @@ def test_once_goes_to_the_end_and_the_next_one_goes_on(warehouse: Warehouse) -> 
     assert [stored(warehouse, number) for number in range(3)] == [[0, 1, 4, 7, 8], [], [3]]
     assert {number: (each.read, each.added) for number, each in found.partitions.items() if each.read} == {0: (5, 5), 2: (1, 1)}
     assert [next_offset(warehouse, "c", number) for number in range(3)] == [9, None, 4]
-    assert cluster.sampled == [["orders"]]
+    assert cluster.sampled == [[OFFSETS_TOPIC, "orders"]]
     cluster.logs[1] = [0]
     cluster.asked.clear()
     again = run(warehouse, cluster, ONCE)
     assert (cluster.asked, again.added, stored(warehouse, 1)) == ([{1: 0}], 1, [0])
-    assert cluster.sampled == [["orders"], ["orders"]]  # known from the first run
+    assert cluster.sampled == [[OFFSETS_TOPIC, "orders"]] * 2  # known from the first run
     assert [error.message for error in again.errors] == ["t-1: X"]
 
 
@@ -177,7 +177,7 @@ def test_for_a_time_it_samples_and_follows(warehouse: Warehouse) -> None:
     assert stored(warehouse, 0) == list(range(len(stored(warehouse, 0))))
     assert len(stored(warehouse, 0)) > 10
     times = sorted(row["timestamp_ms"] for row in rows_of_table(warehouse, "samples", "c"))
-    assert 5 <= len(times) <= 8
+    assert 5 <= len(set(times)) <= 8
     assert found.samples == len(times)
     assert [error.message for error in found.errors] == ["t-1: X"]  # as the last sample has it
     assert fake.notices == ["no sample: t-1: X"]  # said once, not at each sample
@@ -296,7 +296,7 @@ def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Wareh
     commit_records(warehouse, known, [staged], positions={0: 1})
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
-    assert cluster.sampled == [["orders"]]
+    assert cluster.sampled == [[OFFSETS_TOPIC, "orders"]]
 
 
 def test_topics_are_known_after_a_sample_that_failed_and_one_without_them(warehouse: Warehouse) -> None:
@@ -307,7 +307,7 @@ def test_topics_are_known_after_a_sample_that_failed_and_one_without_them(wareho
         run(warehouse, away, ONCE)
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
-    assert (silent.sampled, away.sampled, cluster.sampled) == ([None], [["orders"]], [["orders"]])
+    assert (silent.sampled, away.sampled, cluster.sampled) == ([None], *[[[OFFSETS_TOPIC, "orders"]]] * 2)
 
 
 def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Warehouse) -> None:
@@ -318,7 +318,7 @@ def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Ware
     collect_at_rest(warehouse, "c", [parquet(file)], LocalEngine(), str)
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
-    assert cluster.sampled == [["copied", "orders"]]
+    assert cluster.sampled == [[OFFSETS_TOPIC, "copied", "orders"]]
 
 
 def test_it_ends_when_it_is_told_to(warehouse: Warehouse) -> None:
