@@ -74,7 +74,7 @@ def test_either_goes_on_where_the_other_ended(spark: SparkSession, kgctl_serve: 
     collect_here(tmp_path / "expected", server.bootstrap)
     assert kept(tmp_path / "w") == kept(tmp_path / "expected")
     assert len(rows_of(Warehouse.open(tmp_path / "w"), "records")) == 20
-    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"orders"}
+    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"orders", "__consumer_offsets"}
 
     commits(server.bootstrap, 3, 6)
     collect_here(tmp_path / "w", server.bootstrap)

@@ -19,7 +19,7 @@ from kgctl.errors import RefusedError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.collect.live import OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
 from kgctl.pipeline.sources.batches import Damage, Report, damaged_table
-from kgctl.pipeline.sources.live import LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import (
     Known,
@@ -177,7 +177,7 @@ class Batches:
 
     def _sample(self, reader: LiveReader) -> None:
         cluster, now_ms = self.collection.cluster, _now_ms()
-        topics = None if self.origin.all_topics else sorted(self.warehouse.topics(cluster))
+        topics = None if self.origin.all_topics else sorted({OFFSETS_TOPIC, *self.warehouse.topics(cluster)})
         rows, errors = reader.log_offsets(topics)
         self.collection.samples += self.warehouse.add_samples(cluster, samples_table(rows, now_ms)) if rows else 0
         told = {error.message for error in self.collection.errors}
