@@ -257,7 +257,8 @@ class LiveCollection:
         return {}
 
     def _sample(self) -> None:
-        topics = None if self._plan.all_topics else sorted({OFFSETS_TOPIC, *self._topics.topics})
+        own = {OFFSETS_TOPIC} if self._buffers else set()
+        topics = None if self._plan.all_topics else sorted(own | self._topics.topics)
         now_ms = self._world.now_ms()
         rows, errors = self._reader.log_offsets(topics)
         self._collection.samples += len(rows)
