@@ -205,6 +205,10 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "history calibrate", "history.calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT
     ),
     CommandSpec("history report", "history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
+    CommandSpec("history dbt", "history.export:register_dbt", "tables", "Write a project of dbt on the tables.", OUTPUT),
+    CommandSpec(
+        "history grafana", "history.export:register_grafana", "watch", "Write a board of Grafana for what watch measures.", OUTPUT
+    ),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True

@@ -1,0 +1,77 @@
+"""What other tools are handed: ``kgctl history dbt``, ``kgctl history grafana``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgctl.cli.files import check_place, write_whole
+from kgctl.cli.history import asking
+from kgctl.cli.report import Column, Report, Row, shows
+from kgctl.cli.session import session_of
+from kgctl.errors import NotFoundError, RefusedError, StorageError
+
+COLUMNS = (Column("file", meaning="a file that was written"),)
+
+
+def register_dbt(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history dbt ./history-dbt --warehouse /srv/history")(history_dbt)
+
+
+@shows(COLUMNS)
+def history_dbt(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the project is to be: a new folder, or one of before.")],
+    *,
+    warehouse: asking.Warehouse = None,
+) -> Report:
+    """Write a project of dbt on the history: its tables as sources with all columns, the views as models with tests.
+
+    It runs on DuckDB as it is (pip install dbt-duckdb deltalake): dbt build --project-dir DIR --profiles-dir DIR. Tables of which
+    nothing was ever written are made, empty, so that each source can be read. Written again it is as this kgctl has the tables;
+    files that were added to it stay.
+    """
+    place = asking.warehouse_path(warehouse, session_of(ctx).environment)
+    from kgctl.pipeline.dbt import PROJECT, files, make_tables
+
+    project = folder / "dbt_project.yml"
+    try:
+        is_foreign = folder.exists() and any(folder.iterdir())
+        if is_foreign and not (project.exists() and project.read_text().startswith(f"name: {PROJECT}\n")):
+            raise RefusedError(f"{folder}: there is something else: give a new folder")
+        (folder / "models").mkdir(parents=True, exist_ok=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{folder}: {error}") from error
+    told = []
+    try:
+        make_tables(place)
+    except NotFoundError as error:
+        told.append(f"{error.message}; then run this again: a source of which nothing was ever written is made by it.")
+    rows: list[Row] = []
+    for name, text in files(place.uri).items():
+        write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+        rows.append({"file": str(folder / name)})
+    return Report(COLUMNS, rows, notices=told, name_keys=("file",), something_done=True)
+
+
+def register_grafana(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history grafana groups.json")(history_grafana)
+
+
+@shows(COLUMNS)
+def history_grafana(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it: JSON, for Grafana to import or to provide.")],
+) -> Report:
+    """Write a board of Grafana for the metrics of history watch: alerts, lag in records and in time, status, members.
+
+    It asks which Prometheus to show, and chooses among the clusters and groups that it has.
+    """
+    from kgctl.pipeline.board import board
+
+    check_place(file)
+    text = json.dumps(board(), indent=2, ensure_ascii=False) + "\n"
+    write_whole(file, lambda sink: sink.write(text.encode()))
+    return Report(COLUMNS, [{"file": str(file)}], name_keys=("file",), something_done=True)
