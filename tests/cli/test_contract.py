@@ -107,6 +107,8 @@ LINES = {
     ),
     "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
     "history sql": ("--tables", "table column type meaning"),
+    "history dbt": ("dbt --warehouse collected", "file"),
+    "history grafana": ("board.json", "file"),
     "history calibrate": (
         "group --no-search --runs 1 --warehouse collected",
         "metric recorded sim_min simulated sim_max inside before meaning",

@@ -23,6 +23,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.builds import cut
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
+from tests.pipeline.test_collect_spark import FEW_PARTITIONS, collect_here, commits, kept
 from tests.support.gates import SPARK
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
@@ -39,6 +40,7 @@ from tests.support.pipeline.warehouses import (
     tables_of,
     tables_of_whole,
 )
+from tests.support.serve import ServeFactory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -303,6 +305,29 @@ print(raw.count(), built.built, [str(error) for error in built.failed])
 print(kgctl.spark.decode(raw).count() >= commits.count() == kgctl.spark.read(spark, sys.argv[3], "offset_commits").count())
 print(lag.count() == kgctl.spark.read(spark, sys.argv[3], "lag").count())
 """
+
+
+COLLECT_OF_CONNECT = """\
+import sys
+import kgctl.spark
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+kgctl.spark.collect(spark, sys.argv[2], "c1", {"bootstrap.servers": sys.argv[3]}, is_once=True).awaitTermination()
+"""
+
+
+@pytest.mark.deep
+def test_spark_connect_collects_a_live_cluster(tmp_path: Path, connect: str, kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS)
+    commits(server.bootstrap, 20, 5)
+    line = [sys.executable, "-c", COLLECT_OF_CONNECT, connect, str(tmp_path / "w"), server.bootstrap]
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(line, env=own, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+
+    collect_here(tmp_path / "expected", server.bootstrap)
+    assert kept(tmp_path / "w") == kept(tmp_path / "expected")
+    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"orders"}
 
 
 @pytest.mark.deep

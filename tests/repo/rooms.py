@@ -74,7 +74,7 @@ ROOMS = {
             (222, "collecting on Spark: a stream whose micro-batches are commits"),
             (290, "what happened as groups fell behind, in reports and alerts"),
             (29, "until when a partition of the log is known, by its own end; leaders whose clocks are behind"),
-            (182, "a project of dbt, a board of Grafana"),
+            (186, "a project of dbt, a board of Grafana"),
         ),
     ),
     "cli": Room(

@@ -67,11 +67,13 @@ def history_slo(
     group: asking.Groups = None,
     within: Annotated[
         str | None,
-        typer.Option("--within", metavar="TIME", help="Good: no partition is further behind than this time.", show_default=False),
+        typer.Option("--within", metavar="TIME", help="Good: at its end no partition is further behind.", show_default=False),
     ] = None,
     records: Annotated[
         int | None,
-        typer.Option("--records", metavar="N", min=0, help="Good: no more records to read than this.", show_default=False),
+        typer.Option(
+            "--records", metavar="N", min=0, help="Good: at its end there are no more records to read.", show_default=False
+        ),
     ] = None,
     target: Annotated[float, typer.Option("--target", metavar="PERCENT", help="Of all minutes so many have to be good.")] = 99.9,
     owners: OwnersFile = None,

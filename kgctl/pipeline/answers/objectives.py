@@ -25,8 +25,9 @@ _COLUMNS = ("group", "window_start_ms", "total_lag", "max_lag_ms", "past_end", "
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A minute is good where no partition is further behind than ``within_ms`` and the group not further than ``records``, as far
-    as these are asked for, and no commit is outside of its log. ``target``: the share of minutes that have to be good."""
+    """A minute is good where, at its end, no partition is further behind than ``within_ms`` and the group not further than
+    ``records``, as far as these are asked for, and no commit is outside of its log. ``target``: the share of minutes that have to
+    be good."""
 
     within_ms: int | None
     records: int | None
