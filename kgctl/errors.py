@@ -21,7 +21,7 @@
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
         +-- UserCodeError               what was handed in raised, or answered what it may not; its exception is the cause
 
-Failures of one group or one partition among several are data (`kgctl.admin`), not exceptions. Each class has a stable
+Failures of one group or one partition among several are data (`kgctl.results`), not exceptions. Each class has a stable
 ``slug``: the ``code`` of an error in machine-readable output that has no code of Kafka's own.
 """
 

@@ -92,7 +92,7 @@ class Dispatcher:
         if not session.is_authenticated:
             raise Refused("an operator's request before authentication")
         try:
-            return answer_operator(payload, self._services, self._describe)
+            return answer_operator(payload, self._services, session.who, self._describe)
         except MalformedOperation as error:
             raise Refused(str(error)) from error
 

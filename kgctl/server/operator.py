@@ -1,8 +1,9 @@
 """How a server is doing, as plain data; how an operator asks a running one; and a page of metrics for Prometheus.
 
 An operator asks over the listener that clients use: a frame whose API key is `OPERATOR_KEY`, far from Kafka's, holds a JSON
-object behind the usual header; so does its answer. It needs the same login as any request, and is not among the versions that
-ApiVersions tells. The page of metrics needs prometheus-client (the extra ``metrics``).
+object behind the usual header; so does its answer. It needs the same login as any request, and a right where there is an
+authorizer; it is not among the versions that ApiVersions tells. The page of metrics needs prometheus-client (the extra
+``metrics``).
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.extras import require
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Done, ForceCompleteRebalance, RebalanceStatus, Result
+from kgctl.server.acls import Operation, Resource, Who
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host, Work
 
@@ -181,9 +183,11 @@ class MalformedOperation(ValueError):  # noqa: N818 - says what the bytes are
     """Raised for a request that is none of an operator's."""
 
 
-def answer_operator(payload: bytes, services: Services, describe: Described) -> bytes | Awaitable[bytes | None]:
+def answer_operator(payload: bytes, services: Services, who: Who, describe: Described) -> bytes | Awaitable[bytes | None]:
     """The response to an operator's request. Raises `MalformedOperation`."""
     correlation_id, asked = _parse(payload)
+    if (refusal := _refusal(services, who, asked)) is not None:
+        return _response(correlation_id, {"error": refusal.name})
     if asked.get("command") == "status":
         wanted = Wanted(
             groups=tuple(group for group in asked.get("groups") or () if isinstance(group, str)),
@@ -204,6 +208,17 @@ def _parse(payload: bytes) -> tuple[int, dict[str, Any]]:
     if not isinstance(asked, dict) or asked.get("command") not in COMMANDS:
         raise MalformedOperation("an operator's request without a command")
     return correlation_id, asked
+
+
+def _refusal(services: Services, who: Who, asked: Mapping[str, Any]) -> ErrorCode | None:
+    """Why whoever asks may not: the status shows all groups, and who ends a rebalance makes members leave, as READ does."""
+    access = services.access
+    if not access.is_asked:
+        return None
+    if asked.get("command") == "status":
+        return None if access.allows(who, Operation.DESCRIBE, Resource.CLUSTER) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    may_end = access.allows(who, Operation.READ, Resource.GROUP, str(asked.get("group", "")))
+    return None if may_end else ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def _complete(correlation_id: int, services: Services, group_id: str) -> bytes | Awaitable[bytes | None]:
@@ -235,14 +250,23 @@ def _response(correlation_id: int, values: Mapping[str, Any]) -> bytes:
 
 
 def ask_status(connection: Connection, deadline: Deadline, wanted: Wanted = Wanted()) -> dict[str, Any]:  # frozen
-    """How the server behind the connection is doing. Raises `UnreachableError` where that is no ``kgctl serve``."""
-    return _ask(connection, {"command": "status", **asdict(wanted)}, deadline)
+    """How the server behind the connection is doing.
+
+    Raises `UnreachableError` where that is no ``kgctl serve``, `AuthError` where the user may not see the cluster.
+    """
+    found = _ask(connection, {"command": "status", **asdict(wanted)}, deadline)
+    if "error" in found:
+        raise AuthError(
+            f"{connection.address} does not tell its status: DESCRIBE of the cluster is not allowed", code=found["error"]
+        )
+    return found
 
 
 def ask_to_complete(connection: Connection, group_id: str, deadline: Deadline) -> list[str]:
     """End the group's rebalance without the members that it waits for, which are removed; their ids.
 
-    Raises `NotFoundError` where there is no such group, `RefusedError` where no rebalance is under way.
+    Raises `NotFoundError` where there is no such group, `RefusedError` where no rebalance is under way, `AuthError` without
+    the right to the group.
     """
     answer = _ask(connection, {"command": "complete-rebalance", "group": group_id}, deadline)
     match answer.get("error"):
@@ -252,6 +276,8 @@ def ask_to_complete(connection: Connection, group_id: str, deadline: Deadline) -
             raise NotFoundError(f"group {group_id!r} does not exist", group=group_id)
         case "INVALID_REQUEST":
             raise RefusedError(f"group {group_id!r} has no rebalance under way", group=group_id)
+        case "GROUP_AUTHORIZATION_FAILED":
+            raise AuthError(f"READ of group {group_id!r} is not allowed", code="GROUP_AUTHORIZATION_FAILED", group=group_id)
         case other:
             raise KgctlError(f"the rebalance could not be completed: {other}", group=group_id)
 

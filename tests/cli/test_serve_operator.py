@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from kgctl.errors import RefusedError, TimedOutError, UnreachableError
+from kgctl.errors import AuthError, RefusedError, TimedOutError, UnreachableError
 from kgctl.server import operator
 from kgctl.server.background import BackgroundServer
 from kgctl.wire import Deadline
-from kgctl.wire.connection import Connection
+from kgctl.wire.connection import Connection, open_connection
+from kgctl.wire.settings import WireSettings
 from tests.cli.harness import Cli
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_MS
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import RawClient
 from tests.wire.differential.talk import commit_values
@@ -114,6 +117,26 @@ def test_somebody_else_completes_it_while_the_question_stands(
     cli.while_asked = lambda: other(f"serve complete-rebalance g {server.bootstrap} --yes")
     ran = cli(f"serve complete-rebalance g {server.bootstrap}", stdin="y\n")
     assert (ran.code, f"on {server.bootstrap}" in ran.err) == (5, True), ran.err
+
+
+def test_an_authorizer_is_asked(cli: Cli) -> None:
+    """Who may not read a group does not put its members out, and who may not see the cluster does not hear of its groups."""
+    with BackgroundServer(topics={"t": 1}, config=CONFIG, acls=["allow bob read group:g"]) as server:
+        seen = cli(f"serve status {server.bootstrap} -o json")
+        put_out = cli(f"serve complete-rebalance g {server.bootstrap} --yes")
+        assert (seen.code, [error["code"] for error in seen.json["errors"]]) == (8, ["CLUSTER_AUTHORIZATION_FAILED"])
+        assert put_out.code == 8, put_out.err
+    with BackgroundServer(topics={"t": 1}, config=CONFIG, acls=["allow User:* describe cluster"]) as server:
+        settings, deadline = WireSettings.from_properties({"bootstrap.servers": server.bootstrap}), Deadline(PATIENCE_MS)
+        with (
+            closing(open_connection(settings.bootstrap[0], settings, deadline)) as connection,
+            pytest.raises(AuthError, match="READ of group 'g' is not allowed"),
+        ):
+            operator.ask_to_complete(connection, "g", deadline)
+    rules = ["allow User:* describe cluster", "allow User:* read group:g"]
+    with BackgroundServer(topics={"t": 1}, config=CONFIG, acls=rules) as server:
+        assert cli(f"serve status {server.bootstrap} -o json").data == []
+        assert cli(f"serve complete-rebalance g {server.bootstrap} --yes").code == 4
 
 
 FAULTS: dict[str, tuple[BaseException | int, int, str]] = {

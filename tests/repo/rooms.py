@@ -159,6 +159,7 @@ ROOMS = {
             (722, "17 APIs more: where data lies, who leads, transactions, quotas, SCRAM; advertised addresses; node ids"),
             (75, "several listeners of a broker, each with its protocol, its settings and the address that clients are told"),
             (62, "requests without time, topics named twice, half a producer's identity: refused as by Kafka"),
+            (22, "an operator has a right, too, where there is an authorizer"),
         ),
     ),
     "storage": Room(
