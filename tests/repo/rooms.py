@@ -72,7 +72,7 @@ ROOMS = {
             (43, "share and streams groups are played back"),
             (2, "what Spark says of pandas 3 where no pandas is used"),
             (222, "collecting on Spark: a stream whose micro-batches are commits"),
-            (290, "what happened as groups fell behind, in reports and alerts"),
+            (296, "what happened as groups fell behind, in reports and alerts"),
             (29, "until when a partition of the log is known, by its own end; leaders whose clocks are behind"),
             (186, "a project of dbt, a board of Grafana"),
         ),

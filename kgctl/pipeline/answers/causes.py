@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from kgctl.pipeline.answers.series import HEALTH, LAG, PAST_LOG_END, REBALANCES, RESETS, Row, rows_at, rows_between
+from kgctl.pipeline.answers.series import HEALTH, LAG, PAST_LOG_END, REBALANCES, RESETS, Row, rows_between
 from kgctl.pipeline.tables.group_history import Cause
 
 if TYPE_CHECKING:
@@ -53,8 +53,18 @@ class Spell:
     doubt: str = ""
 
 
+MOST = 10
+"""Stretches of a group whose causes are looked for: for each its lag is looked up."""
+
+
+def worst(found: Sequence[Spell]) -> list[Spell]:
+    """Return the stretches in which a group was furthest behind, in order."""
+    kept = sorted(found, key=lambda each: (-(each.max_lag_ms or 0), -each.from_ms))[:MOST]
+    return sorted(kept, key=lambda each: each.from_ms)
+
+
 def spells(history: History, group: str, from_ms: int, to_ms: int) -> list[Spell]:
-    """The stretches of a group that touch a span, in order, each with its likely causes."""
+    """The stretches of a group that touch a span, in order; the `worst` of them have their likely causes."""
     from kgctl.pipeline.store.states import rounds_of
 
     rounds = rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
@@ -64,7 +74,9 @@ def spells(history: History, group: str, from_ms: int, to_ms: int) -> list[Spell
     if not found:
         return []
     told = _Told(history, group, to_ms, limit_ms, [row["window_start_ms"] + row["window_ms"] for row in rows if row["commits"]])
-    return [told.explained(each) for each in found if each.to_ms is None or each.to_ms > from_ms]
+    touching = [each for each in found if each.to_ms is None or each.to_ms > from_ms]
+    meant = {each.from_ms for each in worst(touching)}
+    return [told.explained(each) if each.from_ms in meant else each for each in touching]
 
 
 def _limit_ms(rows: Sequence[Row]) -> int:
@@ -192,21 +204,24 @@ class _Told:
 
     def _written(self, low: int, high: int) -> Iterator[Likely]:
         """How much faster the topics were written than in the ten minutes before, where that is known and is a burst."""
-        moments = (low - VAGUE_MS, low, high)
-        ends = [
-            {
-                (row["topic"], row["partition"]): row["log_end_offset"]
-                for row in rows_at(self._history, LAG, [self._group], moment)
-                if row["log_end_offset"] is not None
-            }
-            for moment in moments
-        ]
-        places = ends[0].keys() & ends[1].keys() & ends[2].keys()
-        first, second, third = (sum(each[place] for place in places) for each in ends)
-        before, now = (second - first) / VAGUE_MS, (third - second) / (high - low)
+        rows = rows_between(self._history, LAG, [self._group], low - VAGUE_MS, high + 1)
+        known = [row for row in rows if row["log_end_offset"] is not None and row["time_ms"] >= low - VAGUE_MS]
+        before = now = 0.0
+        for _, own in groupby(known, lambda row: (row["topic"], row["partition"])):
+            courses = list(own)
+            split = bisect_right(courses, low, key=lambda row: row["time_ms"])
+            before += _pace(courses[:split])
+            now += _pace(courses[max(split - 1, 0) :])
         if before > 0 and now >= BUSY * before:
             text = f"its topics were written {now / before:.1f} times as fast as in the ten minutes before"
             yield Likely(low, f"{text} ({now * 1000:.1f} records a second)")
+
+
+def _pace(rows: Sequence[Row]) -> float:
+    """How fast a log was written, from the first of these moments to the last; records a millisecond."""
+    if not rows or rows[0]["time_ms"] == rows[-1]["time_ms"]:
+        return 0.0
+    return float((rows[-1]["log_end_offset"] - rows[0]["log_end_offset"]) / (rows[-1]["time_ms"] - rows[0]["time_ms"]))
 
 
 def changes(history: History, group: str, from_ms: int, to_ms: int) -> list[Likely]:

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 from kgctl import __version__
 from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
+from kgctl.pipeline.answers.causes import MOST, worst
 from kgctl.pipeline.answers.series import RESETS, Row, flooded, rows_between
 from kgctl.pipeline.report.figures import Figures, GroupOverview, as_data, figures, overview, reset_id, reset_text, worst_first
 
@@ -374,8 +375,6 @@ MOST_GROUPS = 40
 MOST_ROWS = 1000
 MOST_RESETS = 200
 """Of one group."""
-MOST_SPELLS = 20
-"""Of one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +408,7 @@ def content(asked: Sequence[Asked], from_ms: int, to_ms: int, when: Callable[[in
         resets=resets,
         notes=[
             *_left_out(found, len(drawn)),
-            *(_spells_left_out(each) for each in drawn if len(each.spells) > MOST_SPELLS),
+            *(_spells_left_out(each) for each in drawn if len(each.spells) > MOST),
             *notes,
         ],
     )
@@ -436,12 +435,11 @@ def _left_out(found: Sequence[GroupOverview], drawn: int) -> list[str]:
 
 
 def _spells_left_out(each: Figures) -> str:
-    return f"Of {each.group} the {MOST_SPELLS} stretches furthest behind are listed, of {len(each.spells)}."
+    return f"Of {each.group} the {MOST} stretches furthest behind are listed, of {len(each.spells)}."
 
 
 def _listed_spells(figures: Figures, to_ms: int, when: Callable[[int], str]) -> Iterator[ListedSpell]:
-    worst = sorted(figures.spells, key=lambda each: -(each.max_lag_ms or 0))[:MOST_SPELLS]
-    for each in worst:
+    for each in worst(figures.spells):
         lasted = "still is" if each.to_ms is None else f"for {_seconds(each.to_ms - each.from_ms)}"
         lasted += "" if each.is_end_known else ", then it is not known"
         far = [f"{_number(each.max_lag)} records of one partition", f"{_seconds(each.max_lag_ms)}", lasted]
