@@ -189,7 +189,7 @@ class _Carrying(Generic[K]):
         self._watch = watch
         self._admin: LimitsTime | None = admin if isinstance(admin, LimitsTime) else None
         self._before = self._admin.limit if self._admin else None
-        self._steps_limit = Deadline(0, LOOKS_SHARE)
+        self._steps_limit = self._new_limit()
         self._last_look_s = LAST_SHARE * self._time_s()
         self._patience_s = self._time_left_s() - self._last_look_s
         self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
@@ -226,6 +226,9 @@ class _Carrying(Generic[K]):
 
     def _time_s(self) -> float:
         return self._admin.timeout_ms / 1000 if self._admin else 0.0
+
+    def _new_limit(self) -> Deadline:
+        return Deadline(round(1000 * self._time_s()), LOOKS_SHARE)
 
     def _time_left_s(self) -> float:
         """Of the whole time; all of it where the look before went well."""
@@ -371,7 +374,7 @@ class _Carrying(Generic[K]):
         if self._account.signal is not None:
             self._stop.allow(LAST_LOOK_S)
         begun_s = time.monotonic()
-        self._steps_limit = Deadline(0, LOOKS_SHARE)  # who was silent is asked all the same
+        self._steps_limit = self._new_limit()  # who was silent is asked all the same
         self._limit(max(0.0, self._patience_s) + self._last_look_s)
         with suppress(Interrupted):
             self._read(unknown)
@@ -417,7 +420,7 @@ def _decision(group_id: str, listing: GroupListing | None, error: ItemError | No
 
 
 def execute_deletion(
-    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None = None, saved: Mapping[str, Committed] | None = None
+    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None, saved: Mapping[str, Committed]
 ) -> Account[str]:
     """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it.
 
@@ -426,7 +429,7 @@ def execute_deletion(
     wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
     batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
     steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
-    watch = _GroupsAsSaved(admin, saved or {})
+    watch = _GroupsAsSaved(admin, saved)
     return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin)
 
 

@@ -19,7 +19,7 @@ LOOKS_SHARE = 2 / 3
 
 
 class Deadline:
-    """Begins to run when it is made. ``timeout_ms`` is kept for messages.
+    """Begins to run when it is made. ``timeout_ms`` is kept for messages, with that of ``whole``, of which it is a part.
 
     One that several calls have together, each with a ``share`` of what is left, knows what they met with: ``is_troubled``,
     whether anything had to be asked again or was not answered; ``silent``, the brokers that did not answer.
@@ -57,7 +57,8 @@ class Deadline:
 
     def timed_out(self, what: str) -> TimedOutError:
         """Return the error that says that the time is up."""
-        return TimedOutError(f"{what} did not answer within {round(self.timeout_ms / 1000, 2):g} s")
+        of = f" (--timeout: {self._whole.timeout_ms / 1000:g} s)" if self._whole else ""
+        return TimedOutError(f"{what} did not answer within {round(self.timeout_ms / 1000, 2):g} s{of}")
 
     def wait(self, seconds: float) -> bool:
         """Sleep before something is asked again, but never past the end; False when nothing is left to wait for."""

@@ -193,7 +193,7 @@ class AsyncCluster:
         for position, address in enumerate(list(self._known)):
             left = len(self._known) - position
             try:
-                return await self.connection_to(address, deadline if left == 1 else deadline.part(1 / left))
+                return await self.connection_to(address, deadline.part(1 / left))
             except UnreachableError as error:
                 failures.append(error)
         raise no_bootstrap_server(failures)

@@ -103,7 +103,7 @@ class Cluster:
         for position, address in enumerate(self._known):
             left = len(self._known) - position
             try:
-                return self._connect(address, deadline if left == 1 else deadline.part(1 / left))
+                return self._connect(address, deadline.part(1 / left))
             except UnreachableError as error:
                 failures.append(error)
         raise no_bootstrap_server(failures)

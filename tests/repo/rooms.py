@@ -214,7 +214,7 @@ ROOMS = {
             (190, "a connection and a cluster for coroutines, by the same greeting"),
             (5, "how far a question is"),
             (28, "tokens that a program's function makes, in a thread where an event loop waits"),
-            (23, "calls of one limit know what they met with, and who was silent"),
+            (24, "calls of one limit know what they met with, and who was silent"),
         ),
     ),
     "model": Room(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kgctl.errors import TimedOutError
@@ -26,6 +28,8 @@ def test_after_the_end_there_is_none_left() -> None:
 
 def test_the_message_has_the_time_as_it_was_given() -> None:
     assert str(Deadline(2_500).timed_out("x")) == "x did not answer within 2.5 s"
+    call = Deadline.of_call(Deadline(1_000, 0.5), 0)
+    assert re.fullmatch(r"x did not answer within 0\.25 s \(--timeout: 1 s\)", str(call.part(0.5).timed_out("x")))
 
 
 def test_a_part_leaves_time_for_the_rest() -> None:
