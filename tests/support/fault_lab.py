@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgctl.admin import AltersManyGroups, GroupAdmin, PartitionResults
+from kgctl.admin import AltersManyGroups, GroupAdmin, LimitsTime, PartitionResults
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 
@@ -94,6 +94,8 @@ def stepped(admin: GroupAdmin, steps: Steps) -> GroupAdmin:
         "__enter__": lambda self: self,
         "__exit__": lambda _, *__: admin.close(),
     }
+    if isinstance(admin, LimitsTime):
+        methods["limit"] = property(lambda _: admin.limit, lambda _, limit: setattr(admin, "limit", limit))
     if isinstance(admin, AltersManyGroups):
         methods["alter_offsets_of"] = alter_offsets_of
     made: GroupAdmin = type("SteppedAdmin", (), methods)()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
 from kgctl.admin.offset_reset import TopicScope
@@ -36,7 +36,9 @@ from kgctl.cli.report import Cell, Column, Kind, Report, asked_for
 from kgctl.cli.selection import told_lag
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
-from kgctl.model.streams import Subtopology
+
+if TYPE_CHECKING:
+    from kgctl.model.streams import Subtopology
 
 MOST_NOTED = 5
 """Up to so many groups have notices of their own; of more, one line sums them up."""

@@ -120,7 +120,14 @@ def test_a_second_try_that_fails_has_failed(lab: Lab) -> None:
     assert (account.outcomes, account.errors) == ({"a": FAILED}, {"a": GONE})
 
 
-@pytest.mark.parametrize("tries", [({"a": LOST}, UnreachableError("away")), (UnreachableError("away"), {"a": LOST})])
+@pytest.mark.parametrize(
+    "tries",
+    [
+        ({"a": LOST}, UnreachableError("away")),
+        (UnreachableError("away"), {"a": LOST}),
+        ({"a": LOST}, UnreachableError("away"), {"a": LOST}),
+    ],
+)
 def test_what_cut_a_step_short_is_told_whichever_try_it_was(lab: Lab, tries: tuple[Try, ...]) -> None:
     account = lab.run(lab.step("a", *tries))
     assert (account.outcomes, str(account.ended_by)) == ({"a": UNKNOWN}, "away")
