@@ -38,7 +38,7 @@ _VARYING = (
     (re.compile(r"\d{8}T\d{6}Z-([a-z]+(?:-[a-z]+)*)(-\d+)?\b"), r"NOW-\1"),  # a number where two fall into one second
     (re.compile(r"means \S+Z \(UTC\)"), "means NOW"),
     (re.compile(r"^process \d+, up .*$", re.MULTILINE), "process NUMBER"),
-    (re.compile(r"^\S+: \d+ of \d+ runs, \d+ s\n", re.MULTILINE), ""),  # told every 30 s, where a machine takes so long
+    (re.compile(r"^\S+( \S+)?: \d+ s(, (looked at )?[\d,]+ of [\d,]+ \w+)?\n", re.MULTILINE), ""),  # told every 30 s, if it lasts
     (re.compile(r" {2,}"), "  "),
 )
 
