@@ -75,13 +75,13 @@ class Standing:
         return max((partitions_of(file)[1] + 1 for file in self.states), default=0)
 
     def watermarks(self) -> dict[int, Seen]:
-        """When no record was missing, by partition of the log: as live collections have told; where there was none, up to a
-        while before the lower middle of the times of the partitions' last records, since a record can claim any time."""
-        if self.ends.num_rows:
-            return {row["partition"]: Seen(row["first_ms"], row["last_ms"], row["end"]) for row in self.ends.to_pylist()}
+        """When no record was missing, by partition of the log: as live collections have told; where none has, up to a while
+        before the lower middle of the times of the partitions' last records, since a record can claim any time."""
         last_ms = sorted(self.runs.column("last_ms").to_pylist())
         middle = last_ms[(len(last_ms) - 1) // 2] if last_ms else BEGIN_MS
-        return dict.fromkeys(range(self.partitions), Seen(BEGIN_MS, max(middle - SKEW_MS, BEGIN_MS)))
+        others = dict.fromkeys(range(self.partitions), Seen(BEGIN_MS, max(middle - SKEW_MS, BEGIN_MS)))
+        told = {row["partition"]: Seen(row["first_ms"], row["last_ms"], row["end"]) for row in self.ends.to_pylist()}
+        return others | told
 
     def sampled(self, warehouse: Warehouse, files: Iterable[DataFile], collected: Callable[[int], int | None]) -> Standing:
         """With what these new files of samples tell of rounds and of the log itself; ``collected``: up to which offset all of a

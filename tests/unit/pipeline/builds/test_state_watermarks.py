@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from kgctl.pipeline.builds.state import Standing
+from kgctl.pipeline.decode.schemas import COVERAGE
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC
+from kgctl.pipeline.store.files import DataFile
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Known, Warehouse, commit_records, stage_records
 from kgctl.pipeline.tables.registry import BEGIN_MS
@@ -91,6 +94,11 @@ def test_an_end_that_is_unknown_or_past_what_was_collected_tells_nothing(tmp_pat
     standing = Standing().sampled(warehouse, warehouse.table("samples").files(), {0: 12, 1: 5, 3: 6}.get)
 
     assert standing.watermarks() == {0: Seen(2, 3, 12), 1: Seen(1, 1, 5), 2: Seen(1, 1, 0)}
+    run = {"first_offset": 0, "last_offset": 5, "first_ms": 0}
+    runs = [{**run, "log_partition": number, "last_ms": SKEW_MS + 10 * number} for number in range(5)]
+    state = DataFile(f"data/b0-4-{0:032x}.parquet", 1, 1, "1970-01-01")
+    late = replace(standing, runs=pa.Table.from_pylist(runs, schema=COVERAGE), states=[state])
+    assert late.watermarks() == standing.watermarks() | {3: Seen(BEGIN_MS, 20), 4: Seen(BEGIN_MS, 20)}, "as the middle one"
 
 
 def test_records_are_known_by_the_clock_of_who_wrote_them() -> None:
