@@ -82,11 +82,16 @@ def writes(producer: dict[str, Any]) -> dict[str, tuple[Answer, int]]:
         "create": (lambda raw: raw.call(CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 1}).topics[0].error_code, STORAGE),
         "grow": (
             lambda raw: (
-                raw.call(CREATE_PARTITIONS, 1, {"topics": [{"name": "t", "count": 9, "assignments": None}]}).results[0].error_code
+                raw.call(CREATE_PARTITIONS, 1, {"topics": [{"name": "t", "count": 9, "assignments": None}], "timeout_ms": 1})
+                .results[0]
+                .error_code
             ),
             STORAGE,
         ),
-        "delete": (lambda raw: raw.call(DELETE_TOPICS, 5, {"topic_names": ["u"]}).responses[0].error_code, STORAGE),
+        "delete": (
+            lambda raw: raw.call(DELETE_TOPICS, 5, {"topic_names": ["u"], "timeout_ms": 1}).responses[0].error_code,
+            STORAGE,
+        ),
         "delete records": (
             lambda raw: raw.call(DELETE_RECORDS, 1, {"topics": records}).topics[0].partitions[0].error_code,
             STORAGE,

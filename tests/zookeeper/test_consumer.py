@@ -95,7 +95,7 @@ def test_the_next_owner_begins_where_the_last_one_committed(zookeeper: str, kazo
         assert begun["a"] == {TopicPartition("orders", 0): 5, TopicPartition("orders", 1): None}
         with consumer(zookeeper, "b", on_assigned=at("b")) as second:
             wait_until("b has its own", lambda: second.assignment == partitions(1))
-            assert begun["b"] == {TopicPartition("orders", 1): 42}
+            wait_until("b knows where to begin", lambda: begun["b"] == {TopicPartition("orders", 1): 42})
             assert ended == [partitions(1)]
             second.commit({TopicPartition("orders", 1): 50})
             with pytest.raises(PartitionNotClaimedError):
