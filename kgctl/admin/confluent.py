@@ -56,6 +56,7 @@ from kgctl.admin.librdkafka import (
 )
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     Assignment,
@@ -67,8 +68,6 @@ from kgctl.model.groups import (
     MemberDescription,
     Node,
     OffsetAndMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
     TopicPartition,
 )
 from kgctl.serde.coordinator_records import decode_key, decode_value

@@ -17,7 +17,7 @@ from kgctl.admin import (
     Span,
     TellsCommitTimes,
 )
-from kgctl.admin.offset_reset import TopicScope, is_within
+from kgctl.admin.topic_scopes import TopicScope, is_within
 from kgctl.errors import AuthError, KgctlError, NotFoundError, UnsupportedError, did_you_mean
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (

@@ -1,9 +1,8 @@
-"""Resetting offsets as a plan: which partitions it is about (``orders``, ``orders:3``, ``orders:0,2-5``), what each has, what it
-shall have, and why."""
+"""Resetting offsets as a plan: what each partition has, what it shall have, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
@@ -11,137 +10,10 @@ from typing import assert_never
 from kgctl.admin import LATEST_TIERED, MAX_TIMESTAMP, ItemError
 from kgctl.admin.notation import FromFile
 from kgctl.admin.times import format_instant
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import (
-    NO_OFFSET,
-    GroupDescription,
-    GroupState,
-    LogOffsets,
-    OffsetAndMetadata,
-    StartOffset,
-    TopicPartition,
-)
+from kgctl.admin.topic_scopes import TopicScope
+from kgctl.errors import KgctlError, RefusedError
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.model.lag import lag_of
-
-_MAX_PARTITION = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class TopicScope:
-    """A topic, whole (``ranges`` None) or in part: ranges of partitions, both ends included, ascending and disjoint."""
-
-    topic: str
-    ranges: tuple[tuple[int, int], ...] | None = None
-
-    def __contains__(self, partition: TopicPartition) -> bool:
-        if partition.topic != self.topic:
-            return False
-        return self.ranges is None or any(low <= partition.partition <= high for low, high in self.ranges)
-
-    def resolve(self, partition_count: int) -> tuple[TopicPartition, ...]:
-        """The partitions meant, ascending.
-
-        Raises:
-            NotFoundError: the topic has no such partition; names the first.
-        """
-        if self.ranges is None:
-            return tuple(TopicPartition(self.topic, number) for number in range(partition_count))
-        for low, high in self.ranges:
-            if high >= partition_count:
-                missing = TopicPartition(self.topic, max(low, partition_count))
-                raise NotFoundError(
-                    f"partition {missing} does not exist: topic {self.topic!r} has {partition_count} partitions",
-                    code="UNKNOWN_TOPIC_OR_PARTITION",
-                    topic=missing.topic,
-                    partition=missing.partition,
-                )
-        numbers = (number for low, high in self.ranges for number in range(low, high + 1))
-        return tuple(TopicPartition(self.topic, number) for number in numbers)
-
-
-def parse_topic_scopes(texts: Iterable[str]) -> tuple[TopicScope, ...]:
-    """Read each ``--topic``; several for one topic are united. In the order of first mention.
-
-    Raises:
-        UsageError: not a topic, or not partitions after the colon.
-    """
-    united: dict[str, TopicScope] = {}
-    for text in texts:
-        scope = _parse(text)
-        known = united.get(scope.topic)
-        united[scope.topic] = scope if known is None else _union(known, scope)
-    return tuple(united.values())
-
-
-def is_within(partition: TopicPartition, scopes: Iterable[TopicScope]) -> bool:
-    """Return whether one of the scopes has the partition."""
-    return any(partition in scope for scope in scopes)
-
-
-def present_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicScope, ...]:
-    """The scopes without the topics and partitions that do not exist."""
-    found = []
-    for scope in scopes:
-        count = topics.get(scope.topic, 0)
-        ranges = None if scope.ranges is None else tuple((low, min(high, count - 1)) for low, high in scope.ranges if low < count)
-        if count and ranges != ():
-            found.append(TopicScope(scope.topic, ranges))
-    return tuple(found)
-
-
-def resolve_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicPartition, ...]:
-    """The partitions of all scopes; ``topics`` maps the topics that exist to their number of partitions.
-
-    Raises:
-        NotFoundError: a topic or a partition does not exist; names it.
-    """
-    partitions: list[TopicPartition] = []
-    for scope in scopes:
-        if scope.topic not in topics:
-            raise NotFoundError(f"topic {scope.topic!r} does not exist", code="UNKNOWN_TOPIC_OR_PARTITION", topic=scope.topic)
-        partitions.extend(scope.resolve(topics[scope.topic]))
-    return tuple(partitions)
-
-
-def _parse(text: str) -> TopicScope:
-    topic, colon, spec = text.partition(":")
-    if not topic:
-        raise UsageError(f"--topic {text!r} names no topic")
-    if "," in topic:
-        several = " ".join(f"--topic {each}" for each in topic.split(",") if each)
-        raise UsageError(f"--topic {text!r}: no topic has a comma in its name; repeat the option: {several}")
-    if not colon:
-        return TopicScope(topic)
-    return TopicScope(topic, _merged([_range(part, text) for part in spec.split(",")]))
-
-
-def _range(part: str, text: str) -> tuple[int, int]:
-    low, dash, high = part.strip().partition("-")
-    bounds = [low, high] if dash else [low, low]
-    if not all(bound.isdecimal() and bound.isascii() and len(bound) <= 10 for bound in bounds):
-        raise UsageError(f"--topic {text!r}: {part!r} is not a partition; write topic:3 or topic:0,2-5")
-    first, last = int(bounds[0]), int(bounds[1])
-    if first > last:
-        raise UsageError(f"--topic {text!r}: the range {part!r} ends before it begins")
-    if last > _MAX_PARTITION:
-        raise UsageError(f"--topic {text!r}: {part!r} is larger than any partition number")
-    return first, last
-
-
-def _union(one: TopicScope, other: TopicScope) -> TopicScope:
-    if one.ranges is None or other.ranges is None:
-        return TopicScope(one.topic)
-    return TopicScope(one.topic, _merged([*one.ranges, *other.ranges]))
-
-
-def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-        else:
-            merged.append((low, high))
-    return tuple(merged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,23 +34,13 @@ from kgctl.admin.offset_reset import (
     Strategy,
     ToHistory,
     ToMark,
-    TopicScope,
     ToTime,
-    is_within,
     plan_partition,
-    present_scopes,
-    resolve_scopes,
 )
+from kgctl.admin.topic_scopes import TopicScope, is_within, present_scopes, resolve_scopes
 from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    NO_OFFSET,
-    GroupDescription,
-    LogOffsets,
-    OffsetAndMetadata,
-    StartOffset,
-    TopicPartition,
-)
+from kgctl.model.groups import NO_OFFSET, GroupDescription, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:

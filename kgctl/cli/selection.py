@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 import typer
 
 from kgctl.admin import GroupAdmin
-from kgctl.admin.offset_reset import CHANGED_MEANWHILE
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
@@ -355,6 +354,8 @@ def check_as_shown(shown: object, now: object, cluster: object) -> None:
     Raises:
         RefusedError: somebody else has changed what the question was about.
     """
+    from kgctl.admin.offset_reset import CHANGED_MEANWHILE
+
     if shown != now:
         raise RefusedError(
             f"while the question stood, somebody else changed what it is about on {cluster}; this command changed nothing",

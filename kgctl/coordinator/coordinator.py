@@ -62,8 +62,9 @@ from kgctl.coordinator.offset_handlers import (
 from kgctl.coordinator.shard import Shard, apply_marker, load_record
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
+from kgctl.model.coordinator_records import CoordinatorRecord, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, MetadataImage, TransactionMarker
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,

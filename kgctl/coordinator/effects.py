@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kgctl.errors import InvariantViolation
+from kgctl.model.coordinator_records import CoordinatorRecord, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, TopicPartition, TransactionMarker
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupDescribedGroup,

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from kgctl.coordinator.consumer.member import fetch_error
 from kgctl.coordinator.timers import TimerKey
+from kgctl.model.coordinator_records import OffsetCommitValue, OpaqueKey, RecordKey, RecordType
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, MetadataImage, OffsetCommitValue, OpaqueKey, RecordKey, RecordType
+from kgctl.model.groups import GroupState, GroupType, MetadataImage
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 
 

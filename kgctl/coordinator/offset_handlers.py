@@ -16,16 +16,9 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.offset_store import fetched_offset
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    ZERO_UUID,
-    GroupType,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    TopicMetadata,
-    TopicPartition,
-    TransactionMarker,
-)
+from kgctl.model.groups import ZERO_UUID, GroupType, TopicMetadata, TopicPartition
 from kgctl.model.requests import (
     Done,
     EndTransaction,

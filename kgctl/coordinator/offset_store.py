@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import FetchedOffset
 from kgctl.model.values import TimelineHashMap, integer_hash
 

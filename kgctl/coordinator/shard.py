@@ -38,7 +38,7 @@ from kgctl.coordinator.group import Group, OpaqueGroup, opaque_type
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -55,15 +55,14 @@ from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
-    MetadataImage,
     OffsetCommitKey,
     OffsetCommitValue,
     OpaqueKey,
     RecordKey,
     RecordValue,
-    TopicMetadata,
     TransactionMarker,
 )
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import TimelineHashMap, hash_map_order, uuid_hash
 from kgctl.serde.partition_metadata import decode_partition_metadata

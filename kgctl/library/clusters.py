@@ -156,8 +156,9 @@ class Admin(GroupAdmin):
             UsageError: no target, or two; a moment without a time zone; no such form of a topic.
             NotFoundError: a topic or partition does not exist.
         """
-        from kgctl.admin.offset_reset import ResetRequest, parse_topic_scopes
+        from kgctl.admin.offset_reset import ResetRequest
         from kgctl.admin.resets import plan_reset
+        from kgctl.admin.topic_scopes import parse_topic_scopes
 
         request = ResetRequest(
             group_ids=(group_ids,) if isinstance(group_ids, str) else tuple(group_ids),

@@ -35,18 +35,9 @@ from kgctl.library.handed_in import MemberIds, checked_clock
 from kgctl.library.kept_offsets import KeptOffsets, stored_offsets
 from kgctl.library.member_fields import Assignment, join_fields, sync_fields
 from kgctl.member.leader import group_spec
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    ByPartition,
-    Committable,
-    CoordinatorRecord,
-    MetadataImage,
-    OffsetAndMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    TopicMetadata,
-    TopicPartition,
-)
+from kgctl.model.groups import ByPartition, Committable, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
 from kgctl.model.requests import (
     CoordinatorStatistics,
     DeleteGroups,

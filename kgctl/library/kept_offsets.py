@@ -8,7 +8,8 @@ from typing import Any
 
 from kgctl.coordinator.effects import AppendRecord, Effect
 from kgctl.errors import StorageError, users_code
-from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TopicPartition, TransactionMarker
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
+from kgctl.model.groups import TopicPartition
 from kgctl.storage.folder import OffsetStorage, StoredOffset
 from kgctl.storage.record_log import CommitEntry
 

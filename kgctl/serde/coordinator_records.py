@@ -21,9 +21,8 @@ from struct import error as struct_error
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from kgctl.model import groups as model
-from kgctl.model.groups import (
-    ZERO_UUID,
+from kgctl.model import coordinator_records as model
+from kgctl.model.coordinator_records import (
     ConsumerGroupPartitionMetadataKey,
     CoordinatorRecord,
     OffsetCommitKey,
@@ -33,6 +32,7 @@ from kgctl.model.groups import (
     RecordType,
     RecordValue,
 )
+from kgctl.model.groups import ZERO_UUID
 from kgctl.serde.record_schema import (
     INT8,
     INT32,

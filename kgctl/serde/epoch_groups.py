@@ -15,8 +15,8 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from kgctl.model import groups as model
-from kgctl.model.groups import OpaqueKey, RecordKey, RecordType, RecordValue
+from kgctl.model import coordinator_records as model
+from kgctl.model.coordinator_records import OpaqueKey, RecordKey, RecordType, RecordValue
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import UnknownValueVersionError, decode_record, value_structure
 from kgctl.serde.record_schema import (

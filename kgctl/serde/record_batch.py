@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from kgctl.model.groups import TransactionMarker
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.serde.crc32c import crc32c
 
 NO_TIMESTAMP_MS = -1

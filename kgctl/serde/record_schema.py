@@ -5,9 +5,10 @@ own dataclasses. Plain and compact (flexible) encodings, version ranges and tagg
 no length is believed before that many bytes are known to be there.
 
 Why this stands beside `kgctl.serde.codec`, which reads requests and responses of the wire: a record becomes a value of
-`kgctl.model.groups`, the wire's message an entity with error codes and without null UUIDs; a damaged text is an error here and
-U+FFFD there, as Java has it in each place; and the pipeline walks these tables to make a decoder of columns. In the coordinator's
-way a commit's record costs 1.1 us to write and 2.3 to read, a request with the same fields by the other codec 3.0 and 4.8.
+`kgctl.model.coordinator_records`, the wire's message an entity with error codes and without null UUIDs; a damaged text is an
+error here and U+FFFD there, as Java has it in each place; and the pipeline walks these tables to make a decoder of columns. In
+the coordinator's way a commit's record costs 1.1 us to write and 2.3 to read, a request with the same fields by the other codec
+3.0 and 4.8.
 
 Kafka: clients/src/main/resources/common/message/README.md; ``MessageUtil``, ``ByteBufferAccessor``.
 """

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kgctl.errors import StorageError
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition, TransactionMarker
+from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.storage.batches import read_batches

@@ -18,8 +18,8 @@ from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, 
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.timers import NEVER_MS
 from kgctl.errors import StorageError
+from kgctl.model.coordinator_records import OffsetCommitKey, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import OffsetCommitKey, TransactionMarker
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     ConsumerGroupHeartbeatResult,

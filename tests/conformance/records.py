@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,

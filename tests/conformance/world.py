@@ -9,16 +9,15 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
-    MetadataImage,
     OffsetCommitKey,
     OffsetCommitValue,
-    TopicMetadata,
 )
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.requests import TopicsChanged
 from kgctl.serde.coordinator_records import decode_record
 from tests.conformance.groups import View, group_view

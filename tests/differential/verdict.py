@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.profile import Profile
-from kgctl.model.groups import TransactionMarker
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.serde.coordinator_records import decode_record, encode_record, older_value
 from kgctl.serde.partition_metadata import decode_partition_metadata
 from tests.conformance.comparison import differences

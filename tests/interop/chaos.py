@@ -19,7 +19,13 @@ from typing import Protocol
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kgctl.coordinator.config import partition_for
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.serde.coordinator_records import decode_record
 from tests.support.kafka.broker import KafkaBroker

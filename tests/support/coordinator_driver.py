@@ -14,7 +14,8 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.model.groups import CoordinatorRecord, MetadataImage
+from kgctl.model.coordinator_records import CoordinatorRecord
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import Request, Result, UpdateGroupConfig
 
 OWN_REQUESTS = 1_000_000_000

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from kgctl.admin.connect import load_config_file
 from kgctl.admin.notation import parse_offset_file
-from kgctl.admin.offset_reset import parse_topic_scopes
 from kgctl.admin.properties import load_command_config
 from kgctl.admin.times import parse_duration_ms, parse_instant_ms
+from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.errors import KgctlError
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_record

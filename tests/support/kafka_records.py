@@ -8,8 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from kgctl.model.groups import (
-    ZERO_UUID,
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -34,6 +33,7 @@ from kgctl.model.groups import (
     OffsetCommitValue,
     OpaqueKey,
 )
+from kgctl.model.groups import ZERO_UUID
 
 A = UUID("11111111-1111-1111-2222-222222222222")
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,

@@ -27,8 +27,9 @@ from typing import Self
 
 from kgctl.admin import GroupAdmin, zookeeper
 from kgctl.admin.notation import FromFile, PlannedOffset
-from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult, TopicScope, is_within
+from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult
 from kgctl.admin.resets import plan_reset
+from kgctl.admin.topic_scopes import TopicScope, is_within
 from kgctl.admin.zookeeper import (
     InstanceNotRegisteredError,
     InstanceRegisteredError,

@@ -23,8 +23,8 @@ from kgctl.admin.changes import (
 )
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
-from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.admin.share_groups import in_part
+from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.groups.changes import (
     RESULT_AND_ERROR,

@@ -33,7 +33,7 @@ from kgctl.errors import UsageError
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.admin.group_view import GroupViews
-    from kgctl.admin.offset_reset import TopicScope
+    from kgctl.admin.topic_scopes import TopicScope
 
 EPILOG = """Examples:
 
@@ -116,7 +116,7 @@ def describe_group(
     view = _chosen_view(offsets=offsets, members=members, state=state, topology=topology)
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
-    from kgctl.admin.offset_reset import parse_topic_scopes
+    from kgctl.admin.topic_scopes import parse_topic_scopes
 
     scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)

@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
-from kgctl.admin.offset_reset import TopicScope
 from kgctl.admin.times import format_instant
+from kgctl.admin.topic_scopes import TopicScope
 from kgctl.cli.columns import (
     ASSIGNOR,
     CLIENT_ID,

@@ -84,7 +84,7 @@ def diff_offsets(
     file here, or has a path separator, means the file. Where each side has one group these are compared, whatever they are
     called; else groups of the same name. DIFFERENCE is what the second has more.
     """
-    from kgctl.admin.offset_reset import is_within, parse_topic_scopes
+    from kgctl.admin.topic_scopes import is_within, parse_topic_scopes
 
     session = session_of(ctx)
     if other is None and not _is_file(one):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.offset_reset import ResetResult, parse_topic_scopes
+from kgctl.admin.offset_reset import ResetResult
+from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.groups.changes import COLUMNS, Change, DryRun, Execute
 from kgctl.cli.groups.reset_offsets import Clamp

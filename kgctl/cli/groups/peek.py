@@ -69,7 +69,7 @@ def peek(
     show the first 200 of a key or a value, the other formats all. It needs READ on the topics.
     """
     from kgctl.admin.group_view import read_neighbours, view_offsets
-    from kgctl.admin.offset_reset import parse_topic_scopes
+    from kgctl.admin.topic_scopes import parse_topic_scopes
 
     group_ids = merged_groups(groups, group)
     if not group_ids:

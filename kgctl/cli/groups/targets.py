@@ -11,21 +11,9 @@ import typer
 
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED
 from kgctl.admin.notation import FromFile, PlannedOffset, parse_offset_file
-from kgctl.admin.offset_reset import (
-    Heal,
-    ShiftBy,
-    Strategy,
-    ToCurrent,
-    ToEarliest,
-    ToHistory,
-    ToLatest,
-    ToMark,
-    ToOffset,
-    TopicScope,
-    ToTime,
-    parse_topic_scopes,
-)
+from kgctl.admin.offset_reset import Heal, ShiftBy, Strategy, ToCurrent, ToEarliest, ToHistory, ToLatest, ToMark, ToOffset, ToTime
 from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms, second_reading_ms
+from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.undo_files import check_file_name
 from kgctl.errors import UsageError

@@ -18,7 +18,8 @@ from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from kgctl.admin.offset_reset import PastOffset, Strategy, TopicScope
+    from kgctl.admin.offset_reset import PastOffset, Strategy
+    from kgctl.admin.topic_scopes import TopicScope
     from kgctl.cli.selection import Selection
     from kgctl.model.groups import TopicPartition
     from kgctl.pipeline.answers.history import Behind, History
@@ -391,7 +392,7 @@ def scopes_of(topics: Sequence[str] | None) -> Sequence[TopicScope]:
     """What ``--topic`` asks for; nothing: all. Raises `UsageError`."""
     if not topics:
         return ()
-    from kgctl.admin.offset_reset import parse_topic_scopes
+    from kgctl.admin.topic_scopes import parse_topic_scopes
 
     return parse_topic_scopes(topics)
 
@@ -400,7 +401,7 @@ def is_in(topic: str, partition: int, scopes: Sequence[TopicScope]) -> bool:
     """Whether ``--topic`` asks for this partition."""
     if not scopes:
         return True
-    from kgctl.admin.offset_reset import is_within
+    from kgctl.admin.topic_scopes import is_within
     from kgctl.model.groups import TopicPartition
 
     return is_within(TopicPartition(topic, partition), scopes)

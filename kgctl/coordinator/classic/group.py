@@ -12,18 +12,9 @@ from dataclasses import dataclass, replace
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
+from kgctl.model.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, RecordKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupState,
-    GroupType,
-    MemberMetadata,
-    MetadataImage,
-    OffsetCommitValue,
-    RecordKey,
-    Transition,
-)
+from kgctl.model.groups import GroupState, GroupType, MetadataImage, Transition
 from kgctl.model.requests import JoinProtocol, OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.model.values import HashMap, hash_map_order
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics

@@ -36,8 +36,8 @@ from kgctl.coordinator.classic.rebalance import (
 )
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
+from kgctl.model.coordinator_records import GroupMetadataKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupMetadataKey
 from kgctl.model.requests import (
     Heartbeat,
     HeartbeatResult,

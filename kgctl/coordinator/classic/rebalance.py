@@ -26,8 +26,8 @@ from kgctl.coordinator.classic.group import (
 )
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
+from kgctl.model.coordinator_records import GroupMetadataKey, MemberMetadata
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupMetadataKey, MemberMetadata
 from kgctl.model.requests import (
     AwaitedMember,
     Done,

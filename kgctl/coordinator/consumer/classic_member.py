@@ -34,8 +34,9 @@ from kgctl.coordinator.consumer.subscription import request_resolution, update_r
 from kgctl.coordinator.consumer.target_assignment import MemberTarget
 from kgctl.coordinator.consumer.timers import arm_join_if_absent, arm_session, arm_sync, disarm_join, disarm_sync, fence_members
 from kgctl.coordinator.shard import Shard
+from kgctl.model.coordinator_records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, ConsumerSubscription, CoordinatorRecord
+from kgctl.model.groups import ConsumerSubscription
 from kgctl.model.requests import (
     Heartbeat,
     HeartbeatResult,

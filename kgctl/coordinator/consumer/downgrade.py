@@ -23,8 +23,9 @@ from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Refusal, Target
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.shard import Shard
+from kgctl.model.coordinator_records import GroupMetadataKey, RecordKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ConsumerSubscription, GroupMetadataKey, GroupState, MetadataImage, RecordKey, TopicPartition
+from kgctl.model.groups import ConsumerSubscription, GroupState, MetadataImage, TopicPartition
 from kgctl.model.requests import JoinProtocol
 from kgctl.model.values import copied_set_order, integer_hash
 from kgctl.serde.consumer_protocol import (

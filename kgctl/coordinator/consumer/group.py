@@ -28,8 +28,9 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue, RecordKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupState, GroupType, MetadataImage, OffsetCommitValue, RecordKey
+from kgctl.model.groups import GroupState, GroupType, MetadataImage
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.model.values import TimelineHashMap
 from kgctl.serde.partition_metadata import SubscribedTopic

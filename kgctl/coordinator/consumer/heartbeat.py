@@ -50,8 +50,8 @@ from kgctl.coordinator.consumer.target_assignment import (
 from kgctl.coordinator.consumer.timers import arm_rebalance, arm_session, disarm_rebalance, fence_members
 from kgctl.coordinator.consumer.upgrade import upgrade
 from kgctl.coordinator.shard import Shard
+from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.model.values import frozen_in_order
 

@@ -13,17 +13,14 @@ from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    ZERO_UUID,
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    GroupState,
-    MetadataImage,
-    Transition,
 )
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import ZERO_UUID, GroupState, MetadataImage, Transition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
 from kgctl.model.values import (
     copied_map_capacity,

@@ -21,14 +21,13 @@ from kgctl.coordinator.consumer.member import ConsumerMember, Refusal
 from kgctl.coordinator.consumer.records import group_record, partition_metadata_record, regex_record, tombstone
 from kgctl.coordinator.effects import ResolveRegexes
 from kgctl.coordinator.shard import Shard
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     CoordinatorRecord,
-    MetadataImage,
-    TopicMetadata,
 )
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.requests import Done, RegexResolved
 from kgctl.model.values import copied_map_capacity, frozen_in_order, grown_capacity, hash_map_order, power_of_two_at_least
 from kgctl.serde.partition_metadata import SubscribedTopic

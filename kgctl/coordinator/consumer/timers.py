@@ -15,7 +15,7 @@ from kgctl.coordinator.consumer.records import member_tombstones, tombstone
 from kgctl.coordinator.consumer.subscription import epoch_records, topic_counts_without
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
-from kgctl.model.groups import ConsumerGroupRegularExpressionKey, CoordinatorRecord
+from kgctl.model.coordinator_records import ConsumerGroupRegularExpressionKey, CoordinatorRecord
 from kgctl.model.values import hash_map_order
 
 RETRY_MS = 500

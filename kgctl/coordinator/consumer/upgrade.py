@@ -27,8 +27,9 @@ from kgctl.coordinator.consumer.target_assignment import unmoved_target
 from kgctl.coordinator.consumer.timers import arm_session
 from kgctl.coordinator.shard import Shard, apply_to_group
 from kgctl.errors import InvariantViolation
+from kgctl.model.coordinator_records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord, MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import SyncGroupResult
 from kgctl.model.values import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription

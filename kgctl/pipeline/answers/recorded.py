@@ -16,7 +16,7 @@ from kgctl.pipeline.answers.inferred import CRASHED, UNKNOWN, infer_departures
 from kgctl.pipeline.answers.series import REBALANCES, Row, rows_between
 
 if TYPE_CHECKING:
-    from kgctl.model.groups import CoordinatorRecord
+    from kgctl.model.coordinator_records import CoordinatorRecord
     from kgctl.pipeline.answers.history import History
 
 CALM_MS = 10_000

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.groups import RecordType
+from kgctl.model.coordinator_records import RecordType
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int64s, int64s, nulls, only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.records import NEWEST_VERSION, NO_TYPE, Keys, Values, decode_keys, decode_values, walk
 from kgctl.pipeline.decode.schemas import (

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.schemas import Reason
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_value

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kgctl.model.groups import GroupMetadataValue, MemberMetadata
+from kgctl.model.coordinator_records import GroupMetadataValue, MemberMetadata
 from kgctl.pipeline.tables.group_history import (
     Arrival,
     Cause,

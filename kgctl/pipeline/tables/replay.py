@@ -22,8 +22,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.model import groups
-from kgctl.model.groups import (
+from kgctl.model import coordinator_records, groups
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -442,9 +442,9 @@ class _Group:
 
 
 _OWN = (Arrival, AssignmentSpan, Changes, Generation, MemberInfo, MemberSpan, Place)
+_NAMED = (*vars(groups).values(), *vars(coordinator_records).values())
 _CLASSES: Mapping[str, type] = {
-    each.__name__: each
-    for each in (*_OWN, *(found for found in vars(groups).values() if isinstance(found, type) and is_dataclass(found)))
+    each.__name__: each for each in (*_OWN, *(found for found in _NAMED if isinstance(found, type) and is_dataclass(found)))
 }
 _FIELDS: Mapping[type, Sequence[str]] = {kind: [each.name for each in fields(kind)] for kind in _CLASSES.values()}
 

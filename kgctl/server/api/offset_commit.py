@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, TopicMetadata
+from kgctl.model.groups import ZERO_UUID, TopicMetadata
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value, older_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size

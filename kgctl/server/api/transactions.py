@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition, TransactionMarker
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import TopicErrors, known_to, refuse, transaction_of

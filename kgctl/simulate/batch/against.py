@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from kgctl.model.groups import CoordinatorRecord
+from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.simulate.against.fleet import ClientKind
 from kgctl.simulate.against.play import ClusterPort, play
 from kgctl.simulate.against.playable import is_measured, obstacles, unknown_to

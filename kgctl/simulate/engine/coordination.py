@@ -21,8 +21,8 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply, refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.member.runtime import draw
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Topics

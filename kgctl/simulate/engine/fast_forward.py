@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Member, Skipped
-from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership

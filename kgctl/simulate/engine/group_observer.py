@@ -14,8 +14,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -23,11 +22,11 @@ from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
-    GroupState,
     OffsetCommitKey,
     OffsetCommitValue,
-    TopicPartition,
 )
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.engine.context import RunContext

@@ -297,7 +297,7 @@ def requests(run: Measured, filters: Filters) -> float:
 @metric(BYTES, (), is_playable=False)
 def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # there is nothing to choose from
     """The largest GroupMetadata record that was written (a classic group has one record for all its members)."""
-    from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
+    from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey
     from kgctl.serde.coordinator_records import encode_record
 
     largest = run.recording.largest

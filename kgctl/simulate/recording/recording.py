@@ -19,7 +19,7 @@ from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
-    from kgctl.model.groups import GroupMetadataValue
+    from kgctl.model.coordinator_records import GroupMetadataValue
 
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""

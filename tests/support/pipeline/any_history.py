@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

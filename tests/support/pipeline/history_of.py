@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.groups import (
-    ZERO_UUID,
+from kgctl.model.coordinator_records import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -17,6 +16,7 @@ from kgctl.model.groups import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.model.groups import ZERO_UUID
 from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.groups import ZERO_UUID
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError, decode_key
 from kgctl.serde.epoch_groups import SCHEMAS, GroupKey, interpreted, interpreted_key

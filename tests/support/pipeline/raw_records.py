@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, RecordType
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, RecordType
 from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.coordinator_records import encode_key, encode_record, value_structure
 from kgctl.serde.record_schema import write_varint

@@ -23,9 +23,9 @@ from kgctl.admin.offset_reset import (
     ToHistory,
     ToLatest,
     ToOffset,
-    TopicScope,
 )
 from kgctl.admin.resets import execute_reset, plan_reset
+from kgctl.admin.topic_scopes import TopicScope
 from kgctl.errors import AuthError, Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition

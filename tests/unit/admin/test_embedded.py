@@ -14,8 +14,7 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.embedded import EmbeddedGroupAdmin, open_embedded
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -28,6 +27,10 @@ from kgctl.model.groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
+    OpaqueKey,
+)
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import (
     GroupDescription,
     GroupListing,
     GroupState,
@@ -35,7 +38,6 @@ from kgctl.model.groups import (
     LogOffsets,
     MemberDescription,
     OffsetAndMetadata,
-    OpaqueKey,
     TopicMetadata,
     TopicPartition,
 )

@@ -14,16 +14,9 @@ from kgctl.admin.group_view import (
     lag_by_group,
     view_offsets,
 )
-from kgctl.admin.offset_reset import parse_topic_scopes
+from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    GroupListing,
-    GroupType,
-    LogOffsets,
-    MemberDescription,
-    OffsetAndMetadata,
-    TopicPartition,
-)
+from kgctl.model.groups import GroupListing, GroupType, LogOffsets, MemberDescription, OffsetAndMetadata, TopicPartition
 from kgctl.model.lag import Flag, total_of
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 

@@ -21,12 +21,10 @@ from kgctl.admin.offset_reset import (
     ToHistory,
     ToLatest,
     ToOffset,
-    TopicScope,
     ToTime,
-    parse_topic_scopes,
     plan_partition,
-    resolve_scopes,
 )
+from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes, resolve_scopes
 from kgctl.errors import BrokerError, KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition

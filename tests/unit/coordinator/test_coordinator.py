@@ -12,15 +12,9 @@ from kgctl.coordinator.coordinator import HANDLERS, RETRY_MS, TIMERS, GroupCoord
 from kgctl.coordinator.effects import GroupFailed, Reply, refuse
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    CoordinatorRecord,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupState,
-    TopicPartition,
-    TransactionMarker,
-)
+from kgctl.model.groups import GroupState, TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupDescribeResult,

@@ -6,8 +6,9 @@ import pytest
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import OpaqueGroup, opaque_type
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue, OpaqueKey, RecordType
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupType, OffsetCommitValue, OpaqueKey, RecordType
+from kgctl.model.groups import GroupType
 from tests.support.coordinator_harness import CoordinatorHarness
 
 SHARE, STREAMS = GroupType.SHARE, GroupType.STREAMS

@@ -9,7 +9,7 @@ import pytest
 from kgctl.coordinator.classic.group import DEAD, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from kgctl.coordinator.invariants import check_shard
 from kgctl.errors import InvariantViolation
-from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from tests.support.coordinator_harness import CoordinatorHarness
 
 Damage = Callable[[CoordinatorHarness, ClassicGroup], object]

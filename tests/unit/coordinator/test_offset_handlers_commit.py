@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from kgctl.coordinator import offset_handlers
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetDeleteResult
 from tests.support.coordinator_harness import CoordinatorHarness
 

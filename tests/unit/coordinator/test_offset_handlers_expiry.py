@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.coordinator import offset_handlers
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
 from tests.support.coordinator_harness import CoordinatorHarness
 
 MINUTE = 60_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kgctl.coordinator.offset_store import OffsetStore
-from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import TopicPartition
 from kgctl.model.values import integer_hash, timeline_hash_map_order
 
 T0, T1 = OffsetCommitKey("g", "t", 0), OffsetCommitKey("g", "t", 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.groups import (
+from kgctl.model.coordinator_records import (
     ClassicMemberMetadata,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,

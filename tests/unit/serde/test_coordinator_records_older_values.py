@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from kgctl.serde.coordinator_records import decode_record, encode_record, older_value
 
 KEY = OffsetCommitKey("payments", "orders", 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.model.groups import OpaqueKey
+from kgctl.model.coordinator_records import OpaqueKey
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError
 from kgctl.serde.epoch_groups import SCHEMAS, GroupRecord, interpreted, interpreted_key
 from tests.support.pipeline.epoch_groups import RECORDS

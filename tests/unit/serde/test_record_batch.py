@@ -10,7 +10,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.groups import TransactionMarker
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.serde import record_batch
 from kgctl.serde.record_batch import (
     HEADER_BYTES,

@@ -13,7 +13,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey
 from kgctl.server.runtime import LogWriter, Lost
 from tests.support.patience import PATIENCE_S
 

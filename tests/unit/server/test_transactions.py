@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition, TransactionMarker
+from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
 from kgctl.server.partition_data import AbortedTransaction, TransactionIndex
 from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Producers, Transactions

@@ -12,7 +12,8 @@ from confluent_kafka import Producer, TopicPartition
 
 from kgctl.admin.embedded import EmbeddedGroupAdmin
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.model.groups import CoordinatorRecord, GroupState, GroupType, OffsetCommitValue, TopicMetadata
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue
+from kgctl.model.groups import GroupState, GroupType, TopicMetadata
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.storage.batches import import_segments
 from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, open_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.model.groups import OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitValue
 from kgctl.storage.folder import open_folder
 from tests.support.storage import contents
 

@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import ConsumerGroupMetadataKey, CoordinatorRecord, OffsetCommitKey, TransactionMarker
+from kgctl.model.coordinator_records import ConsumerGroupMetadataKey, CoordinatorRecord, OffsetCommitKey, TransactionMarker
 from kgctl.serde.coordinator_records import RecordEncodeError, encode_key, encode_record
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.record_log import StoredRecord
@@ -110,7 +110,7 @@ def test_placed_transactions_reach_the_commit_log_at_their_marker(folder: DataFo
 
 
 def test_opaque_effects_do_not_need_a_group(folder: DataFolder) -> None:
-    from kgctl.model.groups import OpaqueKey
+    from kgctl.model.coordinator_records import OpaqueKey
 
     folder.record_log.append([AppendRecord(CoordinatorRecord(OpaqueKey(99, b"\x00\x63x"), b"\x00\x07"))], 1)
 

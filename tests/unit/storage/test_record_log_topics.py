@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from kgctl.errors import NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import TopicMetadata, TopicPartition, TransactionMarker
+from kgctl.model.coordinator_records import TransactionMarker
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import (
     CorruptBatchError,
     Record,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.groups import ConsumerSubscription, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_subscription
 from kgctl.serde.coordinator_records import encode_key, encode_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size

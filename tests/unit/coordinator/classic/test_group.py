@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.classic.group import DEAD, ClassicGroup
+from kgctl.model.coordinator_records import OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MetadataImage, OffsetCommitValue
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import OffsetCommit, TxnOffsetCommit
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.unit.coordinator.classic.test_group_generation import group_of

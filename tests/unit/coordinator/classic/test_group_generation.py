@@ -12,7 +12,7 @@ from kgctl.coordinator.classic.group import (
     elect_protocol,
     record_value,
 )
-from kgctl.model.groups import GroupMetadataValue
+from kgctl.model.coordinator_records import GroupMetadataValue
 from kgctl.model.requests import JoinProtocol
 from tests.support.coordinator_harness import subscription
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import restore
+from kgctl.model.coordinator_records import GroupMetadataValue, MemberMetadata
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupMetadataValue, MemberMetadata
 from kgctl.model.requests import JoinGroupResult, SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.classic.handlers import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
 from kgctl.model.requests import JoinGroupMember, JoinGroupResult, SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgctl.model.requests import SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.groups import GroupMetadataKey, OffsetCommitValue
+from kgctl.model.coordinator_records import GroupMetadataKey, OffsetCommitValue
 from kgctl.pipeline.decode import decode as module
 from kgctl.pipeline.decode import records
 from kgctl.pipeline.decode.decode import decode

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.coordinator.offset_store import OffsetStore
-from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.pipeline.decode.decode import resolve
 from kgctl.pipeline.decode.schemas import COMMITS, MARKERS, OFFSET_COMMITS, Resolved
 from tests.support.pipeline.per_row_transactions import resolve_per_row

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.groups import TransactionMarker
+from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.pipeline.sources.parse import parse_log
 from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.record_batch import Record, build_batch, build_marker, iterate_batches, iterate_records

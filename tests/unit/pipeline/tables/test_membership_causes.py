@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import ConsumerAssignment, ConsumerGroupMetadataKey, CoordinatorRecord, TopicPartition
+from kgctl.model.coordinator_records import ConsumerGroupMetadataKey, CoordinatorRecord
+from kgctl.model.groups import ConsumerAssignment, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS, member_changes
 from kgctl.pipeline.tables.replay import spans

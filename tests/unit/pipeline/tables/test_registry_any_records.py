@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kgctl.model.groups import CoordinatorRecord
+from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.pipeline.store.tables import RAW
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, table_named
 from kgctl.serde.coordinator_records import encode_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgctl.pipeline.tables.replay import quick_value
 from kgctl.serde.coordinator_records import decode_key, decode_value, encode_record
 from kgctl.serde.record_schema import RecordDecodeError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgctl.model.groups import CoordinatorRecord
+from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.pipeline.tables import points
 from tests.support.pipeline.history_of import Sample, commit, inputs_of, members, raw, rows_of
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from kgctl.model.groups import CoordinatorRecord, OffsetCommitValue
+from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
