@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.simulate.lint.rules import RULES, lint
 from kgctl.simulate.scenario.load import load
-from kgctl.yaml_files import read_yaml
+from kgctl.yaml_files import FileError, read_yaml
 
 GOOD = """\
 kgctl: 1
@@ -197,6 +197,11 @@ def test_settings_that_an_event_brings_and_no_client_starts_with_are_told() -> N
     text = GOOD + "events: [{at: 5s, upgrade: app, set: {session.timeout.ms: 1s}}]\n"
     (found,) = lint(load(read_yaml(text, "f")))
     assert (found.rule, found.location.line, found.path) == ("client-refuses", 6, ("events", 0, "set"))
+
+
+def test_a_brokers_setting_in_the_group_is_told_where_it_belongs() -> None:
+    with pytest.raises(FileError, match=r"is a setting of brokers: write cluster: \{config: \{group.max.size: 3\}\}"):
+        load(read_yaml(GOOD + "group: {config: {group.max.size: 3}}\n", "f"))
 
 
 def test_a_rollout_whose_partition_is_above_all_pods_is_told() -> None:
