@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl.pipeline.sql import VIEWS, described
 from kgctl.pipeline.store.files import Location
-from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.tables import OF_GROUPS, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 
 PROJECT = "kgctl_history"
@@ -18,13 +18,10 @@ _SOURCE = "kgctl"
 _WAREHOUSE = "KGCTL_WAREHOUSE"
 
 
-SOURCES = tuple(name for name in TABLES if name not in ("state", "builds"))
-
-
 def make_tables(place: Location) -> None:
     """Make the tables that are not there yet, without a row: what reads a source meets no hole. Raises as `Warehouse.open`."""
     warehouse = Warehouse.open(place)
-    for name in SOURCES:
+    for name in OF_GROUPS:
         if warehouse.table(name).version < 0:
             warehouse.table(name).commit([])
 
@@ -67,7 +64,7 @@ def _sources(warehouse: str) -> dict[str, Any]:
             "config": {"meta": {"plugin": "delta", "delta_table_path": f"{place}/{name}"}},
             "columns": [{"name": column, "description": meaning} for column, meaning in table.meanings.items()],
         }
-        for name, table in ((name, TABLES[name]) for name in SOURCES)
+        for name, table in ((name, TABLES[name]) for name in OF_GROUPS)
     ]
     return {"version": 2, "sources": [{"name": _SOURCE, "schema": "main", "tables": tables}]}
 

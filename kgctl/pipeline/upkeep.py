@@ -13,7 +13,7 @@ from kgctl.pipeline.builds.run import begun_range
 from kgctl.pipeline.builds.thin import Thinned, day_of, next_pruned, thinned_records
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, write_files
-from kgctl.pipeline.store.tables import GOLD, TABLES
+from kgctl.pipeline.store.tables import GOLD, OF_GROUPS, TABLES
 from kgctl.pipeline.store.warehouse import COMPACTED, FORGOTTEN, PRUNED, PRUNED_TABLES, Warehouse, high_number, next_number
 
 KEPT_HOURS = 168
@@ -164,7 +164,7 @@ def _by_cluster(warehouse: Warehouse, name: str, rows: pa.Table) -> list[DataFil
 def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pruned:
     """Take away everything of a cluster, or its records of one source, whose tables the next build then makes anew."""
     found = Pruned()
-    names = ["records"] if source is not None else [name for name in TABLES if name not in ("builds", "state")]
+    names = ["records"] if source is not None else OF_GROUPS
     for name in names:
         table = warehouse.table(name)
         files = table.files(cluster)

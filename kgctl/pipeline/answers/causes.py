@@ -65,18 +65,7 @@ def worst(found: Sequence[Spell]) -> list[Spell]:
 
 def spells(history: History, group: str, from_ms: int, to_ms: int) -> list[Spell]:
     """The stretches of a group that touch a span, in order; the `worst` of them have their likely causes."""
-    from kgctl.pipeline.store.states import rounds_of
-
-    rounds = rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
-    rows = rows_between(history, HEALTH, [group], None, to_ms)
-    limit_ms = _limit_ms(rows)
-    found = _spells(rows, rounds, limit_ms)
-    if not found:
-        return []
-    told = _Told(history, group, to_ms, limit_ms, [row["window_start_ms"] + row["window_ms"] for row in rows if row["commits"]])
-    touching = [each for each in found if each.to_ms is None or each.to_ms > from_ms]
-    meant = {each.from_ms for each in worst(touching)}
-    return [told.explained(each) if each.from_ms in meant else each for each in touching]
+    return Account(history, group, to_ms).spells(from_ms)
 
 
 def _limit_ms(rows: Sequence[Row]) -> int:
@@ -128,21 +117,35 @@ def _spell(rows: Sequence[Row], well_ms: int | None, to_ms: int | None, limit_ms
     return Spell(rows[0]["group"], well_ms, from_ms, end_ms, *worst, is_end_known=end_ms == to_ms)
 
 
-class _Told:
-    """What the log tells of a group up to a moment."""
+class Account:
+    """What the log tells of a group up to a moment; all that it looks at is read once."""
 
-    def __init__(
-        self, history: History, group: str, to_ms: int, limit_ms: int = BEHIND_MS, commits_ms: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, history: History, group: str, to_ms: int) -> None:
         self._history = history
         self._group = group
-        self._limit_ms = limit_ms
-        self._commits_ms = commits_ms
+        self._health = rows_between(history, HEALTH, [group], None, to_ms)
+        self._limit_ms = _limit_ms(self._health)
+        self._commits_ms = [row["window_start_ms"] + row["window_ms"] for row in self._health if row["commits"]]
         self._resets = rows_between(history, RESETS, [group], None, to_ms)
         self._generations = rows_between(history, REBALANCES, [group], None, to_ms)
-        self.changes = [*_changes_of_generations(self._generations), *_changes_of_members(history, group, to_ms)]
+        self._changes = [*_changes_of_generations(self._generations), *_changes_of_members(history, group, to_ms)]
 
-    def explained(self, spell: Spell) -> Spell:
+    def spells(self, from_ms: int) -> list[Spell]:
+        """The stretches in which it was behind since then, in order; the `worst` of them have their likely causes."""
+        from kgctl.pipeline.store.states import rounds_of
+
+        rounds = rounds_of(self._history.warehouse.table("state", self._history.as_of), self._history.cluster)
+        found = _spells(self._health, rounds, self._limit_ms)
+        touching = [each for each in found if each.to_ms is None or each.to_ms > from_ms]
+        meant = {each.from_ms for each in worst(touching)}
+        return [self._explained(each) if each.from_ms in meant else each for each in touching]
+
+    def changes(self, from_ms: int) -> list[Likely]:
+        """What was set otherwise from some moment on, as far as the log tells: protocol, assignor, what is subscribed to and its
+        partitions, time-outs of members."""
+        return sorted((each for each in self._changes if each.at_ms >= from_ms), key=lambda each: each.at_ms)
+
+    def _explained(self, spell: Spell) -> Spell:
         if spell.well_ms is None:
             return replace(spell, doubt="it was behind from the first minute on of which its lag is known")
         span = (spell.well_ms - self._limit_ms, spell.from_ms)
@@ -194,7 +197,7 @@ class _Told:
         yield Likely(_begin_of(rows[0]), text)
 
     def _set(self, low: int, high: int) -> Iterator[Likely]:
-        yield from (each for each in self.changes if low < each.at_ms <= high)
+        yield from (each for each in self._changes if low < each.at_ms <= high)
 
     def _silent(self, low: int, high: int) -> Iterator[Likely]:
         """The last minute with a commit, where none came since it was well."""
@@ -222,13 +225,6 @@ def _pace(rows: Sequence[Row]) -> float:
     if not rows or rows[0]["time_ms"] == rows[-1]["time_ms"]:
         return 0.0
     return float((rows[-1]["log_end_offset"] - rows[0]["log_end_offset"]) / (rows[-1]["time_ms"] - rows[0]["time_ms"]))
-
-
-def changes(history: History, group: str, from_ms: int, to_ms: int) -> list[Likely]:
-    """What was set otherwise from some moment on, as far as the log tells: protocol, assignor, what is subscribed to and its
-    partitions, time-outs of members."""
-    found = _Told(history, group, to_ms).changes
-    return sorted((each for each in found if each.at_ms >= from_ms), key=lambda each: each.at_ms)
 
 
 _OF_SETTINGS = {

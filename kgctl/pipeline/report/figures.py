@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.answers.causes import Likely, Spell, changes, spells
+from kgctl.pipeline.answers.causes import Account, Likely, Spell
 from kgctl.pipeline.answers.rows import by_group
 from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between, table_between
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
@@ -217,7 +217,8 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
     if len(resets) > MOST_MARKS:
         notes.append(f"resets: the {MOST_MARKS} that moved most of {len(resets)} are drawn")
         marks = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
-    told = changes(history, group, from_ms, to_ms), spells(history, group, from_ms, to_ms)
+    account = Account(history, group, to_ms)
+    told = account.changes(from_ms), account.spells(from_ms)
     return Figures(history.cluster, group, lag, rate, rate_ms, health, rebalances, members, resets, marks, *told, notes)
 
 

@@ -315,6 +315,10 @@ GOLD = (
     *("status_changes", "group_health", "undecoded"),
 )
 """What a build makes of the records and samples of groups."""
+OF_BUILDS = ("state", "builds")
+"""What builds write for themselves."""
+OF_GROUPS = tuple(name for name in TABLES if name not in OF_BUILDS)
+"""What is known of clusters and their groups: all other tables."""
 
 
 def to_stored(name: str, rows: pa.Table, cluster: str, *, keeps_dictionaries: bool = False) -> pa.Table:

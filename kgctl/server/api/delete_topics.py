@@ -34,9 +34,7 @@ def handle(context: RequestContext, body: Any) -> Values:
         error = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= NO_MORE_SINCE else ErrorCode.INVALID_REQUEST
         return {"responses": [{"name": name, "topic_id": topic_id, "error_code": error} for name, topic_id in asked]}
     refused = _refused(context, asked)
-    results = [
-        _invalid(context, each, message) for each, message in refused.items() if each[0] is not None or message != AND_ITS_ID
-    ]
+    results = [result for result in refused.values() if result is not None]
     results += [_checked(context, *each, has_no_time=has_no_time(body)) for each in asked if each not in refused]
     gone = {result["name"] for result in results if result["error_code"] is ErrorCode.NONE}
     if gone:
@@ -49,24 +47,21 @@ def handle(context: RequestContext, body: Any) -> Values:
     return {"responses": results}
 
 
-def _refused(context: RequestContext, asked: Sequence[Asked]) -> dict[Asked, str]:
-    """What names no topic, or one twice, and why. Kafka: ControllerApis#deleteTopics."""
+def _refused(context: RequestContext, asked: Sequence[Asked]) -> dict[Asked, dict[str, Any] | None]:
+    """What names no topic, or one twice, with its result; None: that of its name says it. Kafka: ControllerApis#deleteTopics."""
     times, ids = Counter(asked), {topic_id for name, topic_id in asked if name is None}
-    refused: dict[Asked, str] = {}
+    refused: dict[Asked, dict[str, Any] | None] = {}
     for name, topic_id in times:
         if (name is None) == (topic_id is None):
-            refused[name, topic_id] = NEITHER if name is None else BOTH
+            refused[name, topic_id] = _invalid(name, topic_id, NEITHER if name is None else BOTH)
         elif times[name, topic_id] > 1:
-            refused[name, topic_id] = f"Duplicate topic {'id' if name is None else 'name'}."
+            refused[name, topic_id] = _invalid(name, topic_id, f"Duplicate topic {'id' if name is None else 'name'}.")
         elif name is not None and (known := context.services.catalog.get(name)) is not None and known.topic_id in ids:
-            refused |= {(name, None): AND_ITS_ID, (None, known.topic_id): AND_ITS_ID}
+            refused |= {(name, None): _invalid(name, known.topic_id, AND_ITS_ID), (None, known.topic_id): None}
     return refused
 
 
-def _invalid(context: RequestContext, asked: Asked, message: str) -> dict[str, Any]:
-    name, topic_id = asked
-    if message == AND_ITS_ID and name is not None:
-        topic_id = context.services.catalog.topics[name].topic_id
+def _invalid(name: str | None, topic_id: UUID | None, message: str) -> dict[str, Any]:
     return {"name": name, "topic_id": topic_id, "error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
 
 

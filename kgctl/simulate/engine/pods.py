@@ -183,7 +183,7 @@ class Pod:
         self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
         racks = context.scenario.cluster.racks
         self.rack = _rack(members.rack, index, racks)
-        self.zone = self.rack or (racks[index % len(racks)] if racks else None)
+        self.zone = self.rack or (_rack("spread", index, racks) if racks else None)
         """The rack that it runs in, whether it tells the brokers (``rack``) or not."""
         self.settings = dict(home.versions[members.name])
         self.link = Link(context.scenario.cluster.network, partial(context.randomness.stream, "link", self.name))

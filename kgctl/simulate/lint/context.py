@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
+from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.load import EMPTY_REPORT, Report, Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
@@ -20,6 +21,10 @@ class Finding:
 
     path: Path
     message: str
+
+
+def _config_of(members: MemberSet, settings: Mapping[str, str] | None = None) -> MemberConfig:
+    return MemberConfig.from_properties({**members.config, **(settings or {})}, members.client)
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,13 @@ class Context:
 
     @cached_property
     def configs(self) -> dict[str, MemberConfig]:
-        return {each.name: MemberConfig.from_properties(each.config, each.client) for each in self.scenario.members}
+        return {each.name: _config_of(each) for each in self.scenario.members}
+
+    def config_from(self, event: Event) -> MemberConfig | None:
+        """What clients have with the settings that an event brings to one set; None: it brings none, or to no one set."""
+        meant = event.target if event.selector is None else event.selector.member_set
+        members = next((each for each in self.scenario.members if each.name == meant), None)
+        return _config_of(members, event.settings) if members is not None and event.settings else None
 
     def sets(self) -> Iterator[tuple[MemberSet, MemberConfig]]:
         for each in self.scenario.members:

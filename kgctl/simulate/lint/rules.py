@@ -83,13 +83,10 @@ def client_refuses(context: Context) -> Iterator[Finding]:
     for members, config in context.sets():
         if (why := refusal(config)) is not None:
             yield Finding(("members", members.name), f"a {config.profile} client does not start: {why}")
-    clients = {each.name: each for each in context.scenario.members}
     for index, event in enumerate(context.scenario.events):
-        meant = event.target if event.selector is None else event.selector.member_set
-        if event.settings and meant in clients:
-            config = MemberConfig.from_properties({**clients[meant].config, **event.settings}, clients[meant].client)
-            if (why := refusal(config)) is not None:
-                yield Finding(("events", index, event.settings_key), f"a {config.profile} client does not start with it: {why}")
+        changed = context.config_from(event)
+        if changed is not None and (why := refusal(changed)) is not None:
+            yield Finding(("events", index, event.settings_key), f"a {changed.profile} client does not start with it: {why}")
 
 
 def settings_without_effect(context: Context) -> Iterator[Finding]:
