@@ -76,7 +76,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
-        if self._host.is_closing or not self._host.admit(self):
+        if self._host.is_closing or not self._dispatcher.broker.is_up or not self._host.admit(self):
             transport.abort()
             return
         self._transport = transport

@@ -41,9 +41,9 @@ class Dispatcher:
     """Answers requests that come to one broker."""
 
     def __init__(self, services: Services, broker: Broker, describe: Described) -> None:
+        self.broker = broker
         self._services = services
         self._describe = describe
-        self._broker = broker
         self._thread = services.data.codec
         self._known: dict[tuple[int, int], tuple[ApiSpec, ServerCodec]] = {}
         """APIs and versions that were asked for already."""
@@ -144,7 +144,7 @@ class Dispatcher:
         return await response if isinstance(response, Awaitable) else response
 
     def _context(self, header: RequestHeader, version: int, session: ClientSession, spec: ApiSpec) -> RequestContext:
-        context = RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
+        context = RequestContext(self._services, self.broker, session, header.api_key, version, header.client_id or "")
         if log.isEnabledFor(logging.DEBUG):
             log.debug(REQUEST_LINE, spec.name, version, session.client_host, context.client_id)
         return context

@@ -251,10 +251,14 @@ class Server:
                 connection.end()
 
     async def start_broker(self, node_id: int) -> None:
-        """Let a stopped broker listen again, on its old port."""
+        """Let a stopped broker listen again, on its old ports."""
         broker = self._known(node_id)
-        await self._listen_as(broker)
-        broker.is_up = True
+        broker.is_up = True  # who connects from here on is let in
+        try:
+            await self._listen_as(broker)
+        except KgctlError:
+            broker.is_up = False
+            raise
 
     def _broker(self, index: int) -> Broker:
         endpoints = [listener.of_broker(index) for listener in self.options.listeners]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,6 +124,23 @@ def test_a_broker_that_is_lost_is_lost_by_all_its_listeners_and_comes_back_to_th
                 RawClient(address)
         server.run(server.server.start_broker(2))
         assert [server.server.bootstrap_of(name) for name in "AB"] == before
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_connection_that_is_under_way_as_its_broker_is_lost_ends_with_it(turns: int) -> None:
+    """So many turns of the loop lie between the connection's arrival and the end: it is accepted in one and made in another."""
+    with BackgroundServer(brokers=2) as server:
+        address = server.bootstrap.split(",")[1]
+
+        async def arrive_and_be_lost() -> RawClient:
+            client = RawClient(address)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.server.stop_broker(2)
+            return client
+
+        with server.run(arrive_and_be_lost()) as client:
+            assert client.is_closed()
 
 
 @pytest.mark.parametrize(
