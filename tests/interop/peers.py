@@ -9,6 +9,7 @@ import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from tests.repo.project import ROOT
@@ -49,6 +50,10 @@ def kafka_python_source() -> Path:
     return folder / f"kafka_python-{locked[1]}"
 
 
+_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Pythons before 3.11.4, as Debian 12 has one, cannot be told so; what is unpacked has the hash that is locked."""
+
+
 def _fetch(requirement: str, folder: Path) -> None:
     part = folder.with_suffix(".part")
     part.mkdir(exist_ok=True)
@@ -61,7 +66,7 @@ def _fetch(requirement: str, folder: Path) -> None:
         raise Unavailable(f"kafka-python's source: {done.stderr.strip().splitlines()[-1:]}")
     (archive,) = part.glob("kafka_python-*.tar.gz")
     with tarfile.open(archive) as packed:
-        packed.extractall(part, filter="data")
+        packed.extractall(part, **_SAFELY)
     tests = part / archive.name.removesuffix(".tar.gz") / "test"
     (tests / "__init__.py").touch()
     (tests / "service.py").write_text(EXTERNAL_SERVICE)
