@@ -75,6 +75,7 @@ ROOMS = {
             (296, "what happened as groups fell behind, in reports and alerts"),
             (29, "until when a partition of the log is known, by its own end; leaders whose clocks are behind"),
             (186, "a project of dbt, a board of Grafana"),
+            (5, "one page of metrics for several clusters"),
         ),
     ),
     "cli": Room(
@@ -112,6 +113,7 @@ ROOMS = {
             (22, "groups of other types by Kafka's tool for consumers; the looks of a change are told in a pipe"),
             (16, "a name by which two groups are shown is neither; a total of which nothing is known is no number"),
             (21, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
+            (66, "one watch of all clusters of a warehouse"),
         ),
     ),
     "admin": Room(
@@ -267,7 +269,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 478  # records of the coordinator, scopes of topics: modules that few commands enter
+MOST_FILES = 479  # records of the coordinator, scopes of topics: modules that few commands enter; the watches of several clusters
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +15,12 @@ import typer
 
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
-from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
 from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
-from kgctl.cli.history.columns import MAX_LAG_MS, TOTAL_LAG
+from kgctl.cli.history.columns import CLUSTER, MAX_LAG_MS, TOTAL_LAG
+from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, watch_settings
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import Column, Kind, OutputFormat, Report, Row, shows
 from kgctl.cli.session import Session, session_of
@@ -28,16 +28,16 @@ from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundErro
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.engines import Engine
-    from kgctl.pipeline.store.files import Location
-    from kgctl.pipeline.watch.loop import Outside, Settings, Watch
+    from kgctl.pipeline.watch.loop import Watch
     from kgctl.pipeline.watch.outlets import Metrics, Webhook
-    from kgctl.pipeline.watch.rules import Alert, Rule
+    from kgctl.pipeline.watch.rules import Rule
 
+_CLUSTER = replace(CLUSTER, wide=True)
 COLUMNS = (
     Column("time", kind=Kind.TIME, meaning="when it fired, or was resolved"),
     Column("status", meaning="pending, firing or resolved"),
     Column("alert", meaning="the name of its rule"),
+    _CLUSTER,
     GROUP,
     TOPIC,
     PARTITION,
@@ -109,9 +109,12 @@ _Keep = Annotated[
 ]
 _NoCollect = Annotated[bool, typer.Option("--no-collect", help="Somebody else collects: build and judge only.")]
 _Cluster = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--cluster", metavar="NAME", help="The cluster's name in the warehouse; else the cluster's id.", show_default=False
+        "--cluster",
+        metavar="NAME",
+        help="The cluster's name in the warehouse, else its id; with --no-collect repeatable, else all that are there.",
+        show_default=False,
     ),
 ]
 _SampleEvery = Annotated[
@@ -168,13 +171,15 @@ def history_watch(
     are not told twice, and those that ended meanwhile are told as resolved. A cluster, a warehouse or a webhook that is away is
     said once and waited for. With --once and --for the exit code is 6 if an alert fires, or has fired.
 
+    With --no-collect one watch is enough for all clusters of a warehouse, and what goes wrong with one harms no other.
+
     A threshold does not hold on what cannot be measured: such an alert says so, after 2 minutes, with --once at once.
     """
     session = session_of(ctx)
     rules = _read_rules(alert or ())
     every_ms = _every_ms(every)
     live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
-    _check(live, cluster, is_collecting=not no_collect)
+    names = _check(live, cluster or (), is_collecting=not no_collect)
     how = EngineOptions(
         name=engine, jobs=None if master or remote else 1, master=master, remote=remote, what="history watch --engine spark"
     )
@@ -183,12 +188,14 @@ def history_watch(
     require_tables(how)
     place = warehouse_path(warehouse, session.environment)
     with ExitStack() as stack:
-        source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, cluster))
-        name = source.cluster if source else _built_cluster(place, cluster)
-        outside = _outside(session.environment, place, name, _warm_engine(how, stack), keep_ms, is_single=once)
-        watch = _watch(place, name, outside, _settings(rules, allow_unknown=allow_unknown, is_patient=not once), state)
-        watch.webhook, watch.metrics = hook, _metrics(session, stack, name, metrics, metrics_file)
-        told = _Told(session, watch, exit_on_alert=exit_on_alert, is_single=once)
+        source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, next(iter(names), None)))
+        builder = Builder(session.environment, place, warm_engine(how, stack), keep_ms, is_single=once)
+        settings = watch_settings(rules, allow_unknown=allow_unknown, is_patient=not once)
+        page = _metrics(session, stack, metrics, metrics_file)
+        watches = Watches(builder, settings, [source.cluster] if source else names, state, hook, page)
+        if source is None:
+            watches.require()
+        told = _Told(session, watches, exit_on_alert=exit_on_alert, is_single=once)
         if once:
             told.errors += source.collect(live.plan(), threading.Event()).errors if source else []
             told.look()
@@ -204,12 +211,17 @@ def _every_ms(text: str | None) -> int:
     return found
 
 
-def _check(live: LiveOptions, cluster: str | None, *, is_collecting: bool) -> None:
-    if cluster == "":
+def _check(live: LiveOptions, clusters: Sequence[str], *, is_collecting: bool) -> list[str]:
+    """The clusters that are named, each once."""
+    names = list(dict.fromkeys(clusters))
+    if "" in names:
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
+    if is_collecting and len(names) > 1:
+        raise UsageError("--cluster: one cluster is collected; of several that others collect, watch with --no-collect")
     given = [flag for flag in live.given if flag not in ("--once", "--for")]
     if given and not is_collecting:
         raise UsageError(f"{given[0]} is for a collection, and --no-collect makes none")
+    return names
 
 
 def _read_rules(texts: Sequence[str]) -> list[Rule]:
@@ -226,87 +238,6 @@ def _keep_ms(text: str) -> int:
     if found < _DAY_MS:
         raise UsageError(f"--keep {text}: whole days are thinned; the shortest is 1d")
     return found
-
-
-def _built_cluster(place: Location, cluster: str | None) -> str:
-    from kgctl.pipeline.store.warehouse import Warehouse
-
-    return Warehouse.open(place).require_cluster(cluster)
-
-
-def _outside(
-    environment: Environment,
-    place: Location,
-    cluster: str,
-    engine: Callable[[int], Engine],
-    keep_ms: int | None,
-    *,
-    is_single: bool,
-) -> Outside:
-    from kgctl.pipeline.watch.loop import Outside
-
-    next_upkeep_ms = 0
-
-    def build() -> None:
-        nonlocal next_upkeep_ms
-        from kgctl.pipeline.builds.run import build as build_tables
-        from kgctl.pipeline.store.warehouse import Warehouse
-        from kgctl.pipeline.upkeep import compact, prune, tidy
-
-        now_ms = environment.now_ms()
-        warehouse = Warehouse.open(place)
-        if now_ms >= next_upkeep_ms:
-            (compact if is_single else tidy)(warehouse) if keep_ms is None else prune(warehouse, now_ms - keep_ms)
-            next_upkeep_ms = now_ms + _UPKEEP_EVERY_MS
-        result = build_tables(warehouse, [cluster], engine, now_ms=now_ms)
-        for reason in result.late.get(cluster, ()):
-            environment.notice(f"{reason}.")
-        if result.failed:
-            raise result.failed[0]
-
-    return Outside(build, environment.now_ms, environment.notice)
-
-
-def _warm_engine(how: EngineOptions, stack: ExitStack) -> Callable[[int], Engine]:
-    """Opens each engine when a build first needs it, and keeps it."""
-    from kgctl.pipeline.engines import choose, open_engine
-
-    opened: dict[EngineName, Engine] = {}
-
-    def engine(records: int) -> Engine:
-        name, _ = choose(how, records)
-        if name not in opened:
-            opened[name] = stack.enter_context(open_engine(how, records))
-        return opened[name]
-
-    return engine
-
-
-def _settings(rules: Sequence[Rule], *, allow_unknown: bool, is_patient: bool) -> Settings:
-    from kgctl.pipeline.watch.loop import Settings
-
-    return Settings(rules, allow_unknown, is_patient)
-
-
-def _watch(place: Location, cluster: str, outside: Outside, settings: Settings, state: Path | None) -> Watch:
-    from kgctl.pipeline.watch.loop import Watch
-    from kgctl.pipeline.watch.rules import StateFile
-
-    path = state or _state_folder(place) / f"{_short(f'{place} {cluster}')}.json"
-    return Watch(place, cluster, settings, StateFile(path.expanduser()), outside)
-
-
-def _state_folder(place: Location) -> Path:
-    """In the warehouse where that is a folder, else in the user's state folder for kgctl."""
-    if place.is_local:
-        return Path(place.uri) / "_watch"
-    import platformdirs
-
-    return platformdirs.user_state_path("kgctl") / "watch"
-
-
-def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _webhook(session: Session, url: str | None, headers: list[str] | None) -> Webhook | None:
@@ -329,7 +260,7 @@ def _webhook(session: Session, url: str | None, headers: list[str] | None) -> We
     return Webhook(chosen, found)
 
 
-def _metrics(session: Session, stack: ExitStack, cluster: str, address: str | None, file: Path | None) -> Metrics | None:
+def _metrics(session: Session, stack: ExitStack, address: str | None, file: Path | None) -> Metrics | None:
     if address is None and file is None:
         return None
     from kgctl.cli.files import check_place
@@ -337,7 +268,7 @@ def _metrics(session: Session, stack: ExitStack, cluster: str, address: str | No
 
     if file is not None:
         check_place(file)
-    metrics = Metrics(cluster, file)
+    metrics = Metrics(file)
     if address is not None:
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
@@ -351,9 +282,9 @@ def _metrics(session: Session, stack: ExitStack, cluster: str, address: str | No
 class _Told:
     """Looks of a watch as a person or a program sees them."""
 
-    def __init__(self, session: Session, watch: Watch, *, exit_on_alert: bool, is_single: bool) -> None:
+    def __init__(self, session: Session, watches: Watches, *, exit_on_alert: bool, is_single: bool) -> None:
         output = session.flags.output or OutputFormat.TABLE
-        self.watch = watch
+        self._watches = watches
         self.errors: list[KgctlError] = []
         self.is_over = False
         self._session = session
@@ -361,22 +292,22 @@ class _Told:
         self._is_single = is_single
         self._is_for_people = output in (OutputFormat.TABLE, OutputFormat.WIDE) and not is_single
         self._redraws = self._is_for_people and session.environment.stdout_is_terminal
-        self._changes: list[Alert] = []
+        self._changes: list[Change] = []
         self.has_looked = False
 
     def look(self) -> None:
         """One look; what changed is written at once, on a terminal as a table of the groups that is drawn anew."""
-        changes = self.watch.look()
+        changes = self._watches.look()
         self.has_looked = True
         self._changes += changes
         if self._redraws:
             self._write(_CLEAR + self._screen())
         elif self._is_for_people:
-            self._write("".join(f"{printable(_line(change))}\n" for change in changes))
+            self._write("".join(f"{printable(self._line(change))}\n" for change in changes))
         elif not self._is_single:
             for change in changes:
-                self._session.notice(printable(_line(change)))
-        if self._exit_on_alert and self.watch.fired:
+                self._session.notice(printable(self._line(change)))
+        if self._exit_on_alert and self._watches.fired:
             self.is_over = True
 
     def _write(self, text: str) -> None:
@@ -388,47 +319,61 @@ class _Told:
             self._session.environment.leave_stdout()
             self.is_over = True
 
+    def _line(self, change: Change) -> str:
+        cluster, alert = change
+        return f"{_row(change)['time']}  {alert.status:8}  {alert.name:14}  {self._watches.of(cluster, alert.summary)}"
+
     def _screen(self) -> str:
-        firing = self.watch.alerts.firing()
+        return "\n".join(map(self._screen_of, self._watches))
+
+    def _screen_of(self, watch: Watch) -> str:
+        firing = watch.alerts.firing()
         show = RENDERERS[self._session.flags.output or OutputFormat.TABLE]
-        groups = Report(GROUPS, _group_rows(self.watch), notices=())
-        alerts = Report(COLUMNS, [_row(each) for each in firing]) if firing else None
-        head = f"{self.watch.cluster}, {format_instant(self._session.environment.now_ms())}: {len(firing)} alerts\n"
+        groups = Report(GROUPS, _group_rows(watch), notices=())
+        alerts = Report(COLUMNS, [_row((watch.cluster, each)) for each in firing]) if firing else None
+        head = f"{watch.cluster}, {format_instant(self._session.environment.now_ms())}: {len(firing)} alerts\n"
         parts = [show(each, self._session.command, self._session.environment) for each in (alerts, groups) if each is not None]
         return head + "\n" + "\n".join(parts)
 
     def report(self, *, is_bounded: bool) -> Report | int:
         """What remains to be said. The exit code is 6 if an alert fires (``--once``), or has fired in a run with an end."""
-        alerts = self.watch.alerts.firing() if self._is_single else self._changes
-        has_fired = bool(self.watch.alerts.firing()) or self.watch.fired > 0
-        is_in_time = self.watch.measured.looked_ms is not None
-        fired = [_error(alert) for alert in self.watch.alerts.firing()] if is_bounded else []
+        firing = self._watches.firing()
+        alerts = firing if self._is_single else self._changes
+        has_fired = bool(firing) or self._watches.fired > 0
+        fired = [self._error(change) for change in firing] if is_bounded else []
         code = ExitCode.EXPECTATION if is_bounded and has_fired else None
         if self._is_for_people:
             return ExitCode.OK if code is None else code
-        failed = [] if is_in_time else [StorageError(f"the rules could not be judged: {self.watch.why_not()}")]
+        failed = [self._not_judged(each) for each in self._watches if each.measured.looked_ms is None]
+        is_several = len(self._watches) > 1
         return Report(
-            COLUMNS,
+            [replace(each, wide=each.wide and not is_several) if each is _CLUSTER else each for each in COLUMNS],
             [_row(each) for each in alerts],
             [*self.errors, *failed, *fired],
             [] if has_fired or failed else ["No alert fires." if self._is_single else "No alert has fired."],
             ("alert", "group"),
             fixed_exit_code=code if code is not None or self._is_single else ExitCode.OK,
-            something_done=is_in_time,
+            something_done=len(failed) < len(self._watches),
         )
 
+    def _not_judged(self, watch: Watch) -> KgctlError:
+        return StorageError(self._watches.of(watch.cluster, f"the rules could not be judged: {watch.why_not()}"))
 
-def _error(alert: Alert) -> ExpectationError:
-    code = "LAG_UNKNOWN" if alert.is_unknown else "ALERT"
-    return ExpectationError(alert.summary, code=code, group=alert.group, topic=alert.topic, partition=alert.partition)
+    def _error(self, change: Change) -> ExpectationError:
+        cluster, alert = change
+        code = "LAG_UNKNOWN" if alert.is_unknown else "ALERT"
+        text = self._watches.of(cluster, alert.summary)
+        return ExpectationError(text, code=code, group=alert.group, topic=alert.topic, partition=alert.partition)
 
 
-def _row(alert: Alert) -> Row:
+def _row(change: Change) -> Row:
+    cluster, alert = change
     changed_ms = next((at for at in (alert.resolved_ms, alert.fired_ms) if at is not None), alert.since_ms)
     return {
         "time": format_instant(changed_ms),
         "status": alert.status,
         "alert": alert.name,
+        "cluster": cluster,
         "group": alert.group,
         "topic": alert.topic,
         "partition": alert.partition,
@@ -437,11 +382,6 @@ def _row(alert: Alert) -> Row:
         "rule": alert.rule,
         "summary": alert.summary,
     }
-
-
-def _line(alert: Alert) -> str:
-    row = _row(alert)
-    return f"{row['time']}  {alert.status:8}  {alert.name:14}  {alert.summary}"
 
 
 def _group_rows(watch: Watch) -> list[Row]:

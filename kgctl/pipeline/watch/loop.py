@@ -143,5 +143,5 @@ class Watch:
             self._failures += 1
         if self._troubles.get(what) != message:
             self._troubles[what] = message
-            self.outside.notice(f"kgctl: {message}")
+            self.outside.notice(message)
         return False

@@ -161,11 +161,10 @@ class Measured:
 
 @dataclass(eq=False)  # the registry keeps it in a dict
 class Metrics:
-    """A registry that shows what `show` was last given; ``page`` and ``file`` are where."""
+    """A registry that shows what `show` was last given of each cluster; ``page`` and ``file`` are where."""
 
-    cluster: str
     file: Path | None = None
-    _now: Measured = field(init=False)
+    _now: dict[str, Measured] = field(default_factory=dict)
     _registry: Any = field(init=False)
     _server: Any = None
     _thread: Any = None
@@ -175,7 +174,6 @@ class Metrics:
         require("--metrics", "prometheus_client")
         from prometheus_client.registry import CollectorRegistry
 
-        self._now = Measured(self.cluster)
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -198,9 +196,14 @@ class Metrics:
             self._thread.join()
             self._server = None
 
+    def begin(self, cluster: str) -> None:
+        """Show that a cluster is watched of which nothing is known yet; the file stays as it is."""
+        self._now = {**self._now, cluster: Measured(cluster)}
+
     def show(self, measured: Measured) -> None:
-        """From now on this. Raises `StorageError` where the file cannot be written."""
-        self._now = replace(measured, standings=tuple(measured.standings), firing=tuple(measured.firing))
+        """From now on this of its cluster. Raises `StorageError` where the file cannot be written."""
+        kept = replace(measured, standings=tuple(measured.standings), firing=tuple(measured.firing))
+        self._now = {**self._now, measured.cluster: kept}
         if self.file is None:
             return
         from prometheus_client import write_to_textfile
@@ -216,12 +219,12 @@ class Metrics:
 
     def collect(self) -> Iterator[Any]:
         """The metrics, as prometheus-client takes them. What is not known has no sample: never 0."""
-        now = self._now
+        now = list(self._now.values())  # another thread may show more meanwhile
         yield from _of_partitions(now)
         yield from _of_groups(now)
         firing = _gauge("kgctl_alert_firing", "An alert of kgctl history watch that fires now", "alertname", *_PLACE)
-        for alert in {tuple(sorted(labels(now.cluster, each).items())): each for each in now.firing}.values():
-            told = labels(now.cluster, alert)
+        all_labels = (labels(each.cluster, alert) for each in now for alert in each.firing)
+        for told in {tuple(sorted(each.items())): each for each in all_labels}.values():
             firing.add_metric([told.get(name, "") for name in ("alertname", *_PLACE)], 1)
         yield firing
         yield from _of_watch(now)
@@ -236,13 +239,13 @@ def _gauge(name: str, text: str, *names: str) -> Any:
     return GaugeMetricFamily(name, text, labels=names)
 
 
-def _of_partitions(now: Measured) -> Iterator[Any]:
+def _of_partitions(now: Sequence[Measured]) -> Iterator[Any]:
     lag = _gauge("kgctl_partition_lag", "Records that a group has not read of a partition", *_PLACE)
     seconds = _gauge("kgctl_partition_lag_seconds", "How long the next record of a partition has waited", *_PLACE)
     measured = _gauge("kgctl_partition_measured_timestamp_seconds", "When the lag was last measured", *_PLACE)
     is_well = _gauge("kgctl_partition_status", "1 for the status that a partition has now", *_PLACE, "status")
-    for row in now.standings:
-        place = [now.cluster, row["group"], row["topic"], str(row["partition"])]
+    for cluster, row in ((each.cluster, row) for each in now for row in each.standings):
+        place = [cluster, row["group"], row["topic"], str(row["partition"])]
         if row["lag"] is not None and row["status"] != UNMEASURED:
             lag.add_metric(place, row["lag"])
             if row["lag_ms"] is not None:
@@ -253,43 +256,49 @@ def _of_partitions(now: Measured) -> Iterator[Any]:
     yield from (lag, seconds, measured, is_well)
 
 
-def _of_groups(now: Measured) -> Iterator[Any]:
+def _of_groups(now: Sequence[Measured]) -> Iterator[Any]:
     total = _gauge("kgctl_group_lag", "Records that a group has not read, if all ends of logs are known", *_PLACE[:2])
     out = _gauge("kgctl_group_out_of_range", "Partitions whose commit is out of the log's range", *_PLACE[:2], "status")
-    rows: dict[str, list[Row]] = {}
-    for row in now.standings:
-        rows.setdefault(row["group"], []).append(row)
-    for group, found in rows.items():
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for cluster, row in ((each.cluster, row) for each in now for row in each.standings):
+        rows.setdefault((cluster, row["group"]), []).append(row)
+    for place, found in rows.items():
         if all(row["status"] not in (None, UNMEASURED) for row in found) and any(row["lag"] is not None for row in found):
-            total.add_metric([now.cluster, group], unread(found))
+            total.add_metric(place, unread(found))
         for status in OUT_OF_RANGE:
-            out.add_metric([now.cluster, group, status], sum(row["status"] == status for row in found))
+            out.add_metric([*place, status], sum(row["status"] == status for row in found))
     members = _gauge("kgctl_group_members", "Members of a group", *_PLACE[:2])
-    for group, count in now.members:
-        members.add_metric([now.cluster, group], count)
+    for cluster, (group, count) in ((each.cluster, of_group) for each in now for of_group in each.members):
+        members.add_metric([cluster, group], count)
     yield from (total, out, members)
 
 
-def _of_watch(now: Measured) -> Iterator[Any]:
+_TIMES: Sequence[tuple[str, str, Callable[[Measured], int | None]]] = (
+    ("kgctl_watch_last_look_timestamp_seconds", "When the rules were last judged", lambda each: each.looked_ms),
+    ("kgctl_watch_last_build_timestamp_seconds", "When the tables were last brought up to date", lambda each: each.built_ms),
+    ("kgctl_watch_look_seconds", "How long the last look took", lambda each: each.look_ms),
+)
+_COUNTS: Sequence[tuple[str, str, Callable[[Measured], int]]] = (
+    ("kgctl_watch_failures", "Looks that failed", lambda each: each.failures),
+    ("kgctl_watch_webhook_failures", "Posts that the webhook did not take", lambda each: each.webhook_failures),
+)
+
+
+def _of_watch(now: Sequence[Measured]) -> Iterator[Any]:
     from prometheus_client.metrics_core import CounterMetricFamily
 
-    times = (
-        ("kgctl_watch_last_look_timestamp_seconds", "When the rules were last judged", now.looked_ms),
-        ("kgctl_watch_last_build_timestamp_seconds", "When the tables were last brought up to date", now.built_ms),
-        ("kgctl_watch_look_seconds", "How long the last look took", now.look_ms),
-    )
-    for name, text, value in times:
+    for name, text, time_ms in _TIMES:
         found = _gauge(name, text, "cluster")
-        if value is not None:
-            found.add_metric([now.cluster], value / 1000)
+        for each in now:
+            if (value := time_ms(each)) is not None:
+                found.add_metric([each.cluster], value / 1000)
         yield found
     waiting = _gauge("kgctl_watch_undelivered", "Changes of alerts that the webhook has not taken yet", "cluster")
-    waiting.add_metric([now.cluster], now.undelivered)
+    for each in now:
+        waiting.add_metric([each.cluster], each.undelivered)
     yield waiting
-    for name, text, count in (
-        ("kgctl_watch_failures", "Looks that failed", now.failures),
-        ("kgctl_watch_webhook_failures", "Posts that the webhook did not take", now.webhook_failures),
-    ):
+    for name, text, count in _COUNTS:
         counter = CounterMetricFamily(name, text, labels=("cluster",))
-        counter.add_metric([now.cluster], count)
+        for each in now:
+            counter.add_metric([each.cluster], count(each))
         yield counter

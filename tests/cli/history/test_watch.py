@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.errors import StorageError
+from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.watch.loop import Watch
+from kgctl.pipeline.watch.outlets import Measured
 from kgctl.pipeline.watch.rules import RULES
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
@@ -36,7 +40,8 @@ def test_once_exits_with_6_while_an_alert_fires(cli: Cli, monkeypatch: pytest.Mo
     cli.now_ms = minute(42)
     again = cli.run([*WATCH, "--once", "--alert", "reset in 10m", "-o", "json"])
     assert (again.code, [row["time"] for row in again.data]) == (6, ["2026-03-02T08:41:00.000Z"])
-    assert list(again.data[0]) == ["time", "status", "alert", "group", "topic", "partition", "value", "since", "rule", "summary"]
+    keys = ["time", "status", "alert", "cluster", "group", "topic", "partition", "value", "since", "rule", "summary"]
+    assert list(again.data[0]) == keys
     assert [error["code"] for error in again.json["errors"]] == ["ALERT"]
     cli.now_ms = minute(55)
     later = cli.run([*WATCH, "--once", "--alert", "reset in 10m"])
@@ -148,7 +153,7 @@ FIRED = [
 ]
 
 
-def everything_at_once(folder: Path) -> None:
+def everything_at_once(folder: Path, cluster: str = "c1") -> None:
     """A history in which there is something for each rule, a minute before `minute` 41."""
     groups = {"behind": 110, **dict.fromkeys(STATES, 7), "unmeasured": None, **OUT}
     place = {"topic": "t", "partition": 0}
@@ -204,6 +209,7 @@ def everything_at_once(folder: Path) -> None:
             "coverage": [run(0, 600, minute(0), minute(41))],
         },
         sampled_ms=[minute(number) for number in range(42)],
+        cluster=cluster,
     )
 
 
@@ -236,3 +242,97 @@ def test_every_rule_fires_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Non
     cli.now_ms = minute(41) + 30_000
     again = cli.run(line)
     assert [row["time"] for row in again.data] == ["2026-03-02T08:41:00.000Z"] * len(FIRED), "none is told anew"
+
+
+@pytest.fixture
+def several(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """A warehouse of two clusters, east and west, each with what `everything_at_once` has."""
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "several")
+    for cluster in ("east", "west"):
+        everything_at_once(cli.folder / "several", cluster)
+    return cli
+
+
+def test_all_clusters_of_a_warehouse_are_watched(several: Cli) -> None:
+    line = [*WATCH, "--once", "--alert", "lag > 100 on behind", "--metrics-file", str(several.folder / "kgctl.prom")]
+    shown = several.run(line)
+    assert (shown.code, shown.out) == (
+        6,
+        "TIME                      STATUS  ALERT  CLUSTER  GROUP   TOPIC  PARTITION  SUMMARY\n"
+        "2026-03-02T08:41:00.000Z  firing  lag    east     behind  -      -          lag of behind is 110, over 100\n"
+        "2026-03-02T08:41:00.000Z  firing  lag    west     behind  -      -          lag of behind is 110, over 100\n",
+    )
+    assert "cluster 'west': lag of behind is 110, over 100" in shown.err
+    page = (several.folder / "kgctl.prom").read_text()
+    for cluster in ("east", "west"):
+        assert f'kgctl_group_lag{{cluster="{cluster}",group="behind"}} 110.0\n' in page
+    assert page.count("# TYPE kgctl_group_lag gauge\n") == 1
+
+    one = several.run([*line, "--cluster", "west", "-o", "json"])
+    assert [row["cluster"] for row in one.data] == ["west"]
+    assert [error["message"] for error in one.json["errors"]] == ["lag of behind is 110, over 100"]
+
+
+def test_what_goes_wrong_with_one_cluster_harms_no_other(several: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(_: object, clusters: list[str], *__: object, **___: object) -> object:
+        if clusters == ["east"]:
+            raise StorageError("disk full")
+        return unchanged()
+
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", build)
+    ran = several.run([*WATCH, "--once", "--alert", "lag > 100 on behind", "-o", "json"])
+    assert (ran.code, [row["cluster"] for row in ran.data]) == (6, ["east", "west"])
+    assert "kgctl: cluster 'east': disk full" in ran.err
+
+    cursed = several.folder / "several" / "_watch"
+    for file in cursed.iterdir():
+        file.unlink()
+    monkeypatch.setattr("kgctl.pipeline.watch.loop.Watch._judge", judging_only_west)
+    ran = several.run([*WATCH, "--once", "--alert", "lag > 1000 on behind", "-o", "json"])
+    assert (ran.code, [error["message"] for error in ran.json["errors"]]) == (
+        3,
+        ["cluster 'east': the rules could not be judged: disk full; unreadable"],
+    )
+
+
+def judging_only_west(watch: Watch, now_ms: int) -> None:
+    if watch.cluster == "east":
+        raise StorageError("unreadable")
+    watch.measured = Measured(watch.cluster, looked_ms=now_ms)
+
+
+def test_a_cluster_that_comes_is_watched_from_then_on(several: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(_: object, clusters: list[str], *__: object, **___: object) -> object:
+        if clusters == ["west"] and "south" not in Warehouse.open(several.folder / "several").clusters():
+            one_behind(several.folder / "several", "south")
+        return unchanged()
+
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", build)
+    ran = several.run([*WATCH, "--exit-on-alert", "--every", "1s", "--alert", "lag > 100 on southern"])
+    told = "2026-03-02T08:41:00.000Z  firing    lag             cluster 'south': lag of southern is 110, over 100\n"
+    assert (ran.code, ran.out) == (6, told)
+
+
+def one_behind(folder: Path, cluster: str) -> None:
+    place = {"group": "southern", "topic": "t", "partition": 0, "time_ms": minute(40), "committed_offset": 50}
+    tables = {
+        "offset_commits": [commit("southern", "t", 0, 50, minute(40), 1)],
+        "lag": [{**place, "log_end_offset": 160, "lag": 110, "lag_ms": 1_000, "kind": "commit"}],
+        "coverage": [run(0, 1, minute(0), minute(41))],
+    }
+    write_gold(folder, tables, cluster=cluster, sampled_ms=[minute(number) for number in range(42)])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["--no-collect", "--state", "file"], "--state is for one cluster"),
+        (["--cluster", "east", "--cluster", "west"], "one cluster is collected"),
+        (["--no-collect", "--cluster", "east", "--cluster", ""], "--cluster is empty"),
+    ],
+)
+def test_mistakes_with_several_clusters(several: Cli, line: list[str], words: str) -> None:
+    ran = several.run(["history", "watch", *line])
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err

@@ -89,7 +89,7 @@ def test_an_alert_says_what_happened_as_it_began(warehouse: Path, tmp_path: Path
     monkeypatch.setattr("kgctl.pipeline.watch.rules.spells", broken)
     world = World(at=41)
     (alert,) = watch(warehouse, tmp_path / "broken", world, "lag > 50 on payments").look()
-    assert (alert.summary, world.notices) == (text, ["kgctl: gone"])
+    assert (alert.summary, world.notices) == (text, ["gone"])
 
 
 def test_a_build_that_fails_is_told_once_and_the_rules_are_judged(warehouse: Path, tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ def test_a_build_that_fails_is_told_once_and_the_rules_are_judged(warehouse: Pat
     found = watch(warehouse, tmp_path, world, "lag > 5")
     assert [alert.name for alert in found.look()] == ["lag"]
     found.look()
-    assert (world.notices, found.measured.failures, found.measured.built_ms) == (["kgctl: disk full"], 2, None)
+    assert (world.notices, found.measured.failures, found.measured.built_ms) == (["disk full"], 2, None)
     world.build = bool
     found.look()
     world.build = fail
     found.look()
-    assert world.notices == ["kgctl: disk full"] * 2
+    assert world.notices == ["disk full"] * 2
 
 
 def test_a_warehouse_that_cannot_be_read_is_no_end(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_a_webhook_does_not_take_is_kept_until_it_does(warehouse: Path, tmp
     first.webhook = away
     first.look()
     first.look()
-    assert world.notices == ["kgctl: away; 2 changes are kept for the next look"]
+    assert world.notices == ["away; 2 changes are kept for the next look"]
     assert (first.measured.webhook_failures, first.measured.undelivered) == (2, 2)
     second = watch(warehouse, tmp_path, world, "lag > 5", "reset")
     second.webhook = away
@@ -140,13 +140,13 @@ def test_what_a_webhook_refuses_is_not_posted_for_ever(warehouse: Path, tmp_path
     found = watch(warehouse, tmp_path, world, "lag > 5")
     found.webhook = away
     found.look()
-    assert (world.notices, found.alerts.undelivered) == (["kgctl: refused"], [])
+    assert (world.notices, found.alerts.undelivered) == (["refused"], [])
 
 
 def test_metrics_have_what_is_known_and_nothing_else(warehouse: Path, tmp_path: Path) -> None:
     world = World()
     found = watch(warehouse, tmp_path, world, "lag > 5")
-    found.metrics = Metrics(CLUSTER, tmp_path / "kgctl.prom")
+    found.metrics = Metrics(tmp_path / "kgctl.prom")
     found.look()
     first = samples(tmp_path / "kgctl.prom")
     assert first["kgctl_group_lag", "payments", None] == 92
@@ -165,7 +165,7 @@ def test_metrics_have_what_is_known_and_nothing_else(warehouse: Path, tmp_path: 
 def test_a_group_s_lag_is_what_is_unread(tmp_path: Path) -> None:
     write_gold(tmp_path / "w", past_end(minute(40)), cluster=CLUSTER)
     found = watch(tmp_path / "w", tmp_path, World(), "past-end")
-    found.metrics = Metrics(CLUSTER, tmp_path / "kgctl.prom")
+    found.metrics = Metrics(tmp_path / "kgctl.prom")
     (alert,) = found.look()
     told = samples(tmp_path / "kgctl.prom")
     assert alert.summary == "g on t-0 is committed past the log's end"
