@@ -56,6 +56,7 @@ ROOMS = {
                 76,
                 "what is not over or not read at the end; topics nobody reads, crashes for good, brokers' settings are told",
             ),
+            (51, "stages of events and changes of pods are one object each, in the place of texts in fourteen files"),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
         ),
     ),

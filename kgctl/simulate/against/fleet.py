@@ -30,7 +30,7 @@ from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.model import Topic
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, PodChange
 
 if TYPE_CHECKING:
     from kgctl.simulate.against.play import Play
@@ -387,13 +387,13 @@ class PlayedProcess(Process):
         """Have the consumer leave the group, and its process end."""
         self._client.tell("close", self.pod.name)
 
-    def die(self, what: str) -> None:
+    def die(self, what: PodChange) -> None:
         """The process is gone, killed where it has not ended by itself."""
         if self.phase is Phase.GONE:
             return
         self._play.fleet.give_back(self._client)
         super().die(what)
-        self._play.is_gone(self, has_left=what == "stopped" and self.stop_wanted)
+        self._play.is_gone(self, has_left=what is PodChange.STOPPED and self.stop_wanted)
 
     def stall(self, until_us: int) -> None:
         """The application does not call poll() until then; it did last when it read last."""
@@ -453,7 +453,7 @@ class PlayedProcess(Process):
         if self.phase is not Phase.BOOTING:
             return
         self.phase = Phase.RUNNING
-        self._play.log(PodChanged(self._play.log_time, self.pod.name, "start"))
+        self._play.log(PodChanged(self._play.log_time, self.pod.name, PodChange.START))
         self._play.on_running(self)
         self.pod.ready()
 
@@ -495,7 +495,7 @@ class PlayedProcess(Process):
 
     def closed(self, _: ClientLine) -> None:
         self.stop_wanted = True
-        self.die("stopped")
+        self.die(PodChange.STOPPED)
 
     def refused_commit(self, line: ClientLine) -> None:
         code = line.rest[0]

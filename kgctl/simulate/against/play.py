@@ -34,7 +34,7 @@ from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, R
 from kgctl.simulate.recording.traffic import Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause, Identity
+from kgctl.simulate.scenario.vocabulary import Cause, Identity, PodChange
 
 PREFIX = "kgctl-rehearsal-"
 """What the names of a play's topics and groups begin with."""
@@ -423,7 +423,7 @@ class _Boots:
         self.times_us: list[int] = []
 
     def on_trace(self, event: TraceEvent) -> None:
-        if isinstance(event, PodChanged) and event.what == "boot" and event.pod.rpartition("-")[0] in self._sets:
+        if isinstance(event, PodChanged) and event.what is PodChange.BOOT and event.pod.rpartition("-")[0] in self._sets:
             self.times_us.append(event.at_us)
 
     def on_step(self, at_us: int, metrics: object) -> None:

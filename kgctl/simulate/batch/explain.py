@@ -24,7 +24,7 @@ from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
-from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
+from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause, EventStage, PodChange
 
 _BEFORE_US = 600_000_000
 _MOST_LINES = 10
@@ -198,7 +198,7 @@ def _by_cause(result: RunResult) -> dict[str, float]:
 def _parts(result: RunResult) -> Iterator[Part]:
     """Give what each event and each step of it came to. Beginnings of one event that follow one another are one part."""
     recording = result.recording
-    begun = [mark for mark in recording.history.events if mark.what == "begins" and mark.at_us >= recording.start_us]
+    begun = [mark for mark in recording.history.events if mark.what is EventStage.BEGINS and mark.at_us >= recording.start_us]
     firsts = begun[:1] + [mark for before, mark in itertools.pairwise(begun) if mark.name != before.name]
     names = ["", *(mark.name for mark in firsts)]
     times = [recording.start_us, *(mark.at_us for mark in firsts), recording.end_us]
@@ -269,12 +269,12 @@ def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozens
             continue
         is_late = at_us >= from_us
         if isinstance(event, Happened):
-            is_on = event.what == "begins" and (is_late or (at_us, event.event, event.target) in going)
+            is_on = event.what is EventStage.BEGINS and (is_late or (at_us, event.event, event.target) in going)
             rank = -1 if at_us == from_us else 0 if is_on else 2
             found.append((rank, at_us, f"event {event.event} {event.target} {event.what}"))
         elif isinstance(event, PodChanged) and event.pod in pods:
             what = f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"
-            found.append((1 if event.what not in ("boot", "start") else 3 if at_us >= 0 else 6, at_us, what))
+            found.append((1 if event.what not in (PodChange.BOOT, PodChange.START) else 3 if at_us >= 0 else 6, at_us, what))
         elif isinstance(event, Removed) and (is_late or event.pod in pods):
             found.append((1, at_us, f"the coordinator takes {event.pod} out: {event.why}"))
         elif isinstance(event, GroupChanged) and is_late:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgctl.simulate.metrics.troubles import Trouble
+from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.report.outcome import Picture
 from kgctl.simulate.scenario.checks import Check, CheckKind, RunSource
 from kgctl.simulate.scenario.expressions import (
@@ -24,6 +25,7 @@ from kgctl.simulate.scenario.expressions import (
     metrics_of,
 )
 from kgctl.simulate.scenario.quantities import format_duration
+from kgctl.simulate.scenario.vocabulary import EventStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class Eventually(Watcher):
     def on_trace(self, event: Any) -> None:
         """Wait for the end of the event named in ``after``; of every event for ``last``."""
         after = self.check.after
-        is_end = event.kind == "event" and event.what == "ends"
+        is_end = isinstance(event, Happened) and event.what is EventStage.ENDS
         if is_end and after in {"last", event.event}:
             self._from_us, self._held_us = event.at_us, None
 

@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause, Identity
+from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity
 
 
 def replicas_of(result: RunResult) -> tuple[Replicas, ...]:
@@ -109,7 +109,7 @@ def _step_marks(result: RunResult) -> Iterator[Mark]:
     """Yield the beginning of each step of a rollout, numbered, and what ends the last one: the rollout's end, another event."""
     history, start_us = result.recording.history, result.metrics.measured.start_us
     stepped = {each.name for each in history.steps}
-    others = [mark for mark in history.events if stepped and (mark.what == "begins") != (mark.name in stepped)]
+    others = [mark for mark in history.events if stepped and (mark.what is EventStage.BEGINS) != (mark.name in stepped)]
     number = Counter[str]()
     marks = [(each.at_us, True, each.name) for each in history.steps] + [(each.at_us, False, each.name) for each in others]
     for at_us, is_step, name in sorted(marks):
@@ -162,7 +162,7 @@ def _beside(segment: Segment, from_us: int, to_us: int, older: str) -> list[Segm
 def _marks(result: RunResult) -> list[Mark]:
     """The scenario's events, and each process that was started or went away after the warm-up, in order of time."""
     events = [
-        Mark(at_us, f"{event} {target}" if what == "begins" else f"{event} {target} {what}")
+        Mark(at_us, f"{event} {target}" if what is EventStage.BEGINS else f"{event} {target} {what}")
         for at_us, event, what, target in result.events_marks()
     ]
     begun = {(mark.at_us, mark.text) for mark in events}

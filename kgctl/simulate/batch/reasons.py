@@ -17,7 +17,7 @@ from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, EventStage, PodChange
 
 TRIGGERS = {
     "TopicsChanged": "a change of the topics",
@@ -110,10 +110,10 @@ def _session(look: Look, *, is_static: bool = False) -> str:
 def _away(look: Look, name: str, out_us: int) -> str:
     """For how long a pod that was back before it was taken out was down, and what of that it took to boot; "": it was not."""
     own = look.changes(name)
-    back = next((each for each in own if each.what == "start" and look.from_us < each.at_us <= out_us), None)
+    back = next((each for each in own if each.what is PodChange.START and look.from_us < each.at_us <= out_us), None)
     if back is None:
         return ""
-    boot = next((each for each in own if each.what == "boot" and look.from_us <= each.at_us <= back.at_us), back)
+    boot = next((each for each in own if each.what is PodChange.BOOT and look.from_us <= each.at_us <= back.at_us), back)
     booted = f", {duration(back.at_us - boot.at_us)} of it to boot" if boot.at_us < back.at_us else ""
     return f"down until {duration(back.at_us)}{booted}"
 
@@ -122,16 +122,21 @@ def _besides(look: Look, owner: int, out_us: int) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
     own = look.changes(name)
-    ends = {"killed": "was killed at the end of its grace period, its consumer open", "stopped": "had ended without close()"}
+    ends = {
+        PodChange.KILLED: "was killed at the end of its grace period, its consumer open",
+        PodChange.STOPPED: "had ended without close()",
+    }
     found += "".join(f"; {name} {ends[each.what]}" for each in own if each.at_us == look.from_us and each.what in ends)
     found += _bad_network(look, look.from_us)
-    if refused := next((event for event in own if event.what == "failed" and look.from_us <= event.at_us <= look.to_us), None):
+    if refused := next(
+        (event for event in own if event.what is PodChange.FAILED and look.from_us <= event.at_us <= look.to_us), None
+    ):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
     moves = [
         event
         for event in look.events
-        if isinstance(event, Happened) and EVENT_KINDS[event.event_kind].moves_coordinator and event.what == "begins"
+        if isinstance(event, Happened) and EVENT_KINDS[event.event_kind].moves_coordinator and event.what is EventStage.BEGINS
     ]
     if out_us - look.from_us > limit_us + _SECOND_US:
         # a session begins anew when a parked JoinGroup is answered (GroupMetadataManager#completeClassicGroupJoin)
@@ -155,10 +160,10 @@ def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
         if not isinstance(event, Happened) or event.at_us > at_us:
             continue
         key = (event.event_kind, event.event, event.target)
-        if event.what == "begins":
+        if event.what is EventStage.BEGINS:
             found[key] = event
         elif (
-            event.what == "ends"
+            event.what is EventStage.ENDS
             and key in found
             and (found[key].at_us < event.at_us or not EVENT_KINDS[event.event_kind].may_stay)
         ):
@@ -184,20 +189,20 @@ def _stall(look: Look) -> str:
         return ""
     name = look.pod(owner)
     changes = look.changes(name, look.from_us)
-    if changes and changes[-1].what == "pause":
+    if changes and changes[-1].what is PodChange.PAUSE:
         limit = _session_limit(look, owner)
         return f"{name} was frozen at {duration(changes[-1].at_us)} and sent no heartbeat; its session ({limit}) held on"
     limit, batch = look.setting(owner, "max.poll.interval.ms"), look.batch(owner)
-    is_stuck = bool(changes) and changes[-1].what == "stall"
+    is_stuck = bool(changes) and changes[-1].what is PodChange.STALL
     why = f"; {batch}" if batch and not is_stuck else ""
     return f"{name} did not go on; the limit between two poll() calls is {limit}{why}"
 
 
 _MATTERS = 5
 """A wait is told if it takes at least the fifth part of the piece."""
+_STALLS = (PodChange.STALL, PodChange.UNSTALL)
 _SOON_US = 50_000
 """A join phase ends within so long of what ends it."""
-_ENDS = frozenset({"crash", "killed", "stopped", "exit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +250,9 @@ def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
 def _end_of(look: Look, removed: Removed) -> int | None:
     """When the process of this member ended without leaving the group; None: it runs. Its pod may run again."""
     own = look.changes(removed.pod, removed.at_us)
-    if own and own[-1].what not in _ENDS and removed.why != "replaced":
+    if own and not own[-1].what.is_end and removed.why != "replaced":
         return None
-    return next((each.at_us for each in reversed(own) if each.what in _ENDS), None)
+    return next((each.at_us for each in reversed(own) if each.what.is_end), None)
 
 
 def _rebalance(look: Look) -> str:
@@ -292,7 +297,7 @@ def _assignment(look: Look, phase: _Phase) -> str:
     """Return why the leader took so long for the assignment."""
     leader, until = phase.leader, duration(phase.to_us)
     own = look.changes(leader, phase.to_us)
-    if own and own[-1].what in _ENDS:
+    if own and own[-1].what.is_end:
         end = f"had ended at {duration(own[-1].at_us)} and was still a member"
         return f"{leader}, the leader, {end}: nobody made the assignment, until {until}"
     stuck = _stuck(look, leader, phase.to_us)
@@ -352,9 +357,9 @@ def _own_time(look: Look, latest: Requested) -> str:
 def _stuck(look: Look, pod: str, at_us: int) -> str:
     """Since when the batch of this pod had been stuck; "": it was not."""
     own = look.changes(pod, at_us)
-    last = next((each for each in reversed(own) if each.what in ("stall", "unstall", "start")), None)
-    if last is not None and last.what in ("stall", "unstall"):
-        since = next((each for each in reversed(own) if each.what == "stall"), last)
+    last = next((each for each in reversed(own) if each.what in (*_STALLS, PodChange.START)), None)
+    if last is not None and last.what in _STALLS:
+        since = next((each for each in reversed(own) if each.what is PodChange.STALL), last)
         limit = look.setting(look.number(pod), "max.poll.interval.ms")
         return f"; its batch was stuck since {duration(since.at_us)}, within {limit}"
     return ""
@@ -388,7 +393,7 @@ def _doing(look: Look, pod: str, at_us: int) -> tuple[str, str]:
     out = next(
         (each for each in reversed(look.events) if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us), None
     )
-    start = next((each for each in reversed(look.changes(pod, at_us)) if each.what == "start"), None)
+    start = next((each for each in reversed(look.changes(pod, at_us)) if each.what is PodChange.START), None)
     if out is not None and out.at_us == at_us:
         return _going(look, out)
     if out is not None and (start is None or start.at_us < out.at_us):
@@ -425,11 +430,14 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
     if out.why != "left":
         return out.why, f"was {out.why}"
     changes = look.changes(out.pod, out.at_us)
-    last = next((each for each in reversed(changes) if each.what in ("stall", "unstall", "start", "stop")), None)
-    if last is not None and last.what == "stop":
+    last = next(
+        (each for each in reversed(changes) if each.what in (*_STALLS, PodChange.START, PodChange.STOP)),
+        None,
+    )
+    if last is not None and last.what is PodChange.STOP:
         return "closed", "closed its consumer"
     limit, batch = look.setting(number, "max.poll.interval.ms"), look.batch(number)
-    if last is not None and last.what == "stall":
+    if last is not None and last.what is PodChange.STALL:
         since = f": no poll() since {duration(last.at_us)}, when its batch got stuck"
     else:
         since = f": {batch}" if batch else ""

@@ -15,7 +15,7 @@ from kgctl.simulate.scenario.event_port import BrokersPort, PodPort
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.model import Topic
 from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, EventStage, PodChange, Selector
 
 
 class EventRun:
@@ -49,19 +49,19 @@ class EventRun:
     # --- its course
 
     def over(self, _: object = None) -> None:
-        self._simulation.log_event(self._event, "ends")
+        self._simulation.log_event(self._event, EventStage.ENDS)
         if self._event.is_lasting:
             self._simulation.history.lifted.append(self.now_us)
         self._on_over()
 
     def next_step(self) -> None:
-        self._simulation.history.steps.append(EventMark(self.now_us, self._event.title, "step", self._event.target))
+        self._simulation.history.steps.append(EventMark(self.now_us, self._event.title, EventStage.STEP, self._event.target))
 
     def found_nothing(self) -> None:
-        self._simulation.log_event(self._event, "has no effect")
+        self._simulation.log_event(self._event, EventStage.NO_EFFECT)
 
     def abort(self) -> None:
-        self._simulation.log_event(self._event, "is aborted")
+        self._simulation.log_event(self._event, EventStage.ABORTED)
 
     def later(self, delay_us: int, task: Callable[[Any], None], argument: object = None) -> None:
         self._simulation.loop.at(self.now_us + delay_us, task, argument)
@@ -92,7 +92,7 @@ class EventRun:
     def add_pod(self, member_set: str) -> Pod:
         return self._simulation.add_pod(self._simulation.members(member_set))
 
-    def tell(self, pod: PodPort, what: str) -> None:
+    def tell(self, pod: PodPort, what: PodChange) -> None:
         self._simulation.log(PodChanged(self._simulation.log_time, pod.name, what))
 
     def partitions(self, topic: str) -> int:

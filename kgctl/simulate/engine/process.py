@@ -40,7 +40,7 @@ from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import Cause, PodChange
 
 
 class Consumption(Protocol):
@@ -100,7 +100,7 @@ ACTIONS: dict[type, Callable[[Process, Any], None]] = {
     StopConsuming: lambda process, action: process.around.ownership.stop(process, action.partitions, action.reason),
     CommitDone: lambda process, action: process.around.ownership.commit_answered(process, action),
     Failed: lambda process, action: process.fail(action.error),
-    Closed: lambda process, _: process.die("stopped"),
+    Closed: lambda process, _: process.die(PodChange.STOPPED),
 }
 """Action -> what is done."""
 
@@ -406,7 +406,7 @@ class Process(DrivenMember):
     def boot(self) -> None:
         """The process starts; after the boot time it subscribes."""
         pod = self.pod
-        self.context.log(PodChanged(self.context.log_time, pod.name, "boot"))
+        self.context.log(PodChanged(self.context.log_time, pod.name, PodChange.BOOT))
         self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._booted)
 
     def _booted(self, _: object) -> None:
@@ -435,7 +435,7 @@ class Process(DrivenMember):
             request_ids=context.request_ids,
         )
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
-        context.log(PodChanged(context.log_time, pod.name, "start"))
+        context.log(PodChanged(context.log_time, pod.name, PodChange.START))
         around.on_running(self)
         self.act(self.member.start(self.loop.now_us))
         pod.ready()
@@ -453,10 +453,10 @@ class Process(DrivenMember):
         if on_sigterm == "ignored":
             self.loop.at(self.loop.now_us + grace_us, self._kill)
         elif self.phase in (Phase.BOOTING, Phase.FAILED) or not leaves:
-            self.die("stopped")
+            self.die(PodChange.STOPPED)
         elif self.phase is Phase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
-            self.context.log(PodChanged(self.context.log_time, self.pod.name, "stop"))
+            self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.STOP))
             self.loop.at(self.loop.now_us + grace_us, self._kill)
             self.catch_up()
             self._cancel_poll()
@@ -465,9 +465,9 @@ class Process(DrivenMember):
 
     def _kill(self, _: object) -> None:
         if self.phase is not Phase.GONE:
-            self.die("killed")
+            self.die(PodChange.KILLED)
 
-    def die(self, what: str) -> None:
+    def die(self, what: PodChange) -> None:
         """End the process at once, as SIGKILL would."""
         if self.phase is Phase.GONE:
             return
@@ -489,9 +489,9 @@ class Process(DrivenMember):
         self._cancel_poll()
         self.around.on_failed(self, error)
         if self.stop_wanted:
-            self.die("stopped")
+            self.die(PodChange.STOPPED)
         elif self.pod.members.restarts_on_failure:
-            self.die("exit")
+            self.die(PodChange.EXIT)
             self.pod.boot_after_failure()
 
     def stall(self, until_us: int) -> None:
@@ -514,7 +514,7 @@ class Process(DrivenMember):
     def _unstall(self, _: object) -> None:
         if self.phase in _OUT or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
             return
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, "unstall"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.UNSTALL))
         self.set_reading_rate()
         self._cancel_poll()
         self._arm_poll(self.loop.now_us)
@@ -526,7 +526,7 @@ class Process(DrivenMember):
         self.settle()
         self.is_suspended = True
         self.set_reading_rate()
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, "pause"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.PAUSE))
         if not self.is_cut_off:
             self.around.ownership.suspend(self, Cause.STALL)
 
@@ -537,7 +537,7 @@ class Process(DrivenMember):
         self.is_suspended = False
         self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
         self.set_reading_rate()
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, "resume"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.RESUME))
         if not self.is_cut_off:
             self.around.ownership.resume(self)
         held, self._held = self._held, []

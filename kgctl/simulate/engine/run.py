@@ -24,7 +24,7 @@ from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import UNTIL_STABLE, changed
 from kgctl.simulate.scenario.model import MINUTE_US, Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Exponential, Wave, format_duration
-from kgctl.simulate.scenario.vocabulary import Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 
 LAST = "last"
 PREVIOUS = "previous"
@@ -75,20 +75,20 @@ class Schedule:
         concerned = [group for group in self._groups if event.concerns(group.sets)]
         others = [group for group in self._groups if group not in concerned]
         if event.when is not None and not event.when.holds((concerned or self._groups)[0].metrics):
-            self._log(self._groups, event, "is left out")
+            self._log(self._groups, event, EventStage.LEFT_OUT)
             self._over(position)
             return
-        self._log(self._groups, event, "begins")
+        self._log(self._groups, event, EventStage.BEGINS)
 
         def over() -> None:
-            self._log(others, event, "ends")
+            self._log(others, event, EventStage.ENDS)
             self._over(position)
 
         countdown = Countdown(len(concerned), over)
         for group in concerned:
             event.begin(EventRun(group, event, countdown.one))
 
-    def _log(self, groups: Sequence[Simulation], event: Event, what: str) -> None:
+    def _log(self, groups: Sequence[Simulation], event: Event, what: EventStage) -> None:
         for group in groups:
             group.log_event(event, what)
 
@@ -125,7 +125,7 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
             assert fault is not None
             length_us = min(fault.lengths.sample(rng), until_us - now_us)
             event = kind.drawn(f"{pod.members.name}/{pod.index}", length_us)
-            group.log_event(event, "begins")
+            group.log_event(event, EventStage.BEGINS)
             for each in groups:
                 each.history.drawn.append((now_us, changed(event, at_us=now_us - simulation.warmup_us)))
             event.begin(EventRun(group, event, lambda: None))

@@ -19,7 +19,7 @@ from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import Cause, Identity
+from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity, PodChange
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.coordination import Coordination
@@ -186,7 +186,7 @@ class Simulation:
     def log_time(self) -> int:
         return self.context.log_time
 
-    def log_event(self, event: Event, what: str) -> None:
+    def log_event(self, event: Event, what: EventStage) -> None:
         """Log that an event of the scenario begins or ends."""
         self.history.events.append(EventMark(self.loop.now_us, event.title, what, event.target))
         self.log(Happened(self.log_time, event.title, what, event.target, event.kind))
@@ -218,7 +218,7 @@ class Simulation:
         counted = Counted(self.loop.now_us, 1, process.pod.number, error)
         self.history.errors.append(counted)
         self.history.failed.append(counted)
-        self.log(PodChanged(self.log_time, process.pod.name, "failed", error))
+        self.log(PodChanged(self.log_time, process.pod.name, PodChange.FAILED, error))
         self._discount(process)
         self.changed()
 

@@ -10,7 +10,7 @@ from typing import Any
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
 from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.vocabulary import Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 
 SECOND = 1_000_000
 LOOK_US = 250_000
@@ -57,7 +57,7 @@ class Measured:
 
     def _part(self, filters: Filters) -> tuple[int, int] | None:
         """From the beginning of an event, or of its step, to the next one's (of an event: to that of another one), or the end."""
-        begun = [mark for mark in self.history.events if mark.what == "begins"]
+        begun = [mark for mark in self.history.events if mark.what is EventStage.BEGINS]
         stepped = {mark.name for mark in self.history.steps}
         names = [mark.name for mark in begun if (mark.name in stepped if filters.during is None else mark.name == filters.during)]
         if not names:
@@ -197,7 +197,7 @@ class Measured:
         if filters.at_us is not None:
             return self.start_us + filters.at_us
         for name in filters.words:
-            marks = [mark.at_us for mark in self.history.events if mark.name == name and mark.what == "begins"]
+            marks = [mark.at_us for mark in self.history.events if mark.name == name and mark.what is EventStage.BEGINS]
             if marks:
                 return marks[-1]
         if filters.words:

@@ -13,7 +13,7 @@ from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import BYTES, COUNT, PER_CENT, SECONDS, STATE, TIME, metric
-from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES, rebalance_causes
+from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES, EventStage, rebalance_causes
 
 STUCK_US = 60_000_000
 
@@ -145,10 +145,14 @@ def _disturbed_until(run: Measured, filters: Filters) -> tuple[int, int] | None:
     if not filters.words:
         over = [at_us for at_us in (*run.history.disturbances, *run.history.lifted) if at_us >= run.start_us]
         return max(over, default=run.start_us), run.end_us
-    marks = [mark.at_us for mark in run.history.events if mark.name in filters.words and mark.what in ("begins", "ends")]
+    marks = [
+        mark.at_us
+        for mark in run.history.events
+        if mark.name in filters.words and mark.what in (EventStage.BEGINS, EventStage.ENDS)
+    ]
     if not marks:
         return None
-    following = [mark.at_us for mark in run.history.events if mark.what == "begins" and mark.at_us > marks[-1]]
+    following = [mark.at_us for mark in run.history.events if mark.what is EventStage.BEGINS and mark.at_us > marks[-1]]
     return marks[-1], min(following, default=run.end_us)
 
 

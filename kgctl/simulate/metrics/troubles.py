@@ -16,7 +16,7 @@ from kgctl.simulate.recording.recording import Counted, PodHistory
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
-from kgctl.simulate.scenario.vocabulary import TROUBLES
+from kgctl.simulate.scenario.vocabulary import TROUBLES, EventStage
 
 OUT_US = 60 * SECOND
 """A pod that was out of the group for so long at the end is missing there."""
@@ -121,8 +121,12 @@ def _no_effect(result: RunResult) -> Iterator[Found]:
     planned = {event.title for event in result.recording.scenario.events if event.may_be_called_off}
     for (name, target), group in groupby(marks, key=lambda mark: (mark.name, mark.target)):
         of_it = list(group)
-        odd = [mark for mark in of_it if mark.what == "has no effect" or (mark.what == "is aborted" and name not in planned)]
-        if odd and (odd[0].what == "is aborted" or len(odd) >= sum(mark.what == "begins" for mark in of_it)):
+        odd = [
+            mark
+            for mark in of_it
+            if mark.what is EventStage.NO_EFFECT or (mark.what is EventStage.ABORTED and name not in planned)
+        ]
+        if odd and (odd[0].what is EventStage.ABORTED or len(odd) >= sum(mark.what is EventStage.BEGINS for mark in of_it)):
             yield f"event {name} {target}".rstrip(), f"{odd[0].what} at {_at(result, odd[0].at_us)}"
 
 
@@ -143,7 +147,7 @@ def _not_started(result: RunResult) -> Iterator[Found]:
 def _not_ended(result: RunResult) -> Iterator[Found]:
     end, under_way = _at(result, result.recording.end_us), Counter[tuple[str, str]]()
     for mark in result.recording.history.events:
-        under_way[mark.name, mark.target] += {"begins": 1, "ends": -1}.get(mark.what, 0)
+        under_way[mark.name, mark.target] += {EventStage.BEGINS: 1, EventStage.ENDS: -1}.get(mark.what, 0)
     for (name, target), number in under_way.items():
         if number > 0:
             yield f"event {name} {target}".rstrip(), f"was not over at the end, {end}: give it a longer `duration`"

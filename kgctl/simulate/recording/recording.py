@@ -15,7 +15,7 @@ from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import Ledger
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
@@ -103,11 +103,11 @@ class PodHistory:
 
 
 class EventMark(NamedTuple):
-    """The beginning or the end of an event of the scenario."""
+    """What became of an event of the scenario."""
 
     at_us: int
     name: str
-    what: str
+    what: EventStage
     target: str
 
 

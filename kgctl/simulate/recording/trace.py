@@ -11,6 +11,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from kgctl.simulate.scenario.vocabulary import EventStage, PodChange
+
 
 @lru_cache(maxsize=100_000)
 def quoted(text: str) -> str:
@@ -19,11 +21,11 @@ def quoted(text: str) -> str:
 
 
 class PodChanged(NamedTuple):
-    """A process: ``what`` is boot, start (subscribe), stop, stopped, crash, pause, resume, stall, slow, unstall, failed."""
+    """What became of a pod's process."""
 
     at_us: int
     pod: str
-    what: str
+    what: PodChange
     detail: str = ""
     kind: Literal["pod"] = "pod"
 
@@ -152,11 +154,11 @@ class Committed(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """An event of the scenario begins or ends (``what``). ``event``: its name, or its kind where it has none."""
+    """What became of an event of the scenario. ``event``: its name, or its kind where it has none."""
 
     at_us: int
     event: str
-    what: str
+    what: EventStage
     target: str
     event_kind: str
     kind: Literal["event"] = "event"

@@ -24,6 +24,47 @@ class Identity(StrEnum):
     MEMBER_ID = "member-id"
 
 
+class EventStage(StrEnum):
+    """What becomes of an event of the scenario, in the words of the event log."""
+
+    BEGINS = "begins"
+    STEP = "step"
+    ENDS = "ends"
+    ABORTED = "is aborted"
+    NO_EFFECT = "has no effect"
+    LEFT_OUT = "is left out"
+
+
+class PodChange(StrEnum):
+    """What becomes of a pod's process, in the words of the event log."""
+
+    BOOT = "boot"
+    START = "start"
+    """It subscribes."""
+    STALL = "stall"
+    UNSTALL = "unstall"
+    SLOW = "slow"
+    UNSLOW = "unslow"
+    PAUSE = "pause"
+    RESUME = "resume"
+    FAILED = "failed"
+    STOP = "stop"
+    """SIGTERM."""
+    STOPPED = "stopped"
+    KILLED = "killed"
+    """SIGKILL, as its grace period is over."""
+    EXIT = "exit"
+    CRASH = "crash"
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the process is gone."""
+        return self in _ENDS
+
+
+_ENDS = frozenset({PodChange.STOPPED, PodChange.KILLED, PodChange.EXIT, PodChange.CRASH})
+
+
 @quick_enum
 class Cause(IntEnum):
     """The causes of a gap. A gap is split where its cause changes."""

@@ -24,6 +24,7 @@ from kgctl.simulate.scenario.event import (
 from kgctl.simulate.scenario.event_port import Countdown, EventPort, PodPort, bring_back, end_after, without_effect
 from kgctl.simulate.scenario.fields import RateSteps
 from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.vocabulary import PodChange
 
 COORDINATOR = "coordinator"
 
@@ -91,7 +92,7 @@ class _Outage(_OfBrokers):
             run.brokers().fail(broker, run.length(self.detect), self.load)
         for pod in pods:
             if pod.process is not None:
-                pod.process.die("crash")
+                pod.process.die(PodChange.CRASH)
             bring_back(run, pod, down_us, ended.one)
 
         def back(_: object = None) -> None:

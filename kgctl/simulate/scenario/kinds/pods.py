@@ -33,6 +33,7 @@ from kgctl.simulate.scenario.event_port import (
     stop_all,
 )
 from kgctl.simulate.scenario.quantities import UNITS_US, Constant, Uniform
+from kgctl.simulate.scenario.vocabulary import PodChange
 
 _S = UNITS_US["s"]
 
@@ -92,7 +93,7 @@ class Crash(_Ends):
         countdown = Countdown(len(processes), run.over)
         down_us = run.length(self.length)
         for pod, process in processes:
-            process.die("crash")
+            process.die(PodChange.CRASH)
             self._back(run, down_us, countdown, pod)
 
     def doubts(self, counts: Mapping[str, int], coordinators: tuple[int, ...]) -> Iterator[Doubt]:  # noqa: ARG002
@@ -133,7 +134,7 @@ class Stall(Event):
     def begin(self, run: EventPort) -> None:
         duration_us = run.length(self.length) or 0
         for pod, process in run.processes():
-            run.tell(pod, "stall")
+            run.tell(pod, PodChange.STALL)
             process.stall(run.now_us + duration_us)
         run.later(duration_us, run.over)
 
@@ -159,12 +160,12 @@ class Slow(Event):
             run.found_nothing()
         for pod in pods:
             _set(pod, pod.factor_ppm * self.factor // _USUAL_PPM)
-            run.tell(pod, "slow")
+            run.tell(pod, PodChange.SLOW)
 
         def end() -> None:
             for pod in pods:
                 _set(pod, max(pod.factor_ppm * _USUAL_PPM // self.factor, 1))
-                run.tell(pod, "unslow")
+                run.tell(pod, PodChange.UNSLOW)
 
         end_after(run, run.length(self.length), end)
 

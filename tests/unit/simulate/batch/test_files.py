@@ -18,6 +18,7 @@ from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.trace import Disowned, PodChanged
 from kgctl.simulate.report.outcome import Mark
 from kgctl.simulate.scenario.load import LoadedFile, Variant, load
+from kgctl.simulate.scenario.vocabulary import PodChange
 from kgctl.storage.folder import open_folder
 from kgctl.yaml_files import read_yaml
 from tests.support.simulate.outcomes import failing
@@ -228,7 +229,7 @@ def test_each_run_is_named_before_its_events() -> None:
     log = EventLines(lines.append)
 
     log.begin_run("crash", "eager", 7)
-    log.on_trace(PodChanged(-5, "app-0", "boot"))
+    log.on_trace(PodChanged(-5, "app-0", PodChange.BOOT))
     log.on_trace(Disowned(9, "app-0", ("t-0", "t-1"), "detection"))
     log.on_step(9, None)
 

@@ -10,6 +10,7 @@ from kgctl.simulate.batch.judge import Judge, Judgement, RunValues, Watched, wat
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.expressions import Names
+from kgctl.simulate.scenario.vocabulary import EventStage
 from kgctl.yaml_files import Tree
 
 SEEDS = range(1, 21)
@@ -118,7 +119,7 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
     lag = 0.0
     for at_s, what in steps:
         if isinstance(what, str):
-            watcher.on_trace(Happened(at_s * S, what, "ends", "app", what))
+            watcher.on_trace(Happened(at_s * S, what, EventStage.ENDS, "app", what))
         else:
             lag = what
             watcher.on_step(at_s * S, Now(lag))

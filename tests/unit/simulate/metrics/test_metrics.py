@@ -14,7 +14,7 @@ from kgctl.simulate.metrics.result import MetricView, run
 from kgctl.simulate.recording.recording import Counted, EventMark, GroupPoint, PodHistory, Recording
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
-from kgctl.simulate.scenario.vocabulary import Cause, Identity
+from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity
 from tests.support.simulated import event, scenario
 
 S = 1_000_000
@@ -169,9 +169,9 @@ def test_what_was_stable_for_a_while_and_is_not_at_the_end_is_not_stable() -> No
         made.history.calm.set(last * S, is_so=False)
     made.history.disturbances += [10 * S]
     made.history.events += [
-        EventMark(5 * S, "first", "begins", "a"),
-        EventMark(10 * S, "first", "ends", "a"),
-        EventMark(39 * S, "second", "begins", "a"),
+        EventMark(5 * S, "first", EventStage.BEGINS, "a"),
+        EventMark(10 * S, "first", EventStage.ENDS, "a"),
+        EventMark(39 * S, "second", EventStage.BEGINS, "a"),
     ]
     at(made, 100)
     view = MetricView(made)
