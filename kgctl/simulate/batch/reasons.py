@@ -122,15 +122,10 @@ def _besides(look: Look, owner: int, out_us: int) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
     own = look.changes(name)
-    ends = {
-        PodChange.KILLED: "was killed at the end of its grace period, its consumer open",
-        PodChange.STOPPED: "had ended without close()",
-    }
-    found += "".join(f"; {name} {ends[each.what]}" for each in own if each.at_us == look.from_us and each.what in ends)
+    found += "".join(f"; {name} {_ENDED[each.what]}" for each in own if each.at_us == look.from_us and each.what in _ENDED)
     found += _bad_network(look, look.from_us)
-    if refused := next(
-        (event for event in own if event.what is PodChange.FAILED and look.from_us <= event.at_us <= look.to_us), None
-    ):
+    here = (event for event in own if look.from_us <= event.at_us <= look.to_us)
+    if refused := next((event for event in here if event.what is PodChange.FAILED), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
     limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
     moves = [
@@ -162,12 +157,9 @@ def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
         key = (event.event_kind, event.event, event.target)
         if event.what is EventStage.BEGINS:
             found[key] = event
-        elif (
-            event.what is EventStage.ENDS
-            and key in found
-            and (found[key].at_us < event.at_us or not EVENT_KINDS[event.event_kind].may_stay)
-        ):
-            del found[key]
+        elif event.what is EventStage.ENDS and (begun := found.get(key)) is not None:
+            if begun.at_us < event.at_us or not EVENT_KINDS[event.event_kind].may_stay:
+                del found[key]
     return list(found.values())
 
 
@@ -200,6 +192,8 @@ def _stall(look: Look) -> str:
 
 _MATTERS = 5
 """A wait is told if it takes at least the fifth part of the piece."""
+_KILLED, _STOPPED = "was killed at the end of its grace period, its consumer open", "had ended without close()"
+_ENDED = {PodChange.KILLED: _KILLED, PodChange.STOPPED: _STOPPED}
 _STALLS = (PodChange.STALL, PodChange.UNSTALL)
 _SOON_US = 50_000
 """A join phase ends within so long of what ends it."""
@@ -430,10 +424,7 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
     if out.why != "left":
         return out.why, f"was {out.why}"
     changes = look.changes(out.pod, out.at_us)
-    last = next(
-        (each for each in reversed(changes) if each.what in (*_STALLS, PodChange.START, PodChange.STOP)),
-        None,
-    )
+    last = next((each for each in reversed(changes) if each.what in (*_STALLS, PodChange.START, PodChange.STOP)), None)
     if last is not None and last.what is PodChange.STOP:
         return "closed", "closed its consumer"
     limit, batch = look.setting(number, "max.poll.interval.ms"), look.batch(number)
