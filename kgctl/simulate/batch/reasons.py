@@ -155,11 +155,11 @@ def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
         if not isinstance(event, Happened) or event.at_us > at_us:
             continue
         key = (event.event_kind, event.event, event.target)
+        stays = key in found and found[key].at_us == event.at_us and EVENT_KINDS[event.event_kind].may_stay
         if event.what is EventStage.BEGINS:
             found[key] = event
-        elif event.what is EventStage.ENDS and (begun := found.get(key)) is not None:
-            if begun.at_us < event.at_us or not EVENT_KINDS[event.event_kind].may_stay:
-                del found[key]
+        elif event.what is EventStage.ENDS and not stays:
+            found.pop(key, None)
     return list(found.values())
 
 
