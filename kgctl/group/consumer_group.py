@@ -10,7 +10,7 @@ import queue
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -57,7 +57,7 @@ class _Group(ABC):
         partition_watch_interval_ms: int = 300_000,
         retry_backoff_ms: int = 100,
         timeout_ms: int = 30_000,
-        properties: Mapping[str, str | Callable[[], str]] | None = None,
+        properties: Mapping[str, str | Callable[[], str | Awaitable[str]]] | None = None,
     ) -> None:
         self.group_id = group_id
         self._is_closed = True  # as long as there is nothing to close
@@ -129,8 +129,8 @@ class ConsumerGroup(_Group):
     is 45,000 and ``heartbeat_interval_ms`` 3,000 in the classic protocol.
     ``auto_offset_reset`` is where partitions begin that have no commit: "earliest", "latest" or "none" (an error).
     ``partition_watch_interval_ms``: how often topics are looked at for new partitions, 0 for never. ``properties`` have
-    librdkafka's names (``security.protocol``, ``sasl.username``); ``sasl.oauthbearer.token`` may be a function that makes a token
-    for each login. Times are milliseconds.
+    librdkafka's names (``security.protocol``, ``sasl.username``); ``sasl.oauthbearer.token`` may be a function, or a coroutine
+    function, that makes a token for each login. Times are milliseconds.
 
     Raises:
         UsageError: settings that cannot be.

@@ -12,6 +12,7 @@ from kgctl.group.driver import log
 from kgctl.group.fetcher import Fetcher
 from kgctl.model.groups import ByPartition, TopicPartition
 from kgctl.model.records import TopicRecord
+from kgctl.wire.settings import waited_for
 
 if TYPE_CHECKING:
     from kgctl.group.generation import Generation
@@ -53,7 +54,7 @@ class Records:
         generation._hold()
         thread = ThreadPoolExecutor(1, "kgctl-records")
         try:
-            await loop.run_in_executor(thread, self._fetcher.begin, self.positions)
+            await loop.run_in_executor(thread, waited_for(self._fetcher.begin), self.positions)
             while not generation.ended.is_set():
                 if batch := await loop.run_in_executor(thread, self._fetcher.fetch, self._max_records):
                     yield batch

@@ -7,7 +7,7 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, wraps
@@ -20,7 +20,7 @@ from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 from kgctl.model.groups import ByPartition, Committable, LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
-from kgctl.wire.settings import checked_property, with_msk_mechanism
+from kgctl.wire.settings import checked_property, waited_for, with_msk_mechanism
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -356,7 +356,7 @@ class AsyncAdmin:
     @staticmethod
     async def _run(release: Callable[[], None], method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """In a thread, with ``release`` at its end: it goes on when the caller is cancelled."""
-        work = asyncio.ensure_future(asyncio.to_thread(method, *arguments, **options))
+        work = asyncio.ensure_future(asyncio.to_thread(waited_for(method), *arguments, **options))
 
         def ended(done: asyncio.Future[R]) -> None:
             release()
@@ -407,7 +407,7 @@ def connect(
     embedded: Path | str | None = None,
     zookeeper: str | None = None,
     context: str | None = None,
-    properties: Mapping[str, str | Callable[[], str]] | None = None,
+    properties: Mapping[str, str | Callable[[], str | Awaitable[str]]] | None = None,
     timeout_ms: int | None = None,
 ) -> Admin:
     """Return what administers the groups there; close it, or use ``with``. Nothing is contacted before the first call.
@@ -416,9 +416,9 @@ def connect(
     (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs) and
     ``context`` (a name in the user's file of ``kgctl context``, or the file that ``KGCTL_CONFIG`` names, never a project's
     ``.kgctl.yml`` that happens to lie there: a program means the same cluster in every folder; its secrets are looked up).
-    ``properties`` have librdkafka's names, and stand over those of a context; ``sasl.oauthbearer.token`` may be a function that
-    makes a token for each login (OAUTHBEARER, IAM of Amazon MSK). ``timeout_ms`` covers each call as a whole: 10,000
-    where neither it nor the context says so.
+    ``properties`` have librdkafka's names, and stand over those of a context; ``sasl.oauthbearer.token`` may be a function, or
+    a coroutine function, that makes a token for each login (OAUTHBEARER, IAM of Amazon MSK). ``timeout_ms`` covers each call as a
+    whole: 10,000 where neither it nor the context says so.
 
     Raises:
         UsageError: none of the four, or two that do not go together; no such context; settings that cannot be.

@@ -51,8 +51,8 @@ DIFFERENCES = (
     Difference("subscriptions by a pattern", "match topics whatever the member may see", "those alone that it may describe"),
     Difference(
         "logins",
-        "by PLAIN and SCRAM; users are those of all listeners",
-        "by GSSAPI and OAUTHBEARER too; PLAIN's users are each listener's own",
+        "by PLAIN and SCRAM; `sasl.jaas.config` without a mechanism before it has users for both",
+        "by GSSAPI and OAUTHBEARER too; such a line is ignored",
     ),
     Difference(
         "share and streams groups, delegation tokens, clients' metrics, features, quorum changes, producers' states",

@@ -16,7 +16,7 @@ from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.quotas import Quotas
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
-from kgctl.server.security import Conversation, Credentials
+from kgctl.server.security import Conversation, Credentials, IsRight
 from kgctl.server.settings import Settings
 from kgctl.server.traffic import Pieces, Work
 from kgctl.server.transactions import Producers, Transactions
@@ -90,9 +90,11 @@ R = TypeVar("R", bound=Result)
 class Login:
     """A connection's way through SASL: what is offered, and the conversation that has begun."""
 
-    def __init__(self, mechanisms: Sequence[str], credentials: Credentials) -> None:
+    def __init__(self, mechanisms: Sequence[str], credentials: Credentials, is_right: IsRight) -> None:
+        """``is_right`` is asked for passwords of PLAIN."""
         self.mechanisms = mechanisms
         self.credentials = credentials
+        self.is_right = is_right
         self.is_raw = False
         """Tokens come as they are, without a request around them (SaslHandshake version 0)."""
         self._talk: Conversation | None = None

@@ -11,7 +11,7 @@ import re
 import ssl
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -29,8 +29,10 @@ SETTINGS = (
     *("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.client.auth"),
     *("ssl.enabled.protocols", "sasl.enabled.mechanisms", "sasl.jaas.config"),
 )
+PLAIN_USERS = "plain.sasl.jaas.config"
+"""Where Kafka has the users of PLAIN; ``sasl.jaas.config`` without a mechanism, which it ignores, has the cluster's here."""
 _STRONGEST = "SCRAM-SHA-512"
-_PREFIXES = re.compile(r"(?:listener\.name\.([\w-]+)\.)?(?:(?:plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
+_PREFIXES = re.compile(r"(?:listener\.name\.([\w-]+)\.)?(?:(plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
 _USER = re.compile(r'user_([^=\s]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))')
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -65,17 +67,24 @@ class SecurityConfig:
         return self.protocol == "SASL_SSL" or (self.protocol == "SSL" and self.settings.get("ssl.client.auth") == "required")
 
     def users(self) -> dict[str, str]:
-        """Names and passwords of ``sasl.jaas.config``: ``user_alice="..."``, as PlainLoginModule has them."""
-        return {
-            name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
-            for name, quoted, bare in _USER.findall(self.settings.get("sasl.jaas.config", ""))
-        }
+        """Names and passwords of the cluster's users, for every listener and mechanism."""
+        return users_of(self.settings.get("sasl.jaas.config", ""))
+
+    def plain_users(self) -> dict[str, str] | None:
+        """Those who alone may log in by PLAIN here; None where the cluster's users may."""
+        return users_of(self.settings[PLAIN_USERS]) if PLAIN_USERS in self.settings else None
+
+
+def users_of(login: str) -> dict[str, str]:
+    """Names and passwords of a line for JAAS: ``user_alice="..."``, as PlainLoginModule has them."""
+    return {name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for name, quoted, bare in _USER.findall(login)}
 
 
 def split_security(listeners: Sequence[Listener], config: Mapping[str, str]) -> tuple[dict[str, SecurityConfig], dict[str, str]]:
     """The settings of security by the name of the listener, and all others. Raises `UsageError` for values that cannot be.
 
-    ``listener.name.NAME.`` before a setting is for that listener alone; the users that any of them has are the cluster's.
+    ``listener.name.NAME.`` before a setting is for that listener alone; the users of any ``sasl.jaas.config`` without a mechanism
+    before it are the cluster's. Nobody is named for SCRAM alone: what a broker is told there is its own login.
     """
     common: dict[str, str] = {}
     own: dict[str, dict[str, str]] = {listener.name: {} for listener in listeners}
@@ -90,7 +99,10 @@ def split_security(listeners: Sequence[Listener], config: Mapping[str, str]) -> 
         if whose is not None and whose.upper() not in own:
             raise UsageError(f"setting {name!r}: there is no listener {whose.upper()!r}, only {', '.join(own)}")
         settings = common if whose is None else own[whose.upper()]
-        settings[plain] = f"{settings.get(plain, '')} {value}" if plain == "sasl.jaas.config" else value
+        if plain == "sasl.jaas.config" and prefixes is not None and prefixes[2]:
+            settings |= {PLAIN_USERS: value} if prefixes[2] == "plain" else {}
+        else:
+            settings[plain] = value
     found = {each.name: SecurityConfig(each.protocol, {**common, **own[each.name]}) for each in listeners}
     for security in found.values():
         _check(security)
@@ -186,8 +198,15 @@ class AuthenticationFailed(KgctlError):  # noqa: N818 - says what happened
     """A login is wrong; the message is what the client is told, Kafka's own."""
 
 
+IsRight = Callable[[str, str], bool]
+"""Whether this is the password of the user of this name."""
+
+
 class Credentials:
-    """Users and the salted keys of their passwords, in ``credentials.json`` of a data folder, or in memory."""
+    """Users and the salted keys of their passwords, in ``credentials.json`` of a data folder, or in memory.
+
+    Who has keys for SCRAM alone, as clients give them, is not let in by PLAIN.
+    """
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -211,9 +230,7 @@ class Credentials:
 
     def is_right(self, name: str, password: str) -> bool:
         """Whether this is the user's password; takes as long for a user whom nobody knows."""
-        kept = self.scram(_STRONGEST, name)
-        typed = keys_of(_STRONGEST, password, kept.salt, kept.iterations)
-        return hmac.compare_digest(typed.stored_key, kept.stored_key) and _STRONGEST in self._users.get(name, {})
+        return _is_password(password, self.scram(_PLAIN, name)) and _PLAIN in self._users.get(name, {})
 
     def scram(self, mechanism: str, name: str) -> Keys:
         """A user's keys; somebody's that nobody can use for one whom nobody knows, or not with this mechanism."""
@@ -221,11 +238,12 @@ class Credentials:
         return Keys(b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"])
 
     def names(self) -> list[str]:
-        return list(self._users)
+        """Return who has keys for SCRAM."""
+        return [name for name in self._users if self.iterations(name)]
 
     def iterations(self, name: str) -> dict[str, int]:
-        """Return the mechanisms that a user has keys for, with their iterations."""
-        return {mechanism: keys["iterations"] for mechanism, keys in self._users.get(name, {}).items()}
+        """Return the mechanisms of SCRAM that a user has keys for, with their iterations."""
+        return {each: keys["iterations"] for each, keys in self._users.get(name, {}).items() if each != _PLAIN}
 
     def alter(self, changes: Mapping[str, tuple[str, Keys | None]]) -> None:
         """Give users keys for a mechanism, or take them away (None). Raises `StorageError`: all as before."""
@@ -239,8 +257,22 @@ class Credentials:
             self._users = users
 
 
+def passwords_of(users: Mapping[str, str]) -> IsRight:
+    """Check the passwords of these users, of whom only salted keys are kept; it takes as long for others."""
+    kept = {name: keys_of(_STRONGEST, password) for name, password in users.items()}
+    stranger = keys_of(_STRONGEST, "no password of anybody")
+    return lambda name, password: _is_password(password, kept.get(name, stranger)) and name in kept
+
+
+def _is_password(password: str, kept: Keys) -> bool:
+    return hmac.compare_digest(keys_of(_STRONGEST, password, kept.salt, kept.iterations).stored_key, kept.stored_key)
+
+
+_PLAIN = MECHANISMS[0]
+
+
 def _all_keys(password: str) -> dict[str, Any]:
-    return {mechanism: _row(keys_of(mechanism, password)) for mechanism in HASHES}
+    return {_PLAIN: _row(keys_of(_STRONGEST, password))} | {each: _row(keys_of(each, password)) for each in HASHES}
 
 
 def _row(keys: Keys) -> dict[str, Any]:
@@ -252,12 +284,12 @@ Conversation = Generator[tuple[bytes, str], bytes, None]
 """Is sent what the client says, yields what to answer and, with the last answer, the user's name."""
 
 
-def conversation(mechanism: str, credentials: Credentials) -> Conversation:
-    """The server's side of a login, to be started with ``next``. Raises `AuthenticationFailed`."""
-    return _plain(credentials) if mechanism == "PLAIN" else _scram(mechanism, credentials)
+def conversation(mechanism: str, credentials: Credentials, is_right: IsRight) -> Conversation:
+    """The server's side of a login, to be started with ``next``; ``is_right`` is for PLAIN. Raises `AuthenticationFailed`."""
+    return _plain(is_right) if mechanism == _PLAIN else _scram(mechanism, credentials)
 
 
-def _plain(credentials: Credentials) -> Conversation:
+def _plain(is_right: IsRight) -> Conversation:
     """Kafka: PlainSaslServer#evaluateResponse."""
     token = yield b"", ""
     parts = token.split(b"\0")
@@ -267,7 +299,7 @@ def _plain(credentials: Credentials) -> Conversation:
     if not name or not password:
         what = "username" if not name else "password"
         raise AuthenticationFailed(f"Authentication failed: {what} not specified")
-    if not credentials.is_right(name, password):
+    if not is_right(name, password):
         raise AuthenticationFailed("Authentication failed: Invalid username or password")
     if authorization_id not in ("", name):
         raise AuthenticationFailed("Authentication failed: Client requested an authorization id that is different from username")

@@ -70,7 +70,7 @@ from kgctl.server.partition_data import PartitionData
 from kgctl.server.quotas import Quotas
 from kgctl.server.request_context import ClientSession, Login, Registry, Services
 from kgctl.server.runtime import Clock, CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
-from kgctl.server.security import Credentials, split_security, tls_context
+from kgctl.server.security import Credentials, IsRight, passwords_of, split_security, tls_context
 from kgctl.server.settings import Settings
 from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
 from kgctl.server.transactions import Producers, Transactions
@@ -131,6 +131,7 @@ class Server:
         check_listeners(options.listeners, options.brokers)
         self._security, self._config = split_security(options.listeners, config)
         self._tls = {name: tls_context(security) for name, security in self._security.items()}
+        self._plain: dict[str, IsRight] = {}
         self._broker_config, coordinator_config = split_config(self._config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
         self._listeners: dict[tuple[int, str], asyncio.Server] = {}
@@ -351,15 +352,18 @@ class Server:
         security = self._security[listener]
         if not security.has_sasl:
             return ClientSession(listener)
-        return ClientSession(listener, is_authenticated=False, login=Login(security.mechanisms, self.services.credentials))
+        login = Login(security.mechanisms, self.services.credentials, self._plain[listener])
+        return ClientSession(listener, is_authenticated=False, login=login)
 
     def _open_credentials(self, folder: DataFolder) -> Credentials:
         credentials = Credentials(folder.documents)
-        with_logins = [security for security in self._security.values() if security.has_sasl]
-        for security in with_logins:
+        with_logins = {name: security for name, security in self._security.items() if security.has_sasl}
+        for name, security in with_logins.items():
             credentials.set_passwords(security.users())
-        if with_logins and not len(credentials):
-            raise UsageError(f"{with_logins[0].protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
+            users = security.plain_users()
+            self._plain[name] = credentials.is_right if users is None else passwords_of(users)
+            if not users and not len(credentials):
+                raise UsageError(f"{security.protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
         return credentials
 
     async def _listen_as(self, broker: Broker) -> None:

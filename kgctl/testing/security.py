@@ -14,7 +14,7 @@ from kgctl.extras import require
 from kgctl.server.access import Denial
 from kgctl.server.acls import parse_acl
 from kgctl.server.listeners import PROTOCOLS, Listener, listener_named, parse_host_and_port
-from kgctl.server.security import MECHANISMS
+from kgctl.server.security import MECHANISMS, PLAIN_USERS, split_security
 
 OWN_USER = "kgctl-testing"
 """Who the cluster's own `admin` is: it may do everything, whatever is denied."""
@@ -54,9 +54,10 @@ class Security:
         """What the brokers are told. Makes a certificate, if none is given: raises `UsageError` without what makes it."""
         config = {}
         if self.has_logins:
-            names = {**self._users, OWN_USER: self._own_password}
-            users = " ".join(f'user_{name}="{_escaped(password)}"' for name, password in names.items())
-            config["sasl.jaas.config"] = f"{self._given.get('sasl.jaas.config', '')} {users}"
+            own = {OWN_USER: self._own_password}
+            config["sasl.jaas.config"] = f"{self._given.get('sasl.jaas.config', '')} {_login({**self._users, **own})}"
+            of_listeners = [name for name in self._given if name.endswith(PLAIN_USERS)]
+            config |= {name: f"{self._given[name]} {_login(own)}" for name in of_listeners}
         if self.has_tls and not any(name.startswith("ssl.keystore.") for name in self._given):
             self._folder = tempfile.TemporaryDirectory(prefix="kgctl-")
             config |= _certificate(Path(self._folder.name))
@@ -65,7 +66,8 @@ class Security:
 
     def properties(self, bootstrap: str, user: str | None, mechanism: str, listener: str | None = None) -> dict[str, str]:
         """librdkafka's properties for a user, by this listener or the first."""
-        protocol = (listener_named(listener, self._listeners) if listener else self._listeners[0]).protocol
+        way_in = listener_named(listener, self._listeners) if listener else self._listeners[0]
+        protocol = way_in.protocol
         found = {"bootstrap.servers": bootstrap, "security.protocol": protocol}
         if _has_tls(protocol) and "ssl.truststore.location" in self._given:
             found["ssl.ca.location"] = self._given["ssl.truststore.location"]
@@ -75,11 +77,19 @@ class Security:
             return found
         if mechanism not in MECHANISMS:
             raise UsageError(f"mechanism {mechanism!r} is none{did_you_mean(mechanism, MECHANISMS)}")
-        name = next(iter(self._users), OWN_USER) if user is None else user
-        password = {**self._users, OWN_USER: self._own_password}.get(name)
+        users = self._who_may_log_in(way_in, mechanism)
+        name = next(iter(users)) if user is None else user
+        password = users.get(name)
         if password is None:
-            raise UsageError(f"user {name!r} is none of the cluster's{did_you_mean(name, self._users)}")
+            raise UsageError(f"user {name!r} is none of the cluster's, or of this listener{did_you_mean(name, users)}")
         return found | {"sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": password}
+
+    def _who_may_log_in(self, listener: Listener, mechanism: str) -> dict[str, str]:
+        """Users with passwords, the cluster itself last."""
+        found, _ = split_security(self._listeners, self._given)
+        own = found[listener.name].plain_users() if mechanism == MECHANISMS[0] else None
+        users = found[listener.name].users() if own is None else own
+        return {**{name: word for name, word in users.items() if name != OWN_USER}, OWN_USER: self._own_password}
 
     def own_properties(self, bootstrap: str) -> dict[str, str]:
         """Those of the cluster's own `admin`."""
@@ -99,6 +109,11 @@ def _has_logins(protocol: str) -> bool:
 
 def _has_tls(protocol: str) -> bool:
     return protocol.endswith("SSL")
+
+
+def _login(users: Mapping[str, str]) -> str:
+    """As a line for JAAS has them."""
+    return " ".join(f'user_{name}="{_escaped(password)}"' for name, password in users.items())
 
 
 def _escaped(password: str) -> str:

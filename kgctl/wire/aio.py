@@ -18,7 +18,7 @@ from kgctl.serde.frames import frame
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import FIRST_PATIENCE_S, no_bootstrap_server, told_last
 from kgctl.wire.connection import IDLE_S, MOST_IDLE_S, Api, Peer, Request, greeting, tls_context_of, tls_failure
-from kgctl.wire.settings import Address, WireSettings
+from kgctl.wire.settings import Address, WireSettings, waited_for
 
 R = TypeVar("R")
 _CHUNK = 262_144
@@ -59,7 +59,7 @@ class AsyncConnection(Peer):
         steps = greeting(self, settings, deadline)
         in_thread = settings.sasl is not None and settings.sasl.token is not None
         go_on: Callable[[], Request] = partial(next, steps)
-        while (request := await asyncio.to_thread(_step, go_on) if in_thread else _step(go_on)) is not None:
+        while (request := await asyncio.to_thread(waited_for(_step), go_on) if in_thread else _step(go_on)) is not None:
             try:
                 go_on = partial(steps.send, await self._exchanged(request, deadline))
             except UnreachableError as error:

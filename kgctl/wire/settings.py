@@ -13,18 +13,23 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError, UserCodeError, defined_at, did_you_mean, users_code
 from kgctl.extras import require
 from kgctl.wire import Deadline
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _PREFIX = "sasl.oauthbearer."
 _LIFE_S = 3600
 _MAX_TOKEN_BYTES = 1 << 20
@@ -70,7 +75,19 @@ class MskLogin:
 BEARER = "sasl.oauthbearer.token"
 """A token as it stands: what a command of one's own login prints, by ``cmd:COMMAND``; or a program's function that makes them."""
 
-MakesTokens = Callable[[], str]
+MakesTokens = Callable[[], "str | Awaitable[str]"]
+
+waiting_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("waiting_loop", default=None)
+"""The event loop that waits for what this thread does: there coroutines of the user's run, beside what they use."""
+
+
+def waited_for(function: Callable[P, R]) -> Callable[P, R]:
+    """The function for another thread, while this loop waits for it and runs what coroutines of the user's it calls."""
+    import asyncio
+
+    context = copy_context()
+    context.run(waiting_loop.set, asyncio.get_running_loop())
+    return partial(context.run, function)
 
 
 class MadeToken(str):
@@ -88,15 +105,40 @@ class MadeToken(str):
 
 
 def token_of(given: str) -> str:
-    """The token that is given, or that the user's function makes now. Raises `UserCodeError`, and what of kgctl's that raises."""
+    """The token that is given, or that the user's function makes now, a coroutine's in the loop that waits for it.
+
+    Raises `UserCodeError`, and what of kgctl's that raises.
+    """
     if not isinstance(given, MadeToken):
         return given
     with users_code(BEARER, lets_by=(KgctlError,), called=given.make):
         token: object = given.make()
+        token = _awaited(token) if isinstance(token, Awaitable) else token
     if not isinstance(token, str) or not token or _SOH in token:
         what = "an empty text" if token == "" else f"a {type(token).__name__} that is none"
         raise UserCodeError(f"{BEARER}{defined_at(given.make)} should make a token, and made {what}")
     return token
+
+
+def _awaited(token: Awaitable[object]) -> object:
+    """What a coroutine of the user's gives; what it raises comes with its own lines alone."""
+    import asyncio  # most commands need no event loop
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def made() -> tuple[object, BaseException | None]:
+        try:
+            return await token, None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - told by `users_code`
+            return None, error
+
+    if (loop := waiting_loop.get()) is not None and loop.is_running():
+        found, error = asyncio.run_coroutine_threadsafe(made(), loop).result()
+    else:
+        with ThreadPoolExecutor(1, "kgctl-token") as thread:  # this one may have a loop, which stands still
+            found, error = thread.submit(asyncio.run, made()).result()
+    if error is not None:
+        raise error
+    return found
 
 
 MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.role.arn", "aws.msk.role.session.name")
@@ -147,8 +189,9 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
     found = with_msk_mechanism(properties)
     own: dict[str, Any] = {name: value for name, value in found.items() if name not in OWN_PROPERTIES}
     if isinstance(given := found.get(BEARER), MadeToken):
-        made = [token_of(given)]
-        return {**own, "oauth_cb": lambda _: (made.pop() if made else token_of(given), time.time() + _MADE_AGAIN_S)}  # noqa: TID251
+        made, context = [token_of(given)], copy_context()  # librdkafka calls in a thread of its own
+        again = partial(context.run, token_of, given)
+        return {**own, "oauth_cb": lambda _: (made.pop() if made else again(), time.time() + _MADE_AGAIN_S)}  # noqa: TID251
     if given:
         return {**own, "oauth_cb": lambda _: (given, _NO_END_S)}
     login = msk_login(found, os.environ)

@@ -298,6 +298,79 @@ def test_a_function_makes_the_tokens(secure_kafka_broker: SecureKafkaBroker) -> 
     assert loops_own not in make.calls[before:]  # whoever makes a token may take their time
 
 
+class AsyncTokenMaker(TokenMaker):
+    """The same as a coroutine function."""
+
+    async def make(self) -> str:
+        await asyncio.sleep(0)
+        return self()
+
+
+def test_a_coroutine_function_makes_the_tokens_in_the_loop_that_waits(secure_kafka_broker: SecureKafkaBroker) -> None:
+    """Of a member, of its fetcher and of an admin, so that it may use what belongs to the loop."""
+    bootstrap, topic = secure_kafka_broker.address("SASL_PLAINTEXT"), create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    produce(secure_kafka_broker.bootstrap, topic, {0: 3})
+    maker = AsyncTokenMaker()
+    properties = by_function(maker.make)
+
+    async def live() -> list[int]:
+        seen = [len(maker.calls)]
+        async with kgctl.AsyncAdmin(kgctl.connect(bootstrap, properties=properties, timeout_ms=PATIENCE_MS)) as admin:
+            assert (await admin.list_groups()).errors == {}
+        seen.append(len(maker.calls))
+        given: dict[str, Any] = {"properties": properties, "auto_offset_reset": "earliest"}
+        async with kgctl.AsyncConsumerGroup(bootstrap, unique("group"), [topic], **given) as member:
+            generation = await member.next(timeout_ms=PATIENCE_MS)
+            seen.append(len(maker.calls))
+            async for batch in generation.records(max_records=3):
+                assert batch
+                break
+        return [*seen, len(maker.calls)]
+
+    first, after_admin, after_join, after_records = asyncio.run(live())
+    assert first < after_admin < after_join < after_records
+    assert set(maker.calls) == {threading.current_thread()}
+
+
+def test_a_coroutine_function_has_a_loop_of_its_own_where_none_waits(secure_kafka_broker: SecureKafkaBroker) -> None:
+    bootstrap, topic = secure_kafka_broker.address("SASL_PLAINTEXT"), create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    maker = AsyncTokenMaker()
+
+    def asked() -> object:
+        with kgctl.connect(bootstrap, properties=by_function(maker.make), timeout_ms=PATIENCE_MS) as admin:
+            return admin.list_groups().errors
+
+    async def in_a_loop_that_stands_still() -> object:
+        return asked()
+
+    assert asked() == {}
+    assert asyncio.run(in_a_loop_that_stands_still()) == {}
+    with kgctl.ConsumerGroup(bootstrap, unique("group"), [topic], properties=by_function(maker.make)) as group:
+        assert group.next(timeout_ms=PATIENCE_MS).topics == {topic: (0,)}
+    assert len(maker.calls) >= 3
+
+
+def test_a_coroutine_function_that_makes_no_token_is_named_with_its_place(secure_kafka_broker: SecureKafkaBroker) -> None:
+    bootstrap = secure_kafka_broker.address("SASL_PLAINTEXT")
+    said = rf"sasl.oauthbearer.token failed \({__file__}:\d+\): LookupError: no token today"
+    properties = by_function(AsyncTokenMaker(wrong=99).make)
+
+    async def listed() -> None:
+        async with kgctl.AsyncAdmin(kgctl.connect(bootstrap, properties=properties)) as admin:
+            await admin.list_groups()
+
+    async def member() -> None:
+        async with kgctl.AsyncConsumerGroup(bootstrap, "g", ["t"], properties=properties) as group:
+            await group.next(timeout_ms=PATIENCE_MS)
+
+    for work in (listed, member):
+        with pytest.raises(UserCodeError, match=said) as caught:
+            asyncio.run(work())
+        assert isinstance(caught.value.__cause__, LookupError)
+    with kgctl.connect(bootstrap, properties=properties) as admin, pytest.raises(UserCodeError, match=said):
+        admin.list_groups()
+
+
 def test_a_function_that_makes_no_token_is_named_with_its_place(secure_kafka_broker: SecureKafkaBroker) -> None:
     bootstrap = secure_kafka_broker.address("SASL_PLAINTEXT")
     said = rf"sasl.oauthbearer.token failed \({__file__}:\d+\): LookupError: no token today"

@@ -103,11 +103,16 @@ def _attributes(value: type) -> str:
     if issubclass(value, Enum) and value.__module__ != "kgctl.model.error_codes":
         return "```text\n" + "".join(f"{one.name}: {str(one.value)!r}\n" for one in value) + "```\n\n"
     if issubclass(value, tuple):
-        return "```text\n" + "".join(f"{name}: {kind}\n" for name, kind in value.__annotations__.items()) + "```\n\n"
+        return "```text\n" + "".join(f"{name}: {_written(kind)}\n" for name, kind in value.__annotations__.items()) + "```\n\n"
     if not is_dataclass(value):
         return ""
     told = [field for field in fields(value) if not field.name.startswith("_")]
     return "```text\n" + "".join(f"{field.name}: {field.type}\n" for field in told) + "```\n\n"
+
+
+def _written(kind: Any) -> str:
+    """As it stands in the source: a named tuple keeps what has not been looked up."""
+    return getattr(kind, "__forward_arg__", None) or str(kind)
 
 
 def _members(value: type) -> Iterator[tuple[str, str]]:

@@ -171,3 +171,32 @@ def test_where_clients_are_told_to_go() -> None:
         EmbeddedServer(listeners={"PROXY": "PLAINTEXT"}, advertised={"PROXY": "nowhere"})
     with pytest.raises(UsageError, match="protocol 'TLS' is none"):
         EmbeddedServer(listeners={"PROXY": "TLS"})
+
+
+def test_users_of_one_listener() -> None:
+    """PLAIN's, as Kafka names them; everybody else logs in by the others."""
+    config = {"listener.name.outside.plain.sasl.jaas.config": 'PlainLoginModule required user_carol="out";'}
+    settings: dict[str, Any] = {
+        "protocol": "SASL_PLAINTEXT",
+        "users": {"alice": "in"},
+        "listeners": {"outside": "SASL_PLAINTEXT"},
+    }
+    with EmbeddedServer({"orders": 1}, config=config, **settings) as cluster:
+        assert sent(cluster.properties("alice"), "orders") is None
+        outside = cluster.properties(listener="outside")
+        assert outside["sasl.username"] == "carol"
+        assert sent(outside, "orders") is None
+        assert sent(cluster.properties("alice", listener="outside", mechanism="SCRAM-SHA-256"), "orders") is None
+        with pytest.raises(UsageError, match="user 'alice' is none"):
+            cluster.properties("alice", listener="outside")
+        stranger: dict[str, Any] = {**outside, "sasl.username": "alice", "sasl.password": "in", "log_level": "0"}
+        with pytest.raises(KafkaException):
+            AdminClient(stranger).list_topics(timeout=1)
+
+
+@pytest.mark.parametrize("listener", ["sasl_plaintext", "outside"])
+def test_the_cluster_itself_gets_in_whoever_else_does(listener: str) -> None:
+    config = {f"listener.name.{listener}.plain.sasl.jaas.config": 'PlainLoginModule required user_carol="out";'}
+    with EmbeddedServer({"orders": 1}, config=config, protocol="SASL_PLAINTEXT", listeners={"outside": "SASL_SSL"}) as cluster:
+        cluster.commit("billing", {("orders", 0): 1})
+        assert cluster.committed("billing") == {("orders", 0): 1}

@@ -419,7 +419,7 @@ def test_a_login_forgets_what_was_heard() -> None:
         yield b"", ""
         yield b"", "alice"
 
-    login = Login((), cast("Credentials", None))
+    login = Login((), cast("Credentials", None), lambda *_: False)
     session = ClientSession(login=login, repeated=cast("Repeated", object()))
     assert [session.hears_again(b"0000----heartbeat"), session.hears_again(b"0000++++heartbeat")] == [False, True]
 

@@ -7,6 +7,7 @@ import socket
 import ssl
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -20,6 +21,7 @@ from kgctl.serde.messages import encode_request
 from kgctl.server.background import BackgroundServer
 from kgctl.server.listeners import Listener
 from kgctl.server.security import MECHANISMS, split_security
+from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.security import Certificates, make_certificates
 from tests.support.kafka.tools import run_kcg
 from tests.support.patience import PATIENCE_S
@@ -43,7 +45,7 @@ def config(certificates: Certificates, protocol: str = "SASL_SSL", **more: str) 
     return {
         "ssl.keystore.location": str(certificates.server),
         "ssl.keystore.type": "PEM",
-        f"listener.name.{protocol.lower()}.plain.sasl.jaas.config": JAAS,
+        f"listener.name.{protocol.lower()}.sasl.jaas.config": JAAS,
         **{name.replace("_", "."): value for name, value in more.items()},
     }
 
@@ -160,6 +162,70 @@ def test_a_wrong_login_is_told_and_ends_the_connection(certificates: Certificate
 
         assert answer.error_code == 58
         assert raw.is_closed()
+
+
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+INSIDE = {"listener.name.inside.plain.sasl.jaas.config": f'{LOGIN} user_alice="in" user_bob="in";'}
+OUTSIDE = {"listener.name.outside.plain.sasl.jaas.config": f'{LOGIN} user_alice="out" user_carol="out";'}
+LISTENERS = (Listener("INSIDE", "SASL_PLAINTEXT"), Listener("OUTSIDE", "SASL_PLAINTEXT"))
+TRIED = [(name, word) for name in ("alice", "bob", "carol") for word in ("in", "out")]
+
+
+def logins(address: str) -> list[tuple[str, str]]:
+    """Who is let in by PLAIN, with what password."""
+    found = []
+    for name, word in TRIED:
+        with RawClient(address) as raw:
+            raw.call(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+            if raw.call(SASL_AUTHENTICATE, 2, {"auth_bytes": f"\0{name}\0{word}".encode()}).error_code == 0:
+                found.append((name, word))
+    return found
+
+
+@pytest.mark.parametrize("side", ["kgctl", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_users_of_plain_are_their_listeners(side: str, tmp_path: Path) -> None:
+    """As on Apache Kafka, of which the same is asked."""
+    addresses = on_kafka if side == "kafka" else on_kgctl
+    with addresses(tmp_path) as (inside, outside):
+        assert logins(inside) == [("alice", "in"), ("bob", "in")]
+        assert logins(outside) == [("alice", "out"), ("carol", "out")]
+
+
+@contextmanager
+def on_kgctl(folder: Path) -> Iterator[tuple[str, str]]:
+    with BackgroundServer(listeners=LISTENERS, config={**INSIDE, **OUTSIDE}, data=folder) as server:
+        yield server.bootstrap, server.server.bootstrap_of("OUTSIDE")
+        assert not (folder / "credentials.json").exists()
+
+
+@contextmanager
+def on_kafka(folder: Path) -> Iterator[tuple[str, str]]:
+    names = ("PLAINTEXT", "INSIDE", "OUTSIDE")
+    protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT,OUTSIDE:SASL_PLAINTEXT"
+    own = {"listener.security.protocol.map": protocols, "inter.broker.listener.name": "PLAINTEXT"}
+    broker = KafkaBroker(folder, listeners=names, overrides={**own, **INSIDE, **OUTSIDE, "sasl.enabled.mechanisms": "PLAIN"})
+    broker.start()
+    try:
+        yield broker.address("INSIDE"), broker.address("OUTSIDE")
+    finally:
+        broker.stop()
+
+
+def test_users_of_plain_for_all_listeners_but_one() -> None:
+    every = {"plain.sasl.jaas.config": f'{LOGIN} user_alice="in";'}
+    with BackgroundServer(listeners=LISTENERS, config={**every, **OUTSIDE}) as server:
+        assert logins(server.bootstrap) == [("alice", "in")]
+        assert logins(server.server.bootstrap_of("OUTSIDE")) == [("alice", "out"), ("carol", "out")]
+
+
+def test_users_of_plain_have_no_keys_for_scram() -> None:
+    scram = {"scram-sha-512.sasl.jaas.config": JAAS}  # what a broker logs in with itself
+    with BackgroundServer(listeners=LISTENERS, config={**INSIDE, **OUTSIDE, **scram}) as server:
+        for name, password in (("alice", "in"), ("bob", "bob-secret")):
+            login: dict[str, Any] = {"sasl.username": name, "sasl.password": password, "sasl.mechanism": "SCRAM-SHA-512"}
+            client = {"bootstrap.servers": server.bootstrap, "security.protocol": "SASL_PLAINTEXT", "log_level": 0, **login}
+            with pytest.raises(confluent_kafka.KafkaException):
+                AdminClient(client).list_topics(timeout=1)
 
 
 def test_passwords_are_nowhere_in_the_folder(server: BackgroundServer) -> None:

@@ -8,6 +8,7 @@ from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import each_once
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -16,17 +17,16 @@ HIGH_WATERMARK = -1
 
 
 def handle(context: RequestContext, body: Any) -> Values:
-    """One result a partition: the new log start offset."""
+    """One result a partition: the new log start offset. Of a partition that is named twice the last one counts."""
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    _delete(context, TopicPartition(topic.name, entry.partition_index), entry.offset)
-                    for entry in topic.partitions
+                    _delete(context, TopicPartition(topic.name, index), said[-1].offset) for index, said in by_index.items()
                 ],
             }
-            for topic in body.topics
+            for topic, by_index in each_once(body.topics, "name", "partitions", "partition_index")
         ]
     }
 

@@ -10,7 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.acls import Operation
-from kgctl.server.api.fields import NO_EPOCH, partition_error
+from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
@@ -21,6 +21,7 @@ READ_COMMITTED = 1
 
 FULL_EPOCHS = (-1, 0)
 """Epochs of fetch sessions that name all partitions: the last one of a session, and the first."""
+ENTRIES = ("partitions", "partition")
 _BEFORE_THE_LOG = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -97,9 +98,9 @@ def _response(read: _Read) -> Values:
 
 def _read(context: RequestContext, body: Any) -> _Read:
     read = _Read([], 0, has_error=False, partitions=[], room=min(body.max_bytes, context.services.config.fetch_max_bytes))
-    for topic in body.topics:
+    for topic, by_index in each_once(body.topics, "topic_id" if context.version >= TOPIC_IDS_SINCE else "topic", *ENTRIES):
         name, topic_id = _name(context, topic)
-        entries = [_partition(context, body, name, entry, read) for entry in topic.partitions]
+        entries = [_partition(context, body, name, said[-1], read) for said in by_index.values()]
         read.responses += [{"topic": name, "topic_id": topic_id, "partitions": entries}] if entries else []
     return read
 

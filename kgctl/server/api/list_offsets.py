@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
-from kgctl.server.api.fields import NO_EPOCH, partition_error
+from kgctl.server.acls import Operation, Resource
+from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -29,17 +30,20 @@ def handle(context: RequestContext, body: Any) -> Values:
             {
                 "name": topic.name,
                 "partitions": [
-                    partition_result(context, TopicPartition(topic.name, entry.partition_index), entry, isolation_level)
-                    for entry in topic.partitions
+                    partition_result(context, TopicPartition(topic.name, index), said, isolation_level)
+                    for index, said in by_index.items()
                 ],
             }
-            for topic in body.topics
+            for topic, by_index in each_once(body.topics, "name", "partitions", "partition_index")
         ]
     }
 
 
-def _partition(context: RequestContext, partition: TopicPartition, entry: Any, isolation_level: int) -> dict[str, Any]:
-    if entry.timestamp < 0 and context.version < SINCE_VERSION.get(entry.timestamp, NEVER):
+def _partition(context: RequestContext, partition: TopicPartition, said: Sequence[Any], isolation_level: int) -> dict[str, Any]:
+    entry, *more = said
+    if more and context.may(Operation.DESCRIBE, Resource.TOPIC, partition.topic):
+        error = ErrorCode.INVALID_REQUEST
+    elif entry.timestamp < 0 and context.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
     else:
         error = partition_error(context, Operation.DESCRIBE, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
@@ -75,8 +79,9 @@ def _lookup(context: RequestContext, partition: TopicPartition, timestamp: int, 
     return UNKNOWN if found is None else (*found, LEADER_EPOCH)
 
 
-def _old_style(context: RequestContext, partition: TopicPartition, entry: Any, _isolation_level: int) -> dict[str, Any]:
+def _old_style(context: RequestContext, partition: TopicPartition, said: Sequence[Any], _isolation_level: int) -> dict[str, Any]:
     """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
+    entry = said[-1]
     error = partition_error(context, Operation.DESCRIBE, partition)
     offsets: list[int] = []
     if error is ErrorCode.NONE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from kgctl.serde.record_batch import (
     stamped,
 )
 from kgctl.server.acls import Operation, Resource
-from kgctl.server.api.fields import partition_error
+from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -51,7 +51,9 @@ ATTRIBUTES_POSITION, TRANSACTIONAL_BIT = 22, 0x10
 def handle(context: RequestContext, body: Any) -> Work[Values | None]:
     """Answered when the batches are in the log, or never with acks=0."""
     refused = _Outcome(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if _has_no_right(context, body) else None
-    responses = yield from all_of(_topic(context, body, topic, refused) for topic in body.topic_data)
+    whose = "topic_id" if context.version >= TOPIC_IDS_SINCE else "name"
+    topics = each_once(body.topic_data, whose, "partition_data", "index")
+    responses = yield from all_of(_topic(context, body, topic, refused) for topic in topics)
     return None if body.acks == 0 else {"responses": responses}
 
 
@@ -76,18 +78,21 @@ def _has_no_right(context: RequestContext, body: Any) -> bool:
     return any(len(batch) > ATTRIBUTES_POSITION and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT for batch in batches)
 
 
-def _topic(context: RequestContext, body: Any, topic: Any, refused: _Outcome | None) -> Work[dict[str, Any]]:
+def _topic(
+    context: RequestContext, body: Any, said_of: tuple[Any, Mapping[int, Sequence[Any]]], refused: _Outcome | None
+) -> Work[dict[str, Any]]:
+    topic, by_index = said_of
     with_ids = context.version >= TOPIC_IDS_SINCE
     topic_id = topic.topic_id if with_ids else None
     known = context.services.catalog.by_id(topic_id) if with_ids else None
     name = topic.name if not with_ids else (known.name if known is not None else None)
     results = []
-    for entry in topic.partition_data:
-        partition = TopicPartition(name or "", entry.index)
+    for index, said in by_index.items():
+        partition = TopicPartition(name or "", index)
         yield None
         outcome = refused or _Outcome(ErrorCode.UNKNOWN_TOPIC_ID)
         if name is not None and refused is None:
-            outcome = yield from _append(context, body, partition, entry.records)
+            outcome = yield from _append_last(context, body, partition, [entry.records for entry in said])
         results.append(_result(context, partition, outcome))
     return {"name": name, "topic_id": topic_id, "partition_responses": results}
 
@@ -109,6 +114,14 @@ def _log_start(context: RequestContext, partition: TopicPartition) -> int:
         return context.services.data.bounds(partition)[0]
     except NotFoundError:
         return -1
+
+
+def _append_last(context: RequestContext, body: Any, partition: TopicPartition, given: Sequence[bytes | None]) -> Work[_Outcome]:
+    """Of a partition that is named twice the last whole batch is written, and one that is none is what is told (KafkaApis)."""
+    whole = [records for records in given if _is_whole(records)] if len(given) > 1 else given
+    outcome = yield from _append(context, body, partition, (whole or given)[-1])
+    is_told = outcome.error in _BEFORE_THE_LOG or len(whole) == len(given)
+    return outcome if is_told else _Outcome(ErrorCode.INVALID_RECORD)
 
 
 def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
@@ -202,15 +215,25 @@ def _transaction_error(context: RequestContext, body: Any, partition: TopicParti
     return ErrorCode.NONE
 
 
-def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCode]:
-    """Exactly one whole batch of format 2 must be there (Kafka: ProduceRequest#validateRecords); then its checksum counts."""
+def _is_whole(records: bytes | None) -> bool:
+    return _header_of(bytes(records or b"")) is not None
+
+
+def _header_of(batch: bytes) -> BatchHeader | None:
+    """That of exactly one whole batch of format 2; None of all else (Kafka: ProduceRequest#validateRecords)."""
     if len(batch) <= MAGIC_POSITION or batch[MAGIC_POSITION] != FORMAT:
-        return None, ErrorCode.INVALID_RECORD
+        return None
     try:
         header = parse_header(batch)
-        if header.size_bytes != len(batch):
-            return None, ErrorCode.INVALID_RECORD
     except CorruptBatchError:
+        return None
+    return header if header.size_bytes == len(batch) else None
+
+
+def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCode]:
+    """One whole batch must be there; then its checksum counts."""
+    header = _header_of(batch)
+    if header is None:
         return None, ErrorCode.INVALID_RECORD
     try:
         with suppress(NegativeCountError):  # told by the log

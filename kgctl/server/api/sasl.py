@@ -24,7 +24,8 @@ def sasl_handshake(context: RequestContext, body: Any) -> Values:
     mechanisms = list(session.login.mechanisms)
     if body.mechanism not in mechanisms:
         return {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": mechanisms}
-    session.login.begin(conversation(body.mechanism, session.login.credentials), is_raw=context.version < WRAPPED_SINCE)
+    talk = conversation(body.mechanism, session.login.credentials, session.login.is_right)
+    session.login.begin(talk, is_raw=context.version < WRAPPED_SINCE)
     return {"error_code": ErrorCode.NONE, "mechanisms": mechanisms}
 
 

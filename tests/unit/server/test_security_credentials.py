@@ -30,3 +30,17 @@ def test_nobody_logs_in_by_a_mechanism_without_keys() -> None:
 
     assert not users.is_right("alice", "secret")
     assert users.scram("SCRAM-SHA-512", "alice") == users.scram("SCRAM-SHA-512", "nobody")
+
+
+def test_keys_for_scram_are_no_password_for_plain() -> None:
+    users = Credentials(Documents())
+    users.alter({"alice": ("SCRAM-SHA-512", keys_of("SCRAM-SHA-512", "secret"))})
+
+    assert not users.is_right("alice", "secret")
+
+    users.set_passwords({"alice": "secret"})
+    users.alter({"alice": ("SCRAM-SHA-256", None)})
+    users.alter({"alice": ("SCRAM-SHA-512", None)})
+
+    assert users.is_right("alice", "secret")
+    assert (users.names(), users.iterations("alice")) == ([], {})

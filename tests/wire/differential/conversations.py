@@ -49,6 +49,13 @@ from tests.wire.differential.about_records import (
     producing,
     producing_idempotently,
 )
+from tests.wire.differential.about_repeats import (
+    deleting_records_twice,
+    fetching_twice,
+    leader_epochs_twice,
+    listing_offsets_twice,
+    producing_twice,
+)
 from tests.wire.differential.about_topics import (
     automatic_topics,
     bounds_of_growth,
@@ -112,9 +119,13 @@ from tests.wire.differential.talk import (
 CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "producing": (PRODUCE, producing),
     "producing idempotently": (PRODUCE, producing_idempotently),
+    "producing twice": (PRODUCE, producing_twice),
     "fetching": (FETCH, fetching),
+    "fetching twice": (FETCH, fetching_twice),
     "listing offsets": (LIST_OFFSETS, listing_offsets),
+    "listing offsets twice": (LIST_OFFSETS, listing_offsets_twice),
     "leader epochs": (OFFSET_FOR_LEADER_EPOCH, leader_epochs),
+    "leader epochs twice": (OFFSET_FOR_LEADER_EPOCH, leader_epochs_twice),
     "metadata": (METADATA, metadata),
     "finding coordinators": (FIND_COORDINATOR, finding_coordinators),
     "clusters": (DESCRIBE_CLUSTER, clusters),
@@ -124,6 +135,7 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "bounds of growth": (CREATE_PARTITIONS, bounds_of_growth),
     "deleting topics": (DELETE_TOPICS, deleting_topics),
     "deleting records": (DELETE_RECORDS, deleting_records),
+    "deleting records twice": (DELETE_RECORDS, deleting_records_twice),
     "creating with configs": (CREATE_TOPICS, creating_with_configs),
     "describing configs": (DESCRIBE_CONFIGS, describing_configs),
     "altering configs": (INCREMENTAL_ALTER_CONFIGS, altering_configs),
