@@ -190,8 +190,11 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
     own: dict[str, Any] = {name: value for name, value in found.items() if name not in OWN_PROPERTIES}
     if isinstance(given := found.get(BEARER), MadeToken):
         made, context = [token_of(given)], copy_context()  # librdkafka calls in a thread of its own
-        again = partial(context.run, token_of, given)
-        return {**own, "oauth_cb": lambda _: (made.pop() if made else again(), time.time() + _MADE_AGAIN_S)}  # noqa: TID251
+
+        def again() -> str:
+            return made.pop() if made else context.run(token_of, given)
+
+        return {**own, "oauth_cb": lambda _: (again(), time.time() + _MADE_AGAIN_S)}  # noqa: TID251 - librdkafka's is the wall clock
     if given:
         return {**own, "oauth_cb": lambda _: (given, _NO_END_S)}
     login = msk_login(found, os.environ)

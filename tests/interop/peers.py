@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import tarfile
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +19,7 @@ from tests.support.maven import cache_folder, cache_lock, digest
 
 LOCK = ROOT / ".ci/requirements-dev.txt"
 TIMEOUT_S = 420
+_TOLD = 2_000
 
 EXTERNAL_SERVICE = """\
 class ExternalService:
@@ -36,6 +38,8 @@ class Outcomes:
     passed: frozenset[str]
     failed: frozenset[str]
     skipped: frozenset[str]
+    why: Mapping[str, str] = field(default_factory=dict)
+    """The end of what pytest says of each test that failed."""
 
 
 @once
@@ -73,10 +77,10 @@ def _fetch(requirement: str, folder: Path) -> None:
     part.rename(folder)
 
 
-def run_kafka_python(bootstrap: str, folder: Path, version: str = "4.3") -> Outcomes:
-    """Run the integration tests on a server; those whose broker the tests would start themselves skip themselves."""
+def run_kafka_python(bootstrap: str, folder: Path, version: str = "4.3", only: Collection[str] = ()) -> Outcomes:
+    """Run the integration tests on a server, or these alone; those whose broker they would start themselves skip themselves."""
     source, report = kafka_python_source(), folder / "report.xml"
-    (folder / "kafka").mkdir()
+    (folder / "kafka").mkdir(exist_ok=True)
     variables = {"KAFKA_URI": f"kafka://{bootstrap}", "KAFKA_VERSION": version, "KAFKA_ROOT": str(folder / "kafka")}
     subprocess.run(
         [
@@ -90,6 +94,7 @@ def run_kafka_python(bootstrap: str, folder: Path, version: str = "4.3") -> Outc
                 "-n0",
             ),
             *("-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "--timeout=60", f"--junitxml={report}"),
+            *(("-k", " or ".join(name.partition("[")[0] for name in only)) if only else ()),
         ],
         cwd=source,
         env={**os.environ, **variables, "PYTHONPATH": str(source)},
@@ -103,8 +108,13 @@ def run_kafka_python(bootstrap: str, folder: Path, version: str = "4.3") -> Outc
 def outcomes_of(report: Path) -> Outcomes:
     """Read pytest's report."""
     found: dict[str, set[str]] = {"passed": set(), "failed": set(), "skipped": set()}
+    why: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        ended = {child.tag for child in case} & {"failure", "error", "skipped"}
-        kind = "passed" if not ended else "skipped" if ended == {"skipped"} else "failed"
+        ended = {child.tag: child for child in case if child.tag in ("failure", "error", "skipped")}
+        kind = "passed" if not ended else "skipped" if ended.keys() == {"skipped"} else "failed"
         found[kind].add(case.attrib["name"])
-    return Outcomes(*(frozenset(found[kind]) for kind in ("passed", "failed", "skipped")))
+        if kind == "failed":
+            why[case.attrib["name"]] = "\n".join(child.text or child.attrib.get("message", "") for child in ended.values())[
+                -_TOLD:
+            ]
+    return Outcomes(*(frozenset(found[kind]) for kind in ("passed", "failed", "skipped")), why)
