@@ -347,7 +347,10 @@ class GroupAdmin(Protocol):
         ...
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
-        """The timestamp, in milliseconds, of the first record at or after each offset; None where there is no record."""
+        """The timestamp, in milliseconds, of the first record at or after each place; None where there is no record.
+
+        A place is (partition, offset).
+        """
         ...
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
@@ -355,7 +358,7 @@ class GroupAdmin(Protocol):
         ...
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
-        """Commit these offsets for a group without members; creates the group where there is none (callers guard against it)."""
+        """Commit these offsets for a group without members; creates the group where there is none."""
         ...
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:

@@ -22,6 +22,7 @@ class Difference:
 
 DIFFERENCES = (
     Difference("first members", "servers for tests begin at once", "wait 3 s for more (`group.initial.rebalance.delay.ms`)"),
+    Difference("what was changed", "is seen by the next request", "a moment later, when a broker has the controller's word"),
     Difference("replicas", "one a partition, whatever is asked for; brokers share their data", "as many as asked for"),
     Difference("leader epochs", "always 0: nobody is ever elected", "rise with each election"),
     Difference("reassignments", "done at once, and forgotten at a restart", "data is copied, which takes time"),

@@ -55,7 +55,7 @@ GIVEN = frozenset(
 SHOWN_AS = {"kgctl.library.simulation.simulate": "kgctl.simulate"}
 WIDTH = 110
 _QUOTED = re.compile(r""" (["'])(.*?)\1""")
-_RAISES = re.compile(r"^( *)Raises(?:, when it is entered)?:\n", re.MULTILINE)
+_RAISES = re.compile(r"^( *)(Raises(?:, [a-z ]+)?:)\n", re.MULTILINE)
 
 
 def page(name: str) -> str:
@@ -66,13 +66,22 @@ def page(name: str) -> str:
 def _described(path: str) -> str:
     value, name = _found(path), SHOWN_AS.get(path, path)
     if inspect.ismodule(value):
-        return f"## {name}\n\n{_text(value)}\n"
+        return f"## {name}\n\n{_text(value)}\n\n{_slugs(value.KgctlError)}\n"
     if not inspect.isclass(value):
         return f"## {name}\n\n{_signature(name.rpartition('.')[2], value)}\n{_text(value)}\n"
     made = "" if path in GIVEN or path.startswith("kgctl.results.") else _constructor(name.rpartition(".")[2], value)
     parts = [f"## {name}\n\n{made}{_attributes(value)}{_text(value)}\n"]
     parts += [f"### {name.rpartition('.')[2]}.{title}\n\n{body}\n" for title, body in _members(value)]
     return "\n".join(parts)
+
+
+def _slugs(error: type) -> str:
+    """A table of the errors' codes."""
+    classes = [error]
+    for one in classes:  # it grows meanwhile
+        classes += one.__subclasses__()
+    own = sorted((one.__name__, one.slug) for one in classes if one.__module__ == error.__module__)  # type: ignore[attr-defined]
+    return "| error | `slug` |\n|---|---|\n" + "".join(f"| `{name}` | `{slug}` |\n" for name, slug in own)
 
 
 def _found(path: str) -> Any:
@@ -166,7 +175,7 @@ def _text(value: Any) -> str:
     head, tail = text[: raises.start()].rstrip(), text[raises.end() :]
     errors = [_marked(" ".join(one.split())) for one in re.split(r"\n(?=    \S)", tail.rstrip("\n"))]
     listed = "\n".join(textwrap.fill(f"- {_coded(one)}", 130, subsequent_indent="  ") for one in errors)
-    return f"{_marked(head)}\n\nRaises:\n\n{listed}"
+    return f"{_marked(head)}\n\n{raises[2]}\n\n{listed}"
 
 
 def _coded(error: str) -> str:
