@@ -12,7 +12,7 @@ from kgctl.group.driver import log
 from kgctl.group.fetcher import Fetcher
 from kgctl.model.groups import ByPartition, TopicPartition
 from kgctl.model.records import TopicRecord
-from kgctl.wire.settings import waited_for
+from kgctl.wire.tokens import waited_for
 
 if TYPE_CHECKING:
     from kgctl.group.generation import Generation

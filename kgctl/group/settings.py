@@ -10,7 +10,8 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import topic_name_problem
-from kgctl.wire.settings import MakesTokens, WireSettings, checked_property, not_covered, with_msk_mechanism
+from kgctl.wire.settings import WireSettings, checked_property, not_covered, with_msk_mechanism
+from kgctl.wire.tokens import MakesTokens
 
 BEHAVIOUR = Behaviour(joins_itself=True, calls_back_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""

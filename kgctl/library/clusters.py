@@ -20,7 +20,8 @@ from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 from kgctl.model.groups import ByPartition, Committable, LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
-from kgctl.wire.settings import checked_property, waited_for, with_msk_mechanism
+from kgctl.wire.settings import checked_property, with_msk_mechanism
+from kgctl.wire.tokens import waited_for
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings

@@ -18,7 +18,8 @@ from kgctl.serde.frames import frame
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import FIRST_PATIENCE_S, no_bootstrap_server, told_last
 from kgctl.wire.connection import IDLE_S, MOST_IDLE_S, Api, Peer, Request, greeting, tls_context_of, tls_failure
-from kgctl.wire.settings import Address, WireSettings, waited_for
+from kgctl.wire.settings import Address, WireSettings
+from kgctl.wire.tokens import waited_for
 
 R = TypeVar("R")
 _CHUNK = 262_144

@@ -13,27 +13,23 @@ import json
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextvars import ContextVar, copy_context
+from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError, UserCodeError, defined_at, did_you_mean, users_code
+from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
 from kgctl.extras import require
 from kgctl.wire import Deadline
+from kgctl.wire.tokens import BEARER, SOH, MadeToken, MakesTokens, token_of
 
 if TYPE_CHECKING:
-    import asyncio
     import ssl
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 _PREFIX = "sasl.oauthbearer."
 _LIFE_S = 3600
 _MAX_TOKEN_BYTES = 1 << 20
-_SOH = "\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,75 +66,6 @@ class MskLogin:
     def user(self) -> str:
         """Return the role or the profile, as a message names it."""
         return self.role_arn or self.profile or "the default credentials of AWS"
-
-
-BEARER = "sasl.oauthbearer.token"
-"""A token as it stands: what a command of one's own login prints, by ``cmd:COMMAND``; or a program's function that makes them."""
-
-MakesTokens = Callable[[], "str | Awaitable[str]"]
-
-waiting_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("waiting_loop", default=None)
-"""The event loop that waits for what this thread does: there coroutines of the user's run, beside what they use."""
-
-
-def waited_for(function: Callable[P, R]) -> Callable[P, R]:
-    """The function for another thread, while this loop waits for it and runs what coroutines of the user's it calls."""
-    import asyncio
-
-    context = copy_context()
-    context.run(waiting_loop.set, asyncio.get_running_loop())
-    return partial(context.run, function)
-
-
-class MadeToken(str):
-    """Among properties, which are texts: a token that a function of the user's makes for each login."""
-
-    __slots__ = ("make",)
-
-    make: MakesTokens
-
-    def __new__(cls, make: MakesTokens) -> Self:
-        """Read as text it says where the function is, and nothing of a token."""
-        found = super().__new__(cls, f"what a function makes{defined_at(make)}")
-        found.make = make
-        return found
-
-
-def token_of(given: str) -> str:
-    """The token that is given, or that the user's function makes now, a coroutine's in the loop that waits for it.
-
-    Raises `UserCodeError`, and what of kgctl's that raises.
-    """
-    if not isinstance(given, MadeToken):
-        return given
-    with users_code(BEARER, lets_by=(KgctlError,), called=given.make):
-        token: object = given.make()
-        token = _awaited(token) if isinstance(token, Awaitable) else token
-    if not isinstance(token, str) or not token or _SOH in token:
-        what = "an empty text" if token == "" else f"a {type(token).__name__} that is none"
-        raise UserCodeError(f"{BEARER}{defined_at(given.make)} should make a token, and made {what}")
-    return token
-
-
-def _awaited(token: Awaitable[object]) -> object:
-    """What a coroutine of the user's gives; what it raises comes with its own lines alone."""
-    import asyncio  # most commands need no event loop
-    from concurrent.futures import ThreadPoolExecutor
-
-    async def made() -> tuple[object, BaseException | None]:
-        try:
-            return await token, None
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - told by `users_code`
-            return None, error
-
-    if (loop := waiting_loop.get()) is not None and loop.is_running():
-        found, error = asyncio.run_coroutine_threadsafe(made(), loop).result()
-    else:
-        with ThreadPoolExecutor(1, "kgctl-token") as thread:  # this one may have a loop, which stands still
-            found, error = thread.submit(asyncio.run, made()).result()
-    if error is not None:
-        raise error
-    return found
 
 
 MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.role.arn", "aws.msk.role.session.name")
@@ -292,7 +219,7 @@ def first_message(source: TokenSource, context: ssl.SSLContext | None, deadline:
     else:
         token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
     pairs = {"auth": f"Bearer {token}", **source.extensions}
-    return f"n,,{_SOH}{_SOH.join(f'{name}={value}' for name, value in pairs.items())}{_SOH}{_SOH}".encode()
+    return f"n,,{SOH}{SOH.join(f'{name}={value}' for name, value in pairs.items())}{SOH}{SOH}".encode()
 
 
 def _unsecured(claims: Mapping[str, str]) -> str:
@@ -342,7 +269,7 @@ def _fetched(source: TokenSource, context: ssl.SSLContext | None, deadline: Dead
 
 def _token(answer: object, source: TokenSource) -> str:
     token = answer.get("access_token") if isinstance(answer, dict) else None
-    if not isinstance(token, str) or not token or _SOH in token:
+    if not isinstance(token, str) or not token or SOH in token:
         raise AuthError(f"{source.endpoint} answers '{source.client_id}' without an access_token")
     return token
 

@@ -117,4 +117,5 @@ def outcomes_of(report: Path) -> Outcomes:
             why[case.attrib["name"]] = "\n".join(child.text or child.attrib.get("message", "") for child in ended.values())[
                 -_TOLD:
             ]
-    return Outcomes(*(frozenset(found[kind]) for kind in ("passed", "failed", "skipped")), why)
+    passed, failed, skipped = (frozenset(found[kind]) for kind in ("passed", "failed", "skipped"))
+    return Outcomes(passed, failed, skipped, why)

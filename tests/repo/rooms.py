@@ -164,6 +164,8 @@ ROOMS = {
             (75, "several listeners of a broker, each with its protocol, its settings and the address that clients are told"),
             (62, "requests without time, topics named twice, half a producer's identity: refused as by Kafka"),
             (22, "an operator has a right, too, where there is an authorizer"),
+            (22, "partitions named twice count and are answered once, as by Kafka"),
+            (21, "PLAIN's users are each listener's own, apart from SCRAM's"),
         ),
     ),
     "storage": Room(
@@ -219,6 +221,7 @@ ROOMS = {
             (5, "how far a question is"),
             (28, "tokens that a program's function makes, in a thread where an event loop waits"),
             (24, "calls of one limit know what they met with, and who was silent"),
+            (40, "token makers that are coroutines, awaited in the loop that waits for them"),
         ),
     ),
     "model": Room(
@@ -265,12 +268,13 @@ ROOMS = {
             (100, "rights, logins and TLS of a cluster for tests"),
             (44, "compact, expire, and settings of topics"),
             (25, "more listeners, and where clients are told that they are; what is no value is refused"),
+            (10, "users of one listener"),
         ),
     ),
     "charts": Room(44),
 }
 
-MOST_FILES = 479  # records of the coordinator, scopes of topics: modules that few commands enter; the watches of several clusters
+MOST_FILES = 480  # coordinator's records, scopes of topics: few commands enter them; watches of clusters; makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
