@@ -21,6 +21,7 @@ from tests.support.members import wait_until
 from tests.support.wire.raw_client import RawClient
 
 PRODUCE, FETCH, VERSION = 0, 1, 9
+DELETE_RECORDS = 21
 MOST_BYTES = 1_048_588
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 GZIP, LOG_APPEND_TIME, CONTROL = 1, 8, 0x20
@@ -184,3 +185,15 @@ def test_what_unpacks_to_too_much_is_too_large(server: BackgroundServer, monkeyp
     batch = zipped(build_batch([Record(0, 1_000, b"k", bytes(1_100_000))])[61:], count=1, last_delta=0)
     with RawClient(server.bootstrap) as raw:
         assert answer_to(raw, "bomb", batch).error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_records_are_deleted_by_the_leader_alone() -> None:
+    """kafkajs' own test of it passes on Apache Kafka: another broker is not the one to ask."""
+    entry = {"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}
+    with BackgroundServer(topics={"t": 1}, brokers=2) as server:
+        answers = []
+        for address in server.bootstrap.split(","):
+            with RawClient(address) as raw:
+                body = raw.call(DELETE_RECORDS, 2, {"topics": [entry], "timeout_ms": 9_000})
+                answers.append(body.topics[0].partitions[0].error_code.name)
+    assert sorted(answers) == ["NONE", "NOT_LEADER_OR_FOLLOWER"]

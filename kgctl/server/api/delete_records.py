@@ -43,6 +43,8 @@ def _outcome(context: RequestContext, partition: TopicPartition, offset: int) ->
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
     if partition.topic == OFFSETS_TOPIC:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, -1
+    if context.services.cluster.leader(partition.topic, partition.partition) is not context.broker:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
     start, end = context.services.data.bounds(partition)
     wanted = end if offset == HIGH_WATERMARK else offset
     if not 0 <= wanted <= end:

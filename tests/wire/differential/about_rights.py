@@ -255,6 +255,7 @@ def that_change(name: str, topic_id: UUID, version: Callable[[int], int]) -> Ite
     yield DELETE_ACLS, {"filters": [_filter(principal_filter="User:nobody")] * 2}
     yield CREATE_ACLS, {"creations": [_creation(Acl(2, "t", 3, *_OF_X, 3, 3)), _creation(Acl(2, "t", 3, *_OF_X, 1, 3))]}
     yield CREATE_ACLS, {"creations": [_creation(Acl(2, "t", 3, *_OF_X, 99, 3))]}
+    yield CREATE_ACLS, {"creations": [_creation(Acl(2, f"{name}-new", 3, *_OF_X, 3, 3))]}
     yield DESCRIBE_ACLS, _filter(operation=99)
     yield DELETE_ACLS, {"filters": [_filter(pattern_type_filter=99)]}
     if version(DELETE_TOPICS) >= 6:

@@ -123,7 +123,9 @@ def _entry(rule: Acl) -> Values:
 
 
 def _results(outcomes: Iterable[Outcome]) -> Values:
-    return {"results": [{"error_code": code, "error_message": text} for code, text in outcomes]}
+    """An empty text where nothing failed, as Kafka's."""
+    texts = ((code, "" if code is ErrorCode.NONE else text) for code, text in outcomes)
+    return {"results": [{"error_code": code, "error_message": text} for code, text in texts]}
 
 
 def _filter_results(found: Sequence[tuple[Outcome, Sequence[Acl]]]) -> Values:
