@@ -7,8 +7,8 @@ from typing import Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation, Resource
-from kgctl.server.api.fields import each_once
+from kgctl.server.acls import Operation
+from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -37,14 +37,11 @@ def _delete(context: RequestContext, partition: TopicPartition, offset: int) -> 
 
 
 def _outcome(context: RequestContext, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
-    if not context.may(Operation.DELETE, Resource.TOPIC, partition.topic):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1
-    if not context.services.catalog.has_partition(partition):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
-    if partition.topic == OFFSETS_TOPIC:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION, -1
-    if context.services.cluster.leader(partition.topic, partition.partition) is not context.broker:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+    error = partition_error(context, Operation.DELETE, partition)
+    if partition.topic == OFFSETS_TOPIC and error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    if error is not ErrorCode.NONE:
+        return error, -1
     start, end = context.services.data.bounds(partition)
     wanted = end if offset == HIGH_WATERMARK else offset
     if not 0 <= wanted <= end:
@@ -52,8 +49,8 @@ def _outcome(context: RequestContext, partition: TopicPartition, offset: int) ->
     if wanted > start:
         try:
             context.services.data.delete_records(partition, wanted)
-        except StorageError as error:
-            return context.services.data.storage_failed(error), -1
+        except StorageError as failure:
+            return context.services.data.storage_failed(failure), -1
     return ErrorCode.NONE, max(start, wanted)
 
 
