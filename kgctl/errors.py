@@ -240,6 +240,11 @@ def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: b
     return f"; did you mean {' or '.join(typed(name) if quoted else name for name in near)}?" if near else ""
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 group``, ``3,200 groups``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def typed(name: str) -> str:
     """The name in quotes; where it has characters that no message shows, as bash and zsh take it back: ``$'x\\ttab'``."""
     if name.isprintable():

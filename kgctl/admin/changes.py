@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from kgctl.admin import GroupAdmin, GroupResults, ItemError, LimitsTime, Results, item_error
+from kgctl.admin import AltersManyGroups, GroupAdmin, GroupResults, ItemError, LimitsTime, Results, item_error
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
@@ -391,6 +391,13 @@ def _item_error(error: KgctlError) -> ItemError:
 
 _GROUPS_PER_STEP = 50
 
+
+def groups_a_step(admin: GroupAdmin, most: int) -> int:
+    """How many groups a step may have: one of an admin that changes one after the other in a limited time, as many would take
+    more than goes through at once (`AT_ONCE_S`)."""
+    return 1 if isinstance(admin, LimitsTime) and not isinstance(admin, AltersManyGroups) else most
+
+
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 Decision = GroupListing | ItemError
@@ -427,7 +434,8 @@ def execute_deletion(
     A group of ``saved`` is refused where it no longer has these commits right before the request.
     """
     wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
-    batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
+    size = groups_a_step(admin, _GROUPS_PER_STEP)
+    batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
     steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
     watch = _GroupsAsSaved(admin, saved)
     return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin)

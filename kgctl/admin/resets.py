@@ -17,6 +17,7 @@ from kgctl.admin.changes import (
     Stop,
     carry_out,
     committed_now,
+    groups_a_step,
     present,
 )
 from kgctl.admin.group_types import is_own_topic, of_type
@@ -286,8 +287,9 @@ nobody knows after a cut are soon read back."""
 
 def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[CommitKey]]:
     """Commits first, of several groups at once; then commits are taken away, a request a group."""
-    for start in range(0, len(groups), GROUPS_AT_ONCE):
-        rows = [row for group in groups[start : start + GROUPS_AT_ONCE] for row in group.rows]
+    at_once = groups_a_step(admin, GROUPS_AT_ONCE)
+    for start in range(0, len(groups), at_once):
+        rows = [row for group in groups[start : start + at_once] for row in group.rows]
         commits: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         taken_away: dict[str, list[TopicPartition]] = {}
         for row in rows:

@@ -13,7 +13,7 @@ import typer
 from kgctl.admin import GroupAdmin
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean, plural
 from kgctl.model.groups import GroupListing, GroupState, GroupType
 
 MatchOption = Annotated[
@@ -372,10 +372,6 @@ def check_count(count: int, at_most: int | None) -> None:
     if at_most is not None and count > at_most:
         meant = f"{plural(count, 'group')} {'is' if count == 1 else 'are'} meant"
         raise RefusedError(f"{meant}, and --max-groups allows {at_most}; nothing was changed", code="TOO_MANY_GROUPS")
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def told_lag(lags: Iterable[int | None], noun: str) -> str:

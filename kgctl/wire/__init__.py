@@ -38,6 +38,10 @@ class Deadline:
         """Return the deadline of one of several calls that have a limit together; of its own where they have none."""
         return cls(timeout_ms) if limit is None else limit.part(limit.share, limit._whole or limit)
 
+    def __str__(self) -> str:
+        of = f" (--timeout: {self._whole.timeout_ms / 1000:g} s)" if self._whole else ""
+        return f"{round(self.timeout_ms / 1000, 2):g} s{of}"
+
     @property
     def is_over(self) -> bool:
         """Whether no time is left."""
@@ -57,8 +61,7 @@ class Deadline:
 
     def timed_out(self, what: str) -> TimedOutError:
         """Return the error that says that the time is up."""
-        of = f" (--timeout: {self._whole.timeout_ms / 1000:g} s)" if self._whole else ""
-        return TimedOutError(f"{what} did not answer within {round(self.timeout_ms / 1000, 2):g} s{of}")
+        return TimedOutError(f"{what} did not answer within {self}")
 
     def wait(self, seconds: float) -> bool:
         """Sleep before something is asked again, but never past the end; False when nothing is left to wait for."""

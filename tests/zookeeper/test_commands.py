@@ -198,7 +198,7 @@ def test_no_connection_within_the_time_limit_is_exit_code_7(cli: ZooKeeperCli) -
     ran = cli("--zookeeper 127.0.0.1:9 --timeout 300ms list groups")
     assert (ran.code, ran.err) == (
         7,
-        "kgctl: ZooKeeper at 127.0.0.1:9 cannot be reached within 0.3 s: Connection refused\n",
+        "kgctl: ZooKeeper at 127.0.0.1:9 cannot be reached within 0.27 s (--timeout: 0.3 s): Connection refused\n",
     )
 
 

@@ -21,6 +21,7 @@ from kgctl.admin import (
     GroupAdmin,
     GroupResults,
     ItemError,
+    LimitsTime,
     PartitionResults,
     Place,
     Results,
@@ -51,6 +52,7 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from kgctl.wire import Deadline
 
 ATTEMPTS = 10
 PARTITIONS_A_TRANSACTION = 1_000
@@ -337,6 +339,22 @@ class ZooKeeperGroupAdmin(Closing):
         self._connection = connection
         self._brokers = brokers
         self._watches = GroupWatches(connection)
+
+    @property
+    def timeout_ms(self) -> int:
+        """Of each call, or of all that `limit` is for."""
+        return self._connection.timeout_ms
+
+    @property
+    def limit(self) -> Deadline | None:
+        """As `kgctl.admin.LimitsTime`; that of the brokers too."""
+        return self._connection.limit
+
+    @limit.setter
+    def limit(self, limit: Deadline | None) -> None:
+        self._connection.limit = limit
+        if isinstance(self._brokers, LimitsTime):
+            self._brokers.limit = limit
 
     def cluster_id(self) -> str | None:
         """``zookeeper:`` and Kafka's own id, or else the hosts, sorted, and the chroot: never the id that brokers tell."""

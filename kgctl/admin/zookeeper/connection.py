@@ -153,7 +153,8 @@ def _names(buffer: bytes, offset: int) -> tuple[list[str], int]:
 class Connection:
     """One session, begun at the first call. The caller closes it.
 
-    ``timeout_ms`` covers one call of this class, or all that are made inside of `within`. Errors of every method:
+    ``timeout_ms`` covers one call of this class, or all that are made inside of `within`; several have together the ``limit``
+    that they are given (`kgctl.admin.LimitsTime`). Errors of every method:
     `UnreachableError` (no answer in time), `AuthError` (the login is refused), `NotFoundError` (the chroot does not exist).
     """
 
@@ -161,7 +162,8 @@ class Connection:
         self, settings: ZooKeeperSettings, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, session_ms: int = SESSION_MS
     ) -> None:
         self.settings = settings
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
+        self.limit: Deadline | None = None
         self._limits = threading.local()
         self._log = _Remembering()
         self._client = _client(settings, session_ms, self._log)
@@ -189,7 +191,7 @@ class Connection:
         if outer is not None:
             yield outer
             return
-        self._limits.deadline = Deadline(timeout_ms or self._timeout_ms)
+        self._limits.deadline = Deadline.of_call(self.limit, timeout_ms or self.timeout_ms)
         try:
             yield self._limits.deadline
         finally:
@@ -424,7 +426,7 @@ class Connection:
 
     def _left(self) -> Deadline:
         deadline: Deadline | None = getattr(self._limits, "deadline", None)
-        return deadline or Deadline(self._timeout_ms)
+        return deadline or Deadline.of_call(self.limit, self.timeout_ms)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -471,7 +473,7 @@ class Connection:
         where = f"ZooKeeper at {self.settings}"
         if refused:
             return AuthError(f"{where} refuses the login")
-        error = UnreachableError(f"{where} cannot be reached within {limit.timeout_ms / 1000:g} s{self._log.because}")
+        error = UnreachableError(f"{where} cannot be reached within {limit}{self._log.because}")
         error.nothing_sent = True
         return error
 

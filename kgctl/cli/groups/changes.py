@@ -24,9 +24,9 @@ from kgctl.cli.files import write_new
 from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.report import Column, Kind, Report, Row
-from kgctl.cli.selection import check_as_shown, confirm, plural
+from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import NamedCluster, Session
-from kgctl.errors import KgctlError, RefusedError
+from kgctl.errors import KgctlError, RefusedError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.lag import total_of

@@ -42,11 +42,10 @@ from kgctl.cli.selection import (
     ChangedGroups,
     check_as_shown,
     confirm,
-    plural,
     with_neighbours,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_OFFSET,

@@ -16,9 +16,8 @@ from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Kind, Report, Row, shows
-from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.groups import NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:

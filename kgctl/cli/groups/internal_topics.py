@@ -13,8 +13,7 @@ import typer
 
 from kgctl.admin import DeletesTopics, GroupAdmin
 from kgctl.cli.report import Column, Kind
-from kgctl.cli.selection import plural
-from kgctl.errors import KgctlError, RefusedError, UnsupportedError, UsageError
+from kgctl.errors import KgctlError, RefusedError, UnsupportedError, UsageError, plural
 from kgctl.model.groups import GroupDescription, GroupType
 from kgctl.model.streams import is_inferred_internal
 

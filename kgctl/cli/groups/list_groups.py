@@ -16,9 +16,9 @@ from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, ME
 from kgctl.cli.groups.thresholds import Judgement, Scope, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Kind, Report, asked_for, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, told_lag
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
 from kgctl.cli.session import session_of
-from kgctl.errors import KgctlError, NotFoundError
+from kgctl.errors import KgctlError, NotFoundError, plural
 from kgctl.model.groups import GroupListing
 
 

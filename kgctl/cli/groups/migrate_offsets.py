@@ -19,11 +19,10 @@ from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import (
     MigratedGroups,
-    plural,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.cli.settings import connection_settings
-from kgctl.errors import Interrupted, KgctlError, UsageError
+from kgctl.errors import Interrupted, KgctlError, UsageError, plural
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:

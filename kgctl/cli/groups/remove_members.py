@@ -21,11 +21,10 @@ from kgctl.cli.selection import (
     ChangedGroups,
     check_as_shown,
     confirm,
-    plural,
     with_neighbours,
 )
 from kgctl.cli.session import session_of
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 
 COLUMNS = (GROUP, CONSUMER_ID, replace(INSTANCE_ID, if_any=False))

@@ -21,9 +21,9 @@ from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.report import Column, Kind, Report, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, plural, told_lag
+from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError
+from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError, plural
 from kgctl.extras import install_line, is_there
 from kgctl.model.groups import GroupListing
 

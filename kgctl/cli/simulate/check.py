@@ -9,10 +9,9 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Column, Kind, Report, Row, error_line, shows
-from kgctl.cli.selection import plural
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import KgctlError, UsageError, plural
 
 if TYPE_CHECKING:
     from kgctl.yaml_files import Problem

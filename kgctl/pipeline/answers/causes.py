@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING
 
+from kgctl.errors import plural
 from kgctl.pipeline.answers.series import HEALTH, LAG, PAST_LOG_END, REBALANCES, RESETS, Row, rows_between
 from kgctl.pipeline.tables.group_history import Cause
 
@@ -173,7 +174,7 @@ class Account:
             moved = list(own)
             evidence = ", ".join(dict.fromkeys(each for row in moved for each in row["evidence"])).replace("_", " ")
             count, records = len({row["partition"] for row in moved}), sum(row["records"] for row in moved)
-            text = f"reset of {topic}: {_counted(count, 'partition')} by {records:+} records ({evidence})"
+            text = f"reset of {topic}: {plural(count, 'partition')} by {records:+} records ({evidence})"
             yield Likely(min(row["time_ms"] for row in moved), text)
 
     def _rebalanced(self, low: int, high: int) -> Iterator[Likely]:
@@ -188,9 +189,9 @@ class Account:
             return
         causes = ", ".join(dict.fromkeys(row["cause"] for row in rows)).replace("_", " ")
         took = sum(row["duration_ms"] or 0 for row in rows) / 1000
-        members = f"{_counted(rows[-1]['members'], 'member')}" + ("" if before is None else f", {before} before")
+        members = f"{plural(rows[-1]['members'], 'member')}" + ("" if before is None else f", {before} before")
         least = "at least " if any(row["started_by"] == "join_phase_ended" for row in rows) else ""
-        text = f"{_counted(len(rows), 'rebalance')}, {least}{took:g} s together ({causes}); {members}"
+        text = f"{plural(len(rows), 'rebalance')}, {least}{took:g} s together ({causes}); {members}"
         left = {member for row in rows for member in row["members_left"] or ()}
         if there and there <= left and rows[-1]["members"]:
             text += ": all members were replaced, as by a deploy or a restart"
@@ -272,7 +273,3 @@ def _begin_of(row: Row) -> int:
 
 def _end_of(row: Row) -> int:
     return max(_begin_of(row), row["stable_ms"] or 0)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

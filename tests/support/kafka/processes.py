@@ -53,6 +53,7 @@ def _stop_all() -> None:
 def freeze(process: subprocess.Popen[bytes]) -> None:
     """Stops the process in its tracks: its connections stay open and nothing is answered."""
     os.kill(process.pid, signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)  # on a busy machine its other threads run on for a while
 
 
 def thaw(process: subprocess.Popen[bytes]) -> None:
