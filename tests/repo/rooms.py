@@ -138,6 +138,7 @@ ROOMS = {
             (36, "topics are deleted; an undo that cannot know what was acknowledged says so"),
             (9, "a change has what a look that went ill has left of the limit"),
             (4, "what only streams groups need is imported for them alone"),
+            (7, "one time limit for groups in ZooKeeper, too"),
         ),
     ),
     "coordinator": Room(
@@ -254,6 +255,7 @@ ROOMS = {
             (46, "functions of data frames with the columns of tables, a plan throughout; chosen rows; every table in SQL"),
             (4, "start offsets, tasks and topologies as results"),
             (1, "the extra testing"),
+            (1, "how many of something, said once"),
             (30, "kgctl.spark.collect; extras that bring others"),
             (3, "names of what is public"),
             (3, "keys of a password that a client has salted"),
