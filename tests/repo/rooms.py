@@ -223,6 +223,7 @@ ROOMS = {
             (28, "tokens that a program's function makes, in a thread where an event loop waits"),
             (24, "calls of one limit know what they met with, and who was silent"),
             (40, "token makers that are coroutines, awaited in the loop that waits for them"),
+            (2, "a limit says how long it is, for ZooKeeper too"),
         ),
     ),
     "model": Room(
