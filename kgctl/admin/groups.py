@@ -7,9 +7,9 @@ removal of members. Each is a function of a `kgctl.wire.cluster.Cluster` and a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kgctl.admin import (
     NO_SUCH_NAME,
@@ -34,23 +34,28 @@ from kgctl.model.groups import (
     MemberDescription,
     Node,
 )
+from kgctl.model.values import string_hash
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire import Deadline
-from kgctl.wire.asking import Failure, ask_coordinators, is_worth_asking
+from kgctl.wire.asking import Failure, ask_coordinators, coordinator_in, coordinator_question, is_worth_asking
 from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
     SHARE_GROUP_DESCRIBE,
     STREAMS_GROUP_DESCRIBE,
+    Api,
     Connection,
     Request,
 )
+
+R = TypeVar("R")
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -105,11 +110,11 @@ def list_groups(
 
     def ask(connection: Connection, node: Node) -> _Listed:
         _check_filters(connection, types)
-        groups, leaders = _ask_until_loaded(connection, filters, deadline)
-        listings = [_listing(group, node, _only_type(connection)) for group in groups]
+        found = _ask_until_loaded(connection, filters, deadline)
+        listings = [_listing(group, node, _only_type(connection)) for group in found.groups]
         if connection.version(LIST_GROUPS) < _STATES_SINCE:
             listings = _with_states(connection, listings, deadline)
-        return _Listed([each for each in listings if _is_wanted(each, states, types)], leaders)
+        return found._replace(groups=[each for each in listings if _is_wanted(each, states, types)])
 
     until, waits = deadline.part(_LISTING_PATIENCE), cluster.settings.reconnect.waits_s()
     listed: dict[Node, _Listed] = {}
@@ -127,11 +132,16 @@ def list_groups(
     if failed and not listed:
         raise next(iter(failed.values()))
     listings = [listing for each in listed.values() for listing in each.groups]
+    unloaded = {node: each for node, each in listed.items() if each.unloaded}
     return Results(
         {listing.group_id: listing for listing in sorted(listings, key=lambda listing: listing.group_id)},
         {},
-        {**{f"{node} (id {node.node_id})": _broker_error(error) for node, error in failed.items()}, **orphaned_groups(layout)},
+        {**_by_broker(failed, _broker_error), **_by_broker(unloaded, _not_loaded), **orphaned_groups(layout)},
     )
+
+
+def _by_broker(found: Mapping[Node, R], told: Callable[[R], ItemError]) -> dict[str, ItemError]:
+    return {f"{node} (id {node.node_id})": told(each) for node, each in found.items()}
 
 
 def _check_filters(connection: Connection, types: Sequence[GroupType]) -> None:
@@ -160,10 +170,18 @@ def _is_wanted(listing: GroupListing, states: Sequence[GroupState], types: Seque
 
 
 class _Listed(NamedTuple):
-    """What one broker lists, and who leads what of the offsets topic as it knows it then."""
+    """What one broker lists, and who leads what of the offsets topic as it knows it then; ``unloaded`` are the partitions that it
+    leads and has no groups of yet."""
 
-    groups: Sequence[GroupListing]
+    groups: Sequence[Any]
     leaders: Mapping[int, int]
+    unloaded: Sequence[int] = ()
+
+
+def _not_loaded(listed: _Listed) -> ItemError:
+    count, total = len(listed.unloaded), len(listed.leaders)
+    what = f"groups on {count} of {total} partitions of {OFFSETS_TOPIC} are not loaded and not listed"
+    return ItemError(ErrorCode.COORDINATOR_NOT_AVAILABLE, what)
 
 
 def _leaders(layout: ClusterLayout) -> Mapping[int, int]:
@@ -174,21 +192,75 @@ def _leaders(layout: ClusterLayout) -> Mapping[int, int]:
 _ABOUT_OFFSETS = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
 
 
-def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> tuple[Sequence[Any], Any]:
+def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> _Listed:
     """A broker that is still loading groups would leave them out: it says so, and is asked again.
 
     Groups that are being handed over may be listed by neither broker: who leads what is asked for with them, of each broker, and
-    they are all asked again where that is not the same everywhere.
+    they are all asked again where that is not the same everywhere. A broker knows that it leads a partition some time before it
+    coordinates its groups, and lists none of them meanwhile, without a word: where none is listed it is asked about one
+    (`_name_on`), and lists once more behind that.
     """
-    until, apis = deadline.part(_LOADING_PATIENCE), ((LIST_GROUPS, filters), (METADATA, _ABOUT_OFFSETS))
+    until, probes = deadline.part(_LOADING_PATIENCE), dict[int, str]()
     while True:
-        requests = [Request(api, connection.version(api), values) for api, values in apis]
-        answer, metadata = connection.call_all(requests, deadline)
+        asked: list[tuple[Api, Mapping[str, Any]]] = [(LIST_GROUPS, filters), (METADATA, _ABOUT_OFFSETS)]
+        if probes:
+            asked.insert(0, (DESCRIBE_GROUPS, {"groups": [*probes.values()]}))
+        requests = [Request(api, connection.version(api), values) for api, values in asked]
+        *told, answer, metadata = connection.call_all(requests, deadline)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
-            return list(answer.groups), _leaders(layout_of(metadata))
-        if not (code.is_retriable and until.wait(0.05)):
+            leaders = _leaders(layout_of(metadata))
+            silent = _without_groups(connection, leaders, answer.groups)
+            unloaded = [each for each in _unloaded(connection, probes, told, deadline) if each in silent]
+            is_told = silent <= probes.keys() and not unloaded
+            probes = {partition: _name_on(partition, len(leaders)) for partition in sorted(silent)}
+            if is_told or (unloaded and not until.wait(0.05)) or until.is_over:
+                return _Listed(list(answer.groups), leaders, unloaded)
+        elif not (code.is_retriable and until.wait(0.05)):
             raise ItemError(code, f"{connection.address}: {code.name}").to_exception()
+
+
+_MOST_HASHED = 1_000
+"""Of more groups, those behind these are not looked at to find partitions without any."""
+
+
+def _without_groups(connection: Connection, leaders: Mapping[int, int], groups: Sequence[Any]) -> set[int]:
+    """The partitions that this broker leads and of which it lists no group: none, but in a small cluster.
+
+    Source: GroupMetadataManager#partitionFor, GroupCoordinatorService#partitionFor.
+    """
+    own = connection.node.node_id if connection.node else None
+    silent = {partition for partition, leader in leaders.items() if leader == own}
+    for group in groups[:_MOST_HASHED]:
+        if not silent:
+            break
+        silent.discard((string_hash(group.group_id) & 0x7FFFFFFF) % len(leaders))
+    return silent
+
+
+def _name_on(partition: int, count: int) -> str:
+    """A group id that Kafka puts on this one of so many partitions: a single character, whose hash is its code."""
+    return chr(33 + (partition - 33) % count)
+
+
+_NOT_THE_COORDINATOR = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+
+
+def _unloaded(connection: Connection, probes: Mapping[int, str], told: Sequence[Any], deadline: Deadline) -> list[int]:
+    """The partitions of whose group the broker says that it is not the coordinator, although it is to be asked about that by its
+    own word. Another's word means that groups are not spread there as by Kafka."""
+    refused = {group.group_id for answer in told for group in answer.groups if group.error_code in _NOT_THE_COORDINATOR}
+    if not refused:
+        return []
+    name = min(refused)
+    version = connection.version(FIND_COORDINATOR)
+    found = coordinator_in(connection.call(FIND_COORDINATOR, coordinator_question(name, version), deadline), name)
+    is_own = isinstance(found, Node) and connection.node is not None and found.node_id == connection.node.node_id
+    return [partition for partition, each in probes.items() if each in refused] if is_own else []
 
 
 def _listing(group: Any, node: Node, only_type: GroupType) -> GroupListing:

@@ -38,6 +38,7 @@ from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
@@ -397,6 +398,59 @@ def test_a_partition_whose_brokers_are_all_there_is_the_topics_own_trouble() -> 
 def test_an_offsets_topic_that_is_not_there_or_not_shown_says_nothing() -> None:
     assert orphaned_groups(ClusterLayout(NODES)) == {}
     assert orphaned_groups(ClusterLayout(NODES, {OFFSETS_TOPIC: TopicLayout(29, {})})) == {}
+
+
+def handed_over(broker: FakeBroker, *, loads: bool = True) -> None:
+    """A broker that leads both partitions, and has the groups of one, that of ``a``, from the second question about it on."""
+    asked: list[DecodedRequest] = []
+
+    def describe(request: DecodedRequest) -> dict[str, Any]:
+        asked.append(request)
+        code = ErrorCode.NOT_COORDINATOR if len(asked) == 1 or not loads else ErrorCode.GROUP_ID_NOT_FOUND
+        return {"groups": [{"group_id": name, "error_code": code} for name in request.body.groups]}
+
+    def listed(_: DecodedRequest) -> dict[str, Any]:
+        names = ("a", "b") if loads and len(asked) > 1 else ("b",)
+        return {"groups": [group(name, "", "Empty", "Classic") for name in names]}
+
+    broker.handlers |= {DESCRIBE_GROUPS: describe, LIST_GROUPS: listed}
+    broker.handlers[METADATA] = lambda _: metadata([broker], {OFFSETS_TOPIC: {0: 1, 1: 1}})
+
+
+def test_a_broker_that_leads_a_partition_and_has_not_begun_to_load_it_is_asked_until_it_has(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    handed_over(broker)
+    found = list_groups(cluster, deadline)
+    assert (list(found.values), found.unreachable) == (["a", "b"], {})
+    assert [tuple(asked.groups) for asked in broker.asked(DESCRIBE_GROUPS)] == [("!",), ("!",)]
+
+
+def test_a_partition_that_is_never_loaded_is_told(broker: FakeBroker, cluster: Cluster) -> None:
+    handed_over(broker, loads=False)
+    found = list_groups(cluster, Deadline(500))
+    what = "groups on 1 of 2 partitions of __consumer_offsets are not loaded and not listed"
+    assert list(found.values) == ["b"]
+    assert list(found.unreachable.values()) == [ItemError(ErrorCode.COORDINATOR_NOT_AVAILABLE, what)]
+
+
+def test_where_groups_are_spread_otherwise_than_by_kafka_nothing_is_waited_for(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    handed_over(broker, loads=False)
+    elsewhere = {"node_id": 2, "host": "127.0.0.1", "port": 1, "error_code": 0}
+    broker.handlers[FIND_COORDINATOR] = lambda asked: {
+        "coordinators": [{**elsewhere, "key": key} for key in asked.body.coordinator_keys]
+    }
+    found = list_groups(cluster, deadline)
+    assert (list(found.values), found.unreachable, len(broker.asked(DESCRIBE_GROUPS))) == (["b"], {}, 1)
+
+
+def test_where_each_partition_has_a_group_nothing_more_is_asked(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    handed_over(broker)
+    broker.handlers[LIST_GROUPS] = answering(*(group(name, "", "Empty", "Classic") for name in "ab"))
+    assert list(list_groups(cluster, deadline).values) == ["a", "b"]
+    assert broker.asked(DESCRIBE_GROUPS) == []
 
 
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID.value
