@@ -74,7 +74,8 @@ class Sample:
 class GroupRate:
     """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends.
 
-    ``lag`` is None where that of a partition is unknown; ``flags`` say why.
+    ``lag`` is None where that of a partition is unknown; ``flags`` say why. ``verdict`` is the worst of its partitions'
+    ``verdicts``.
     """
 
     group_id: str
@@ -85,6 +86,7 @@ class GroupRate:
     drain_s: float | None
     verdict: Verdict
     flags: tuple[Flag, ...] = ()
+    verdicts: frozenset[Verdict] = frozenset()
 
 
 def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[GroupListing], bool], at_ms: int) -> Sample:
@@ -148,10 +150,13 @@ class Watch:
             drain = None if lag is None or produced is None else _drain_s(lag, consumed, produced)
         is_read = not last.listings[group_id].state.is_inactive
         verdicts = [_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now]
-        worst = max(verdicts, key=WORST_LAST.index, default=Verdict.UNKNOWN)
+        verdicts = verdicts or [Verdict.UNKNOWN]
+        worst = max(verdicts, key=WORST_LAST.index)
         found = {position.flag for position in now.values()}
         flags = tuple(flag for flag in Flag if flag in found)
-        return GroupRate(group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst, flags)
+        return GroupRate(
+            group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst, flags, frozenset(verdicts)
+        )
 
 
 def _drain_s(lag: int, consumed: float, produced: float) -> float | None:

@@ -140,6 +140,15 @@ def test_limits_are_held_at_the_last_look(cli: Cli, line: str, code: int, says: 
     assert (ran.code, says in ran.err) == (code, True), ran.err
 
 
+def test_a_verdict_that_a_worse_one_of_another_partition_hides_is_found(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    def rewind(_: int) -> None:
+        cluster.groups["g2"].offsets[TopicPartition("t1", 1)] = OffsetAndMetadata(80)
+
+    cli.sleep_ms = rewind
+    ran = cli("top g2 --iterations 3 --fail-if-verdict stall -o json")
+    assert ([row["verdict"] for row in ran.data], ran.code, "group 'g2': STALL" in ran.err) == (["REWIND"], 6, True), ran.err
+
+
 def test_whoever_has_members_and_stalls_stands_above_groups_without(cli: Cli) -> None:
     rows = cli("top g1 g2 --iterations 3 --sort verdict -o json").data
     assert [(row["group"], row["verdict"]) for row in rows] == [("g2", "STALL"), ("g1", "STOP")]

@@ -223,13 +223,15 @@ class Look:
         return replace(report, errors=errors, notices=(*judgement.notices, *notices), fixed_exit_code=code)
 
     def _bad(self, limits: Limits) -> Iterator[KgctlError]:
+        """A verdict counts that a worse one of another partition hides."""
         for one in self.rates():
-            if one.verdict in limits.verdicts:
-                yield ExpectationError(f"group {one.group_id!r}: {one.verdict.value}", group=one.group_id)
+            if found := one.verdicts.intersection(limits.verdicts):
+                worst = max(found, key=WORST_LAST.index)
+                yield ExpectationError(f"group {one.group_id!r}: {worst.value}", group=one.group_id)
 
     def _undecided(self, limits: Limits) -> Iterator[KgctlError]:
         for one in self.rates():
-            if limits.verdicts and one.verdict is Verdict.UNKNOWN:
+            if limits.verdicts and Verdict.UNKNOWN in one.verdicts:
                 why = f"group {one.group_id!r}: no verdict yet: STALL and STOP take three looks, others two"
                 yield ExpectationError(why, code=UNKNOWN_LAG, group=one.group_id)
 
