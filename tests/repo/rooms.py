@@ -139,6 +139,7 @@ ROOMS = {
             (9, "a change has what a look that went ill has left of the limit"),
             (4, "what only streams groups need is imported for them alone"),
             (7, "one time limit for groups in ZooKeeper, too"),
+            (51, "groups that a broker leads and has not begun to load are not left out of a listing; verdicts that others hide"),
         ),
     ),
     "coordinator": Room(
