@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 from typer._completion_classes import completion_init
 
-from kgctl.cli.environment import Environment, write_whole
+from kgctl.cli.environment import Environment, leave, write_whole
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import OutputFormat, Report, error_line
@@ -67,13 +67,13 @@ def _open_streams() -> bool:
 
 def _reader_has_gone() -> int:
     """As in ``kgctl ... | head``: no error. Python would complain again when it flushes stdout at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    leave(sys.stdout)
     return ExitCode.OK
 
 
 def _cannot_write(error: OSError) -> int:
     """A full disk under the result; Python would complain again when it flushes stdout at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    leave(sys.stdout)
     with suppress(OSError):
         sys.stderr.write(f"kgctl: cannot write the result: {error.strerror or error}\n")
     return ExitCode.FAILED
@@ -175,10 +175,9 @@ def _told_on_stderr(report: Report, output: OutputFormat, session: Session, erro
     """
     if report.exit_code is ExitCode.OK and not isinstance(error, BrokenPipeError):
         report = replace(report, fixed_exit_code=ExitCode.PARTIAL)
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), session.environment.stdout.fileno())
+    session.environment.leave_stdout()
     session.notice(f"kgctl: cannot write to stdout ({error.strerror or error}); this was done:")
-    write_whole(session.environment.stderr, RENDERERS[output](report, session.command, session.environment))
+    session.environment.tell(RENDERERS[output](report, session.command, session.environment))
     _notice_all(report, session)
     return report.exit_code
 

@@ -52,6 +52,12 @@ def write_whole(stream: TextIO, text: str) -> None:
         left = left[written:]
 
 
+def leave(stream: TextIO) -> None:
+    """Let what is still written to a stream go nowhere; Python flushes it once more at exit, and complains."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _program() -> str:
     called = sys.argv[0]
     if Path(called).name == "__main__.py":
@@ -109,9 +115,8 @@ class Environment:
         return None
 
     def leave_stdout(self) -> None:
-        """Let what is still written to stdout, whose reader has gone, go nowhere; Python flushes it once more at exit."""
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stdout.fileno())
+        """Let what is still written to stdout, whose reader has gone, go nowhere."""
+        leave(self.stdout)
 
     @property
     def config_file(self) -> Path:
@@ -139,8 +144,14 @@ class Environment:
         return str(platformdirs.user_state_path("kgctl") / "warehouse")
 
     def notice(self, line: str) -> None:
-        self.stderr.write(f"{line}\n")
-        self.stderr.flush()
+        self.tell(f"{line}\n")
+
+    def tell(self, text: str) -> None:
+        """Write to stderr; where nobody reads it any more, or its disk is full, the text is lost, and nothing else."""
+        try:
+            write_whole(self.stderr, text)
+        except OSError:
+            leave(self.stderr)
 
 
 TOLD_ON_TERMINAL_S, TOLD_S = 1.0, 30.0
@@ -188,8 +199,7 @@ class Waiting:
                 tell(line)
 
     def _write(self, line: str) -> None:
-        self._environment.stderr.write(f"\r\x1b[K{line}")
-        self._environment.stderr.flush()
+        self._environment.tell(f"\r\x1b[K{line}")
 
 
 AGAIN_S = 0.5

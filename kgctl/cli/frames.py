@@ -92,8 +92,13 @@ class Frames:
         environment = self.session.environment
         between = _CLEAR if self.redraws else "\n" if number > 1 else ""
         show = RENDERERS[self.session.flags.output or OutputFormat.TABLE]
-        environment.stdout.write(f"{between}{self.title()}\n{show(report, self.session.command, environment)}")
-        environment.stdout.flush()
+        try:
+            environment.stdout.write(f"{between}{self.title()}\n{show(report, self.session.command, environment)}")
+            environment.stdout.flush()
+        except BrokenPipeError:
+            if self.iterations is None:
+                raise
+            environment.leave_stdout()  # the exit code is that of the last look all the same
         self._notice([*(f"kgctl: {error_line(error)}" for error in report.errors), *report.notices])
 
     def _notice(self, lines: Sequence[str]) -> None:

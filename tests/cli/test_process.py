@@ -60,6 +60,23 @@ def test_closed_pipe_is_quiet() -> None:
         assert (process.stderr.read(), process.wait(timeout=PATIENCE_S)) == ("", 0)
 
 
+@pytest.mark.parametrize("gone", [("stderr",), ("stdout", "stderr")])
+def test_a_reader_of_stderr_that_has_gone_does_not_change_the_exit_code(gone: tuple[str, ...]) -> None:
+    """As in ``kgctl ... 2>&1 | head``."""
+    command = [sys.executable, "-m", "kgctl", "list", "groups", "--state", "nope", "--bootstrap-server", "127.0.0.1:1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for name in gone:
+            getattr(process, name).close()
+        assert process.wait(timeout=PATIENCE_S) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_under_stderr_does_not_change_the_exit_code() -> None:
+    command = [sys.executable, "-m", "kgctl", "list", "groups", "--state", "nope", "--bootstrap-server", "127.0.0.1:1"]
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stderr=full, check=False, timeout=PATIENCE_S).returncode == 2
+
+
 def test_interrupt_exits_with_130_and_without_a_traceback() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"127.0.0.1:{deaf.getsockname()[1]}"

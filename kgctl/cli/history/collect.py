@@ -114,14 +114,12 @@ def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
         nonlocal last_s
         if time.monotonic() - last_s >= _PAUSE_S:
             last_s = time.monotonic()
-            environment.stderr.write(f"{_CLEAR}{line}")
-            environment.stderr.flush()
+            environment.tell(f"{_CLEAR}{line}")
 
     try:
         yield show
     finally:
-        environment.stderr.write(_CLEAR)
-        environment.stderr.flush()
+        environment.tell(_CLEAR)
 
 
 DEFAULT_CLUSTER = "default"

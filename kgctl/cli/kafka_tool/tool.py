@@ -65,7 +65,7 @@ class Tool:
 
     def warn(self, *lines: str) -> None:
         self.session.environment.stdout.flush()
-        self.session.environment.stderr.write("".join(f"{line}\n" for line in lines))
+        self.session.environment.tell("".join(f"{line}\n" for line in lines))
 
 
 def say_error(environment: Environment, message: str) -> None:
