@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -367,12 +368,12 @@ OF_TOPOLOGY = (
 TABLES = (OFFSETS, TOTALS, OF_MEMBERS, OF_STATE, OF_TOPOLOGY)
 """All tables that `describe group` may show."""
 SUMMARY = (
-    Column("lag", kind=Kind.WHOLE, unit="records", meaning="the lags that are known, of all groups together"),
+    Column("lag", kind=Kind.WHOLE, unit="records", meaning="the lags that are known, of all groups together; null where none is"),
     Column("groups[].group", meaning="the group's id"),
-    Column("groups[].lag", kind=Kind.WHOLE, unit="records", meaning="its lags that are known together"),
+    Column("groups[].lag", kind=Kind.WHOLE, unit="records", meaning="its lags that are known together; null where none is"),
     Column("groups[].partitions", kind=Kind.WHOLE, meaning="how many partitions"),
     Column("groups[].unknown", kind=Kind.WHOLE, meaning="of how many of them the lag is unknown"),
-    Column("groups[].topics.TOPIC", kind=Kind.WHOLE, unit="records", meaning="the known lag on this topic"),
+    Column("groups[].topics.TOPIC", kind=Kind.WHOLE, unit="records", meaning="the known lag on this topic; null where none is"),
 )
 
 
@@ -418,16 +419,24 @@ SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
 
 
 def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
-    """The known lag of each group and, by topic, what it is made of; partitions whose lag is unknown are counted apart."""
-    groups = []
+    """The known lag of each group and, by topic, what it is made of, None where none is; unknown ones are counted apart."""
+    groups: list[dict[str, Any]] = []
     for view in views:
-        topics: dict[str, int] = {}
-        for each in view.partitions:
-            topics[each.partition.topic] = topics.get(each.partition.topic, 0) + (each.lag or 0)
+        topics: dict[str, int | None] = {}
+        for partition, lag in ((each.partition, each.lag) for each in view.partitions):
+            topics[partition.topic] = _more(topics.get(partition.topic), lag)
         unknown = sum(each.lag is None for each in view.partitions)
-        group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
+        group = {"group": view.description.group_id, "lag": _known(topics.values()), "partitions": len(view.partitions)}
         groups.append({**group, "unknown": unknown, "topics": topics})
-    return {"lag": sum(view.total_lag for view in views), "groups": groups}
+    return {"lag": _known(group["lag"] for group in groups), "groups": groups}
+
+
+def _known(lags: Iterable[int | None]) -> int | None:
+    return reduce(_more, lags, None)
+
+
+def _more(known: int | None, lag: int | None) -> int | None:
+    return known if lag is None else (known or 0) + lag
 
 
 def _totals_of(view: GroupView) -> Iterator[Totals]:

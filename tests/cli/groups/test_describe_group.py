@@ -85,7 +85,7 @@ def test_missing_group_is_not_found_and_stdout_stays_empty(cli: Cli) -> None:
                 "partition": None,
             }
         ],
-        "summary": {"lag": 0, "groups": []},
+        "summary": {"lag": None, "groups": []},
     }
 
 
@@ -348,6 +348,9 @@ def test_terminal_gets_colour_and_a_pipe_does_not(cli: Cli) -> None:
 def test_an_unknown_lag_is_no_part_of_a_total(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
     assert "Group 'g1': total lag unknown in 3 partitions" in cli("describe group g1").err
+    (group,) = cli("describe group g1 -o json").json["summary"]["groups"]
+    assert (group["lag"], group["topics"], group["unknown"]) == (None, {"t1": None}, 3)
+    assert cli("describe group g1 -o json").json["summary"]["lag"] is None
 
 
 def test_where_nothing_has_a_lag_the_total_is_unknown_and_not_zero(cli: Cli, cluster: FakeGroupAdmin) -> None:
