@@ -227,7 +227,7 @@ _MOST_HASHED = 1_000
 def _without_groups(connection: Connection, leaders: Mapping[int, int], groups: Sequence[Any]) -> set[int]:
     """The partitions that this broker leads and of which it lists no group: none, but in a small cluster.
 
-    Source: GroupMetadataManager#partitionFor, GroupCoordinatorService#partitionFor.
+    Source: GroupCoordinatorService#partitionFor.
     """
     own = connection.node.node_id if connection.node else None
     silent = {partition for partition, leader in leaders.items() if leader == own}
