@@ -115,6 +115,7 @@ ROOMS = {
             (16, "a name by which two groups are shown is neither; a total of which nothing is known is no number"),
             (21, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
             (66, "one watch of all clusters of a warehouse"),
+            (5, "what cannot be told on stderr changes no exit code; totals of which nothing is known are no 0"),
         ),
     ),
     "admin": Room(
