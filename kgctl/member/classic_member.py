@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 
 from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionsOf, Rng, RunAssignor, StopReason
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
 from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
-from kgctl.member.commits import CommitIdentity
+from kgctl.member.commits import CommitIdentity, RoundCommit
 from kgctl.member.config import MemberConfig, is_cooperative
 from kgctl.member.leader import Assignments, LeaderAssignor, Remembered, group_spec
 from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, HeartbeatClock, Snapshot, draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicPartition
 from kgctl.model.requests import JoinGroup, JoinGroupResult, SyncGroup, SyncGroupResult
-from kgctl.model.values import quick_enum
 from kgctl.serde.consumer_protocol import decode_assignment
 
 REJOIN = "rejoin"
@@ -26,13 +24,6 @@ JOIN_AGAIN_AT_ONCE = frozenset(
 )
 DISCONNECTED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """Stands for a round that ended with the connection."""
-
-
-@quick_enum
-class _Commit(Enum):
-    NOT_SENT = 0
-    UNDER_WAY = 1
-    OVER = 2
 
 
 class Rebalance:
@@ -57,7 +48,7 @@ class Rebalance:
         self._group_topics: tuple[str, ...] = ()
         self._assigned_from: Snapshot | None = None
         self._compared_image: MetadataImage | None = None
-        self._commit = _Commit.NOT_SENT
+        self._commit = RoundCommit.NOT_SENT
         self._is_joining = False
         self._has_looked = True
         self._elected: JoinGroupResult | None = None
@@ -66,7 +57,7 @@ class Rebalance:
     @property
     def is_under_way(self) -> bool:
         """Return whether a round has begun and not ended."""
-        return self._is_joining or self._commit is not _Commit.NOT_SENT
+        return self._is_joining or self._commit is not RoundCommit.NOT_SENT
 
     def is_needed(self) -> bool:
         """Whether the member has to join (again). Kafka: ``ConsumerCoordinator#rejoinNeededOrPending``."""
@@ -95,7 +86,7 @@ class Rebalance:
         if self._outcome is not None:
             return not isinstance(self._outcome, ErrorCode)
         membership = self._member.membership
-        begins = membership.needs_prepare and not self._is_joining and self._commit is _Commit.NOT_SENT
+        begins = membership.needs_prepare and not self._is_joining and self._commit is RoundCommit.NOT_SENT
         return begins and bool(self._member.owned) and (not self.is_cooperative or membership.is_outside)
 
     def step(self) -> Step | None:
@@ -111,7 +102,7 @@ class Rebalance:
         if self._is_joining or not is_ready or REJOIN in member.runtime.deadlines.armed:
             return None
         if not member.membership.needs_prepare and self._has_looked:
-            return None if self._is_looking else self._join
+            return None if self._is_looking or self._commit is RoundCommit.UNDER_WAY else self._join
         return self._step_before()
 
     def _step_before(self) -> Step | None:
@@ -120,9 +111,9 @@ class Rebalance:
         if not self._has_looked:
             return self._look
         # Sent once a round, and polled for: ConsumerCoordinator#onJoinPrepare returns to the application until it is answered.
-        if self._commit is _Commit.NOT_SENT and self._member.config.enable_auto_commit:
+        if self._commit is RoundCommit.NOT_SENT and self._member.committer.commits_first:
             return None if self._is_looking else self._commit_first
-        return None if self._commit is _Commit.UNDER_WAY or self._is_looking else self._prepare
+        return None if self._commit is RoundCommit.UNDER_WAY or self._is_looking else self._prepare
 
     @property
     def _is_looking(self) -> bool:
@@ -133,7 +124,7 @@ class Rebalance:
     def _commit_first(self) -> None:
         """Commit what was read; what will be revoked is read no further. Kafka: ``ConsumerCoordinator#onJoinPrepare``."""
         member = self._member
-        self._commit = _Commit.UNDER_WAY
+        self._commit = RoundCommit.UNDER_WAY
         consumed = set(member.positions.consumed)
         # Eager members give everything up, so nothing more is read while the commit is under way (KIP-429 spares the others).
         if not self.is_cooperative:
@@ -142,30 +133,42 @@ class Rebalance:
         member.committer.commit(consumed, is_automatic=True, retry_for_us=retry_us, done=self._committed)
 
     def _committed(self, _: ErrorCode) -> None:
-        if self._commit is _Commit.UNDER_WAY:
-            self._commit = _Commit.OVER
+        if self._commit is RoundCommit.UNDER_WAY:
+            self._commit = RoundCommit.OVER
 
     def _prepare(self) -> None:
         member = self._member
         member.membership.needs_prepare = False
-        self._commit = _Commit.NOT_SENT
+        self._commit = RoundCommit.NOT_SENT
         # Only a leader watches the topics of the others, and each round elects one anew (ConsumerCoordinator#onJoinPrepare).
         self._assigned_from = None
+        owned = set(member.owned)
         # Cast out, the member may own what others have by now: onPartitionsLost instead of onPartitionsRevoked (KIP-429).
         if member.membership.is_outside:
-            self._give_up(CallbackKind.LOST, set(member.owned), StopReason.LOST)
-        elif self.is_cooperative:
-            # Only what it does not subscribe to any more: the rest is kept over the rebalance, and told as owned.
-            wanted = set(member.topics.subscription)
-            self._give_up(CallbackKind.REVOKED, {p for p in member.owned if p.topic not in wanted}, StopReason.REVOKED)
-        else:
-            member.stop(set(member.owned), StopReason.REVOKED)
-            member.call_back(CallbackKind.REVOKED, set(member.owned), member.owned.clear)
+            if owned:
+                member.stop(owned, StopReason.LOST)
+                member.call_back(CallbackKind.LOST, owned, member.owned.clear)
+        elif not self.is_cooperative:
+            self._revoke(owned, member.owned.clear)
+        # Only what it does not subscribe to any more: the rest is kept over the rebalance, and told as owned.
+        elif gone := {partition for partition in owned if partition.topic not in member.topics.subscription}:
+            self._revoke(gone, lambda: member.owned.difference_update(gone))
 
-    def _give_up(self, kind: CallbackKind, partitions: set[TopicPartition], reason: StopReason) -> None:
-        if partitions:
-            self._member.stop(partitions, reason)
-            self._member.call_back(kind, partitions, lambda: self._member.owned.difference_update(partitions))
+    def _revoke(self, partitions: set[TopicPartition], then: Callable[[], None]) -> None:
+        """Read these no more, tell the application, commit where the client does it now, and then go on."""
+        member = self._member
+        offsets = member.committer.of_given_up(member.positions.consumed & partitions)
+        member.stop(partitions, StopReason.REVOKED)
+
+        def called_back() -> None:
+            self._commit = RoundCommit.UNDER_WAY
+            member.committer.commit_given_up(offsets, committed)
+
+        def committed(_: ErrorCode) -> None:
+            self._commit = RoundCommit.NOT_SENT
+            then()
+
+        member.call_back(CallbackKind.REVOKED, partitions, called_back)
 
     # --- JoinGroup
 
@@ -373,8 +376,7 @@ class Rebalance:
         if not revoked:
             self._hand_over(assigned)
             return
-        member.stop(revoked, StopReason.REVOKED)
-        member.call_back(CallbackKind.REVOKED, revoked, lambda: self._revoked(assigned))
+        self._revoke(revoked, lambda: self._revoked(assigned))
 
     def _revoked(self, assigned: set[TopicPartition]) -> None:
         self._member.membership.request_rejoin("need to revoke partitions and re-join")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal, TypeAlias
 
 from kgctl.member.api import CommitDone, ListOffsets, ListOffsetsResult, NetworkError, StartConsuming
@@ -14,7 +15,7 @@ from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, Backoff, Connectio
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, OffsetFetchResult, PartitionErrors
-from kgctl.model.values import frozen_in_order
+from kgctl.model.values import frozen_in_order, quick_enum
 
 AUTO_COMMIT = "auto commit"
 RETRY_COMMIT = "retry commit"
@@ -28,10 +29,20 @@ class CommitIdentity:
     generation_id: int
 
 
+@quick_enum
+class RoundCommit(Enum):
+    """How far the commit is that a round of a classic member waits for."""
+
+    NOT_SENT = 0
+    UNDER_WAY = 1
+    OVER = 2
+
+
 WhoCommits: TypeAlias = Callable[[], CommitIdentity | ErrorCode]
 """The member as it may commit now, or the error that the client itself answers."""
 OnRefused: TypeAlias = Callable[[ErrorCode, CommitIdentity], None]
 """Told of an error of the coordinator, so that the membership reacts."""
+_Done: TypeAlias = Callable[[ErrorCode], None]
 
 
 @dataclass(slots=True)
@@ -42,7 +53,7 @@ class _Commit:
     is_automatic: bool
     term: int
     retry_until_us: int
-    done: Callable[[ErrorCode], None] | None
+    done: _Done | None
     backoff: Backoff
 
 
@@ -114,27 +125,41 @@ class Committer:
         *,
         is_automatic: bool,
         retry_for_us: int = 0,
-        done: Callable[[ErrorCode], None] | None = None,
+        done: _Done | None = None,
     ) -> None:
         """Commit the positions of these. ``done`` is told how it ended; at once where there is nothing to commit."""
-        runtime = self._runtime
-        offsets = self._offsets(partitions)
+        offsets = self.offsets(partitions)
         if not is_automatic:  # this one says more than those of the application that wait
             self._waiting = [waiting for waiting in self._waiting if waiting.is_automatic]
-        if not offsets:
-            if done is not None:
-                done(ErrorCode.NONE)
-            return
-        until_us = runtime.now_us + retry_for_us
-        entry = _Commit(offsets, is_automatic, self._term, until_us, done, Backoff(runtime.config, runtime.rng))
-        self._try(entry)
+        self._begin(offsets, retry_for_us, done, is_automatic=is_automatic)
+
+    @property
+    def commits_first(self) -> bool:
+        """Whether the client commits by itself before a member gives anything up, rather than as it does."""
+        return self.is_automatic and not self._runtime.config.behaviour.commits_given_up
+
+    def of_given_up(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """What is to be committed of partitions that are read no more from now on; nothing where it was committed before."""
+        return self.offsets(partitions) if self.is_automatic and not self.commits_first else {}
+
+    def commit_given_up(self, offsets: dict[TopicPartition, int], done: _Done) -> None:
+        """Commit, once, what `of_given_up` has said."""
+        self._begin(offsets, 0, done, is_automatic=True)
+
+    def _begin(self, offsets: dict[TopicPartition, int], retry_for_us: int, done: _Done | None, *, is_automatic: bool) -> None:
+        runtime = self._runtime
+        if offsets:
+            until_us, backoff = runtime.now_us + retry_for_us, Backoff(runtime.config, runtime.rng)
+            self._try(_Commit(offsets, is_automatic, self._term, until_us, done, backoff))
+        elif done is not None:
+            done(ErrorCode.NONE)
 
     def retry(self) -> None:
         """Send again the commits that wait for it."""
         waiting, self._waiting = self._waiting, []
         for entry in waiting:
             if entry.is_automatic:
-                entry.offsets = self._offsets(entry.offsets)
+                entry.offsets = self.offsets(entry.offsets)
             self._try(entry)
 
     def end_term(self) -> None:
@@ -151,7 +176,7 @@ class Committer:
         self._runtime.deadlines.cancel(RETRY_COMMIT)
         self._runtime.deadlines.cancel(AUTO_COMMIT)
 
-    def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return how far these partitions have been read."""
         offsets = self._runtime.positions_of(partitions, self._runtime.now_us)
         return {partition: offsets[partition] for partition in sorted(offsets)} if offsets else offsets

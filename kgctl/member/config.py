@@ -83,9 +83,11 @@ class Behaviour:
     leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup,
     evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just
     begun). ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other
-    commits there are. ``limit_lag_us``: how late the client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on;
-    ``limits_at_beats``: with its next heartbeat. ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and
-    leaves at the next poll(). ``back_lag_us``: how late it sees, evenly spread, that the application polls again.
+    commits there are. ``commits_given_up``: automatic commits of what a classic member gives up come as it gives it up, and the
+    round waits for them; without it, of all that it reads as a round begins. ``limit_lag_us``: how late the client sees that
+    ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
+    ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``back_lag_us``:
+    how late it sees, evenly spread, that the application polls again.
     """
 
     joins_itself: bool = False
@@ -103,6 +105,7 @@ class Behaviour:
     rebootstraps: bool = False
     adds_timeouts: bool = False
     commits_by_clock: bool = False
+    commits_given_up: bool = False
     limit_lag_us: int = 0
     limits_at_beats: bool = False
     silent_past_limit: bool = False
@@ -298,6 +301,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             # on rkcg_q, which rd_kafka_consumer_poll serves.
             joins_itself=True,
             commits_by_clock=True,
+            commits_given_up=True,  # rd_kafka_assignment_serve_removals, whose commits rd_kafka_assignment_serve waits for
             silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
             start_us=(54_000, 57_000),

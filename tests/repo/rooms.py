@@ -187,6 +187,7 @@ ROOMS = {
             (18, "what an assignor leaves to nobody"),
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
+            (27, "librdkafka commits what it gives up as it gives it up"),
         ),
     ),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),

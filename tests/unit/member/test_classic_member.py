@@ -374,6 +374,29 @@ def test_automatic_commits_leave_every_interval_and_before_a_revocation() -> Non
     assert any(revoked_us - seconds(0.4) <= at <= revoked_us for at in pod.times(OffsetCommit))
 
 
+@STRATEGIES
+def test_librdkafka_commits_what_it_gives_up_after_its_callback_and_joins_then(settings: dict[str, str]) -> None:
+    """As it had read it when it stopped, so that nobody reads a record twice. Java commits as the round begins, and reads on."""
+    world = World({"orders": 24})
+    for number in range(2):
+        slow = {CallbackKind.REVOKED: seconds(2)}
+        world.pod(f"m{number}", settings, profile="librdkafka", at_s=number * 0.02, callback_us=slow)
+    world.run_until(60)
+    world.pod("new", settings, profile="librdkafka", at_s=61)
+    world.run_until(80)
+    pod = world.pods["m0"]
+
+    stopped_us, stop = next((at, each) for at, each in pod.log if at > 60 * SECOND and isinstance(each, StopConsuming))
+    called_us, callback = next(each for each in pod.callbacks(CallbackKind.REVOKED) if each[0] > 60 * SECOND)
+    committed_us, commit = next((at, each) for at, each in pod.requests if at > stopped_us and isinstance(each, OffsetCommit))
+    joined_us = next(at for at in pod.times(JoinGroup) if at > called_us)
+    assert {(each.topic, each.partition) for each in commit.partitions} == set(stop.partitions) == set(callback.partitions)
+    assert {each.offset for each in commit.partitions} == {stopped_us // 1000}
+    assert committed_us == called_us + seconds(2)
+    assert joined_us >= committed_us + 2 * world.latency_us
+    assert sorted(map(len, world.owners().values())) == [8, 8, 8]
+
+
 def test_commit_of_the_application_is_answered() -> None:
     world = group_of(2, EAGER | {"enable.auto.commit": "false"})
     pod = world.pods["m0"]
