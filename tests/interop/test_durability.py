@@ -10,9 +10,11 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kgctl.model.error_codes import ErrorCode
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory, ServeProcess
+from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import RawClient
 
 pytestmark = pytest.mark.interop
@@ -101,8 +103,6 @@ def test_every_acknowledged_commit_is_there_after_a_kill(kgctl_serve: ServeFacto
 
 def test_a_member_keeps_its_place_over_a_restart(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
     """The generation is in the log, so that a heartbeat to the new server is answered as if nothing had been."""
-    from tests.support.wire.classic_member import ClassicMember
-
     server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
     with RawClient(server.bootstrap) as raw:
         member = ClassicMember(raw, GROUP, [TOPIC])
@@ -114,6 +114,23 @@ def test_a_member_keeps_its_place_over_a_restart(kgctl_serve: ServeFactory, tmp_
 
         assert member.heartbeat() == 0
         assert [group.group_id for group in raw.call(LIST_GROUPS, 4).groups] == [GROUP]
+
+
+def test_what_is_looked_up_is_what_the_log_says_after_a_kill(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    """Members whose heartbeats had been looked up, one of which left, and one that had a heartbeat under way at the kill."""
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
+    with RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
+        stays, leaves = ClassicMember(raw, GROUP, [TOPIC]), ClassicMember(other, "left", [TOPIC])
+        for member in (stays, leaves):
+            member.join()
+            assert [member.heartbeat() for _ in range(5)] == [0] * 5
+        leaves.leave()
+        raw.send(HEARTBEAT, 3, {"group_id": GROUP, "generation_id": stays.generation_id, "member_id": stays.member_id})
+        server.kill()
+    again = kgctl_serve(data=tmp_path / "data")
+    with RawClient(again.bootstrap) as stays.raw, RawClient(again.bootstrap) as leaves.raw:
+        assert [stays.heartbeat() for _ in range(5)] == [0] * 5
+        assert [leaves.heartbeat() for _ in range(5)] == [ErrorCode.UNKNOWN_MEMBER_ID] * 5
 
 
 def test_a_folder_in_use_is_refused(kgctl_serve: ServeFactory, tmp_path: Path) -> None:

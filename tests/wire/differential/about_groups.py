@@ -89,6 +89,45 @@ def beating(probe: Probe, version: int, name: str) -> None:
                 probe.call(HEARTBEAT, version, {"group_id": group, "member_id": member, "generation_id": generation})
 
 
+TIMES = 4
+"""So often a connection repeats a heartbeat: from the second one on kgctl looks it up."""
+
+
+def beating_on(probe: Probe, version: int, name: str) -> None:
+    """The same heartbeat again and again on one connection, while its member leaves and another one comes."""
+    first, generation_id = joined(probe, name)
+    beat = {"group_id": name, "member_id": first, "generation_id": generation_id}
+    for _ in range(TIMES):
+        probe.call(HEARTBEAT, version, beat)
+    probe.call(LEAVE_GROUP, 3, {"group_id": name, "members": [{"member_id": first}]})
+    for _ in range(TIMES):
+        probe.call(HEARTBEAT, version, beat)
+    second, generation_id = joined(probe, name)
+    for member_id in (first, second):
+        for _ in range(TIMES):
+            probe.call(HEARTBEAT, version, {**beat, "member_id": member_id, "generation_id": generation_id})
+
+
+def beating_on_as_consumers(probe: Probe, version: int, name: str) -> None:
+    """Idle heartbeats again and again on one connection, while another member joins and the first one leaves."""
+    create_topic(probe, name)
+    joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [name], "topic_partitions": []}
+    scout = {"group_id": f"{name}-scout", "member_id": "scout", "member_epoch": 0, **joining}
+    probe.until(CONSUMER_GROUP_HEARTBEAT, 1, scout, lambda body: bool(body.assignment.topic_partitions))  # the topic is known
+    ids = [f"{name}-{number}" for number in range(2)]
+    first = probe.call(CONSUMER_GROUP_HEARTBEAT, version, {"group_id": name, "member_id": ids[0], "member_epoch": 0, **joining})
+    idle = {"rebalance_timeout_ms": -1, "subscribed_topic_names": None, "topic_partitions": None}
+    beat = {"group_id": name, "member_id": first.member_id, "member_epoch": first.member_epoch, **idle}
+    for _ in range(TIMES):
+        probe.call(CONSUMER_GROUP_HEARTBEAT, version, beat)
+    probe.call(CONSUMER_GROUP_HEARTBEAT, version, {"group_id": name, "member_id": ids[1], "member_epoch": 0, **joining})
+    for _ in range(TIMES):
+        probe.call(CONSUMER_GROUP_HEARTBEAT, version, beat)
+    probe.call(CONSUMER_GROUP_HEARTBEAT, version, {**beat, "member_epoch": -1})
+    for _ in range(TIMES):
+        probe.call(CONSUMER_GROUP_HEARTBEAT, version, beat)
+
+
 def leaving(probe: Probe, version: int, name: str) -> None:
     member_id, _ = joined(probe, name)
     for group in ("", "nosuch", name):

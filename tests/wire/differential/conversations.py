@@ -23,6 +23,8 @@ from tests.wire.differential.about_configs import (
 )
 from tests.wire.differential.about_groups import (
     beating,
+    beating_on,
+    beating_on_as_consumers,
     consumer_protocol_describing,
     deleting,
     describing,
@@ -81,6 +83,7 @@ from tests.wire.differential.talk import (
     ALTER_REASSIGNMENTS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -164,6 +167,8 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "static joining": (JOIN_GROUP, static_joining),
     "syncing": (SYNC_GROUP, syncing),
     "beating": (HEARTBEAT, beating),
+    "beating on": (HEARTBEAT, beating_on),
+    "beating on as consumers": (CONSUMER_GROUP_HEARTBEAT, beating_on_as_consumers),
     "leaving": (LEAVE_GROUP, leaving),
     "describing": (DESCRIBE_GROUPS, describing),
     "deleting": (DELETE_GROUPS, deleting),
