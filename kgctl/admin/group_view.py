@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from kgctl.admin import (
@@ -33,6 +34,7 @@ from kgctl.model.groups import (
     TopicPartition,
 )
 from kgctl.model.lag import Flag, lag_of, out_of_range
+from kgctl.model.values import frozen_in_order
 
 
 def lag_behind(committed: OffsetAndMetadata | None, log: LogOffsets) -> int | None:
@@ -120,7 +122,7 @@ _OF_ERROR = {
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PartitionView:
     """One partition of a group, as columns read it: what brokers said, and what follows from it. Unknown is None, never a guess.
 
@@ -167,6 +169,15 @@ class PartitionView:
         return Flag.BELOW_LOG_START in self.flags or Flag.PAST_LOG_END in self.flags
 
 
+_FIELDS = tuple(each.name for each in fields(PartitionView))
+_values_of = attrgetter(*_FIELDS)
+
+
+def _with(view: PartitionView, learnt: Mapping[str, Any]) -> PartitionView:
+    """As `dataclasses.replace`, in half of its time: there may be 100,000."""
+    return PartitionView(**{**dict(zip(_FIELDS, _values_of(view), strict=True)), **learnt})
+
+
 @dataclass(frozen=True, slots=True)
 class GroupView:
     """One group with its partitions, by topic, then by number."""
@@ -195,9 +206,7 @@ class GroupViews:
     def enriched(self, more: Callable[[PartitionView], Mapping[str, Any]], errors: Iterable[KgctlError]) -> GroupViews:
         """Return these with fields of partitions set to what was learnt ``more`` of them, and what could not be."""
         views = [
-            replace(
-                view, partitions=tuple(replace(each, **fields) if (fields := more(each)) else each for each in view.partitions)
-            )
+            replace(view, partitions=tuple(_with(each, learnt) if (learnt := more(each)) else each for each in view.partitions))
             for view in self.views
         ]
         return GroupViews(tuple(views), (*self.errors, *errors))
@@ -262,7 +271,7 @@ def with_record_times(admin: GroupAdmin, found: GroupViews, now_ms: int) -> Grou
     times = admin.list_record_times(sorted(behind)) if behind else Results[Place, int | None]()
 
     def more(each: PartitionView) -> Mapping[str, Any]:
-        at_ms = times.values.get(each.place) if each.place else None
+        at_ms = times.values.get(place) if (place := each.place) else None
         return {} if at_ms is None else {"record_time_ms": at_ms, "asked_ms": now_ms}
 
     return found.enriched(more, _errors_of_places(times.errors))
@@ -373,7 +382,7 @@ def with_commit_times(admin: GroupAdmin, found: GroupViews, now_ms: int) -> Grou
 
 def _behind(found: GroupViews) -> set[Place]:
     """The offsets at which groups have something to read."""
-    return {each.place for each in found.partitions if each.lag and each.place and each.knows_next}
+    return {place for each in found.partitions if each.lag and (place := each.place) and each.knows_next}
 
 
 def _group_errors(errors: Mapping[str, ItemError], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:
@@ -435,18 +444,22 @@ def _view(
         lag, owner = lag_behind(commit, log), owners.get(partition)
         if commit is None and partition.topic in own:  # Kafka Streams reads its own topics from their beginning
             lag = lag_of(log.log_start_offset, log.log_start_offset, log.log_end_offset)
-        found = {unreadable(logs.errors.get(partition))}
-        if commit is not None:
-            found.add(out_of_range(reached(commit.offset, log), log.log_start_offset, log.log_end_offset))
+        found = [_flag_of_log(commit, log, logs.errors.get(partition))] if lag is None else []
         if partition not in owners and description.state is GroupState.STABLE:
             is_stale = subscribed is not None and partition.topic not in subscribed
-            found.add(Flag.STALE if is_stale else Flag.NO_CONSUMER)
-        flags = tuple(flag for flag in Flag if flag in found)
-        views.append(PartitionView(description, partition, commit, log, lag, owner, flags))
+            found.append(Flag.STALE if is_stale else Flag.NO_CONSUMER)
+        views.append(PartitionView(description, partition, commit, log, lag, owner, tuple(flag for flag in found if flag)))
     return GroupView(description, tuple(views))
 
 
 _NO_LOG = LogOffsets()
+
+
+def _flag_of_log(commit: OffsetAndMetadata | None, log: LogOffsets, error: ItemError | None) -> Flag | None:
+    """Return what is wrong with a log, or with a commit in it, where no lag is known."""
+    if commit is None or error is not None:
+        return unreadable(error)
+    return out_of_range(reached(commit.offset, log), log.log_start_offset, log.log_end_offset)
 
 
 def subscribed_topics(description: GroupDescription) -> set[str] | None:

@@ -74,8 +74,9 @@ def read_lookback(
     from kgctl.pipeline.store.lookback import Notes
 
     with opened(table.location, table.name, file.path, [name for name in columns if name in DICTIONARIES]) as source:
-        bounds, notes = _Bounds(source.metadata, table.stored.time), Notes.of(source.metadata.metadata)
+        bounds = _Bounds(source.metadata, table.stored.time)
         wanted = [n for n in _row_groups(source.metadata, chosen) if with_later or bounds.may_begin_by(n, at_ms)]
+        notes = Notes.of(source.metadata.metadata) if wanted else Notes()
         noted = [n for n in wanted if n in notes.numbers and not bounds.straddles(n, at_ms)]
         found = [_read(source, [n for n in wanted if n not in noted], columns, chosen)] if len(noted) < len(wanted) else []
         if noted:

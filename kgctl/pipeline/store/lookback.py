@@ -7,8 +7,8 @@ log, the others by their names. A question about a moment then reads notes, and 
 
 from __future__ import annotations
 
-import base64
 import json
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -165,10 +165,10 @@ def _last_places(series: Int64s, among: Int64s, count: int) -> Bools:
 
 @dataclass(frozen=True)
 class Notes:
-    """What a file notes of its row groups: ``numbers`` of those that have notes, and ``rows``, with their ``row_group``."""
+    """What a file notes of its row groups: ``numbers`` of those that have notes, and the rows, which are read when asked for."""
 
     numbers: frozenset[int] = frozenset()
-    rows: pa.Table | None = None
+    encoded: bytes | memoryview = b""
 
     @classmethod
     def of(cls, metadata: Mapping[bytes, bytes] | None) -> Notes:
@@ -176,14 +176,21 @@ class Notes:
         said = (metadata or {}).get(_KEY)
         if said is None:
             return cls()
-        head, _, data = said.partition(b"\n")
-        with pa.ipc.open_stream(pa.py_buffer(base64.b64decode(data))) as reader:
-            return cls(frozenset(json.loads(head)), reader.read_all())
+        end = said.index(b"\n")
+        return cls(frozenset(json.loads(said[:end])), memoryview(said)[end + 1 :])
+
+    @property
+    def rows(self) -> pa.Table:
+        """All that is noted, with each row's ``row_group``."""
+        with pa.ipc.open_stream(pa.py_buffer(a2b_base64(self.encoded))) as reader:
+            return reader.read_all()
 
     def of_row_groups(self, numbers: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return these columns of what is noted of some row groups."""
-        assert self.rows is not None
-        return self.rows.filter(pc.is_in(self.rows.column("row_group"), pa.array(numbers, pa.int32()))).select(list(columns))
+        rows = self.rows
+        if self.numbers.issubset(numbers):
+            return rows.select(list(columns))
+        return rows.filter(pc.is_in(rows.column("row_group"), pa.array(numbers, pa.int32()))).select(list(columns))
 
 
 def footer(name: str, row_groups: Sequence[pa.Table]) -> dict[bytes, bytes]:
@@ -202,7 +209,7 @@ def footer(name: str, row_groups: Sequence[pa.Table]) -> dict[bytes, bytes]:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, together.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(together)
-    return {_KEY: json.dumps(numbers).encode() + b"\n" + base64.b64encode(sink.getvalue().to_pybytes())}
+    return {_KEY: json.dumps(numbers).encode() + b"\n" + b2a_base64(sink.getvalue().to_pybytes(), newline=False)}
 
 
 def _plain(rows: pa.Table, number: int) -> pa.Table:
