@@ -202,7 +202,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._has_turn = False
         if self._can_serve():
             self._serve(self._frames.popleft(), monotonic())
-        self._work()
+        if self._task is None or self._is_gone:  # otherwise there is nothing to do before its end
+            self._work()
 
     def _read_on(self) -> None:
         """Read more, or wait: for what has come to be answered, or for room for a large request."""
@@ -278,10 +279,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             log.debug(WAITED_IN_VAIN, self._session.peer)
         except Exception as error:  # noqa: BLE001 - told, and of this connection alone
             self._close_for(error)
-        if isinstance(response, Awaitable):
-            self._task = asyncio.ensure_future(self._respond_later(response, request_bytes))
-        else:
+        if response is None or isinstance(response, bytes):
             self._ended(response, request_bytes)
+        else:
+            self._task = asyncio.ensure_future(self._respond_later(response, request_bytes))
 
     async def _respond_later(self, awaitable: Awaitable[bytes | None], request_bytes: int) -> None:
         response = None

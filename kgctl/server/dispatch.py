@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Generator
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
@@ -108,16 +109,16 @@ class Dispatcher:
                 answer = self._answer_of(spec, context, body)
         except StorageError as error:
             answer = self._failure(spec, context, body, error)
-        if isinstance(answer, Awaitable) and not isinstance(answer, Later):  # a lost record is among its results
+        if not isinstance(answer, (dict, Later)) and isinstance(answer, Awaitable):  # a lost record is among its results
             answer = self._or_failure(spec, context, body, answer)
         return response_of(self._thread, codec, correlation_id, answer)
 
     def _answer_of(self, spec: ApiSpec, context: RequestContext, body: Any) -> Answer:
         answer = spec.handler(context, body)
-        if isinstance(answer, dict) or not isinstance(answer, Generator):
+        if isinstance(answer, dict) or not isinstance(answer, (GeneratorType, Generator)):  # most are the first, told sooner
             return answer
         driven = self._services.pieces.begin(answer)
-        return driven if isinstance(driven, Later) or not isinstance(driven, Awaitable) else _unfolded(driven)
+        return driven if isinstance(driven, (dict, Later)) or not isinstance(driven, Awaitable) else _unfolded(driven)
 
     async def _or_failure(
         self, spec: ApiSpec, context: RequestContext, body: Any, answer: Awaitable[Values | None]

@@ -67,7 +67,7 @@ def is_large(values: Values) -> bool:
         if left < 0:
             return True
         for entry in entries:
-            if isinstance(entry, Mapping):
+            if isinstance(entry, (dict, Mapping)):  # a dict is told sooner
                 open_values += [value for value in entry.values() if isinstance(value, (list, tuple))]
     return False
 

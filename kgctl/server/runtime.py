@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -527,7 +527,7 @@ class CoordinatorRuntime:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Held:
     """A reply of the core's that waits for its records."""
 
@@ -562,8 +562,11 @@ def _log_failure(what: str, error: Exception) -> None:
 
 
 @frozen_in_order
-class Later(Awaitable[T]):
-    """What is made of the coordinator's result when it comes. Whoever waits may be called back by ``result``, without a task."""
+class Later(Generic[T]):
+    """What is made of the coordinator's result when it comes. Whoever waits may be called back by ``result``, without a task.
+
+    An awaitable without being derived from the abstract one, which would make each question whether something is a `Later` slow.
+    """
 
     result: asyncio.Future[Result]
     make: Callable[[Result], T | Awaitable[T]]
