@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, NamedTuple, cast
@@ -333,7 +333,9 @@ _TOPIC_ID_TAG = b"\x01\x00\x10"
 """One tagged field: tag 0, 16 bytes."""
 
 
+@lru_cache(maxsize=4_096)
 def _encode_offset_commit_key(key: OffsetCommitKey) -> bytes:
+    """Remembered, because the same partitions are committed again and again."""
     group, topic = key.group.encode("utf-8", "replace"), key.topic.encode("utf-8", "replace")
     if max(len(group), len(topic)) > MAX_PLAIN_STRING_BYTES:
         raise RecordEncodeError(f"a group or topic name of more than {MAX_PLAIN_STRING_BYTES} bytes")
