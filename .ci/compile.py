@@ -4,8 +4,8 @@
 
 The sources stay as they are: a compiled module stands beside its own and is found before it. mypyc wants to see what a dataclass
 is where it stands, so the copy that is compiled says ``@dataclass(...)`` in the place of our two decorators. It is no form of
-kgctl to be installed (measured: 0.6 to 0.8 of the processor time of simulate): ``isinstance`` of a compiled class with an
-abstract base is wrong where a module asks that is not compiled, as all those classes share the answers kept for the base.
+kgctl to be installed (`kgctl manual development` says why, with figures): ``isinstance`` of a compiled class with an abstract
+base is wrong where a module asks that is not compiled, as all those classes share the answers kept for the base.
 """
 
 import os

@@ -92,11 +92,8 @@ def _is_empty(value: Cell) -> bool:
 
 def _cell_texts(values: Sequence[Cell]) -> list[str]:
     """As `cell_text`; a column has few different words, and each is looked at once."""
-    words = {value: cell_text(value) for value in {value for value in values if type(value) is str}}
-    return [
-        words[value] if type(value) is str else str(value) if type(value) in (int, float) else cell_text(value)
-        for value in values
-    ]
+    words = {each: cell_text(each) for each in {each for each in values if type(each) is str}}
+    return [words[each] if type(each) is str else str(each) if type(each) in (int, float) else cell_text(each) for each in values]
 
 
 def cell_text(value: Cell) -> str:

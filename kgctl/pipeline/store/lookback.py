@@ -179,17 +179,10 @@ class Notes:
         end = said.index(b"\n")
         return cls(frozenset(json.loads(said[:end])), memoryview(said)[end + 1 :])
 
-    @property
-    def rows(self) -> pa.Table:
-        """All that is noted, with each row's ``row_group``."""
-        with pa.ipc.open_stream(pa.py_buffer(a2b_base64(self.encoded))) as reader:
-            return reader.read_all()
-
     def of_row_groups(self, numbers: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return these columns of what is noted of some row groups."""
-        rows = self.rows
-        if self.numbers.issubset(numbers):
-            return rows.select(list(columns))
+        with pa.ipc.open_stream(pa.py_buffer(a2b_base64(self.encoded))) as reader:
+            rows = reader.read_all()
         return rows.filter(pc.is_in(rows.column("row_group"), pa.array(numbers, pa.int32()))).select(list(columns))
 
 
