@@ -117,6 +117,19 @@ SUITES: Mapping[str, Suite] = {
 }  # fmt: skip
 
 
+BY_HAND: Mapping[str, str] = {
+    "franz-go": "OAUTHBEARER and share groups, not served (`pkg/kgo` with `KGO_TEST_RF=1 KGO_TEST_RECORDS=2000`)",
+    "kafka-go": "compressions and protocol, which ask no server",
+    "kafkajs": "OAUTHBEARER, not served; protocol and utilities, which ask no server",
+}
+"""What of suites that are no Python was left out. They were run in their own checkouts, unchanged but for the addresses.
+
+kafka-go's have fixed ports, so they ran in a network namespace (``unshare -n``) with `BackgroundServer` or Apache Kafka, which had
+the listeners and users of their docker-compose files; kafkajs' three brokers have their addresses in ``testHelpers/index.js``.
+Tests of Go count as their functions do, with all subtests; what passed went into `RESULTS` by hand.
+"""
+
+
 @contextmanager
 def on_kafka(suite: Suite, folder: Path) -> Iterator[Mapping[str, str]]:
     """A node of Apache Kafka; what the tests are told."""
