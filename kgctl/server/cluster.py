@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from kgctl.coordinator.config import partition_for
+from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition, topic_name_problem
 from kgctl.model.requests import TopicsChanged
@@ -107,6 +108,10 @@ def new_topic_id() -> UUID:
     return uuid4()
 
 
+def _shape(name: str) -> str:
+    return name.replace(".", "_")
+
+
 class Catalog:
     """Topics by name and by id. Changes go to the store first, then to the coordinator; they may come from any thread.
 
@@ -122,6 +127,7 @@ class Catalog:
         self._by_id: dict[UUID, TopicMetadata] = {}
         self.ids: dict[str, UUID] = {}
         """Topic name to id."""
+        self._shapes: dict[str, str] = {}
         self._refreshing = threading.Lock()
         self.refresh()
 
@@ -134,6 +140,7 @@ class Catalog:
             self.image = MetadataImage(topics, self._version)
             self._by_id = {topic.topic_id: topic for topic in topics.values()}
             self.ids = {topic.name: topic.topic_id for topic in topics.values()}
+            self._shapes = {_shape(name): name for name in topics if "." in name or "_" in name}
             self.on_change(TopicsChanged(request_id=EVENT_ID, image=self.image))
 
     @property
@@ -157,8 +164,11 @@ class Catalog:
     def create(self, counts: Mapping[str, int]) -> None:
         """Make topics with these partition counts, all or none. The caller has asked `creation_error`.
 
-        Raises `kgctl.errors.StorageError`, and `UsageError` for more partitions than a topic can have.
+        Raises `kgctl.errors.StorageError`, and `UsageError` for more partitions than a topic can have, or a name that collides.
         """
+        for name in counts:
+            if (existing := self.collides_with(name)) is not None:
+                raise UsageError(f"topic '{name}' collides with '{existing}': a broker takes '.' and '_' for the same here")
         self._store.create_topics([TopicMetadata(name, new_topic_id(), count) for name, count in counts.items()])
         self.refresh()
 
@@ -168,7 +178,13 @@ class Catalog:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self.topics or name in self.oversized():
             return ErrorCode.TOPIC_ALREADY_EXISTS
+        if self.collides_with(name):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         return ErrorCode.NONE if partition_count > 0 else ErrorCode.INVALID_PARTITIONS
+
+    def collides_with(self, name: str) -> str | None:
+        """Return a topic that differs in "." and "_" alone: a broker does not make it. Kafka: Topic#unifyCollisionChars."""
+        return None if name in self.topics else self._shapes.get(_shape(name))
 
     def oversized(self) -> Mapping[str, int]:
         """Topics that the folder has with more partitions than a topic can have; they can only be deleted."""

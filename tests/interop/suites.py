@@ -124,8 +124,8 @@ BY_HAND: Mapping[str, str] = {
 }
 """What of suites that are no Python was left out. They were run in their own checkouts, unchanged but for the addresses.
 
-kafka-go's have fixed ports, so they ran in a network namespace (``unshare -n``) with `BackgroundServer` or Apache Kafka, which had
-the listeners and users of their docker-compose files; kafkajs' three brokers have their addresses in ``testHelpers/index.js``.
+kafka-go's have fixed ports, so they ran in a network namespace (``unshare -n``) with `BackgroundServer` or Apache Kafka, with the
+listeners and users of their docker-compose files; kafkajs' three brokers have their addresses in ``testHelpers/index.js``.
 Tests of Go count as their functions do, with all subtests; what passed went into `RESULTS` by hand.
 """
 

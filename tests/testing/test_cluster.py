@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient as Admin
 from confluent_kafka.admin import ConfigResource, NewTopic
 
-from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.model.error_codes import ErrorCode
@@ -228,3 +228,10 @@ def test_brokers_are_counted_from_1_whatever_their_ids_are(first: str) -> None:
         with cluster.freeze(1) as fault, pytest.raises(KafkaException):
             Admin({"bootstrap.servers": everyone.split(",")[0]}).list_topics(timeout=0.5)
         assert fault.hits > 0
+
+
+def test_topics_that_a_broker_would_not_make_beside_each_other() -> None:
+    with EmbeddedServer({"orders.eu": 1}) as cluster, pytest.raises(UsageError, match=r"'orders_eu' collides with 'orders\.eu'"):
+        cluster.create_topic("orders_eu")
+    with pytest.raises(UsageError, match="collides"), EmbeddedServer({"a.b": 1, "a_b": 1}):
+        pass

@@ -128,7 +128,8 @@ def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
     for least in (1, count):
         error = context.services.catalog.creation_error(topic.name, least)
         if error is not ErrorCode.NONE:
-            return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name)
+            existing = context.services.catalog.collides_with(topic.name)
+            return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name, existing)
         problem = _config_problem(topic)
         if problem is not NO_PROBLEM:
             return problem
@@ -170,6 +171,7 @@ def _assignment_problem(context: RequestContext, topic: Any) -> Problem:
 
 
 _MESSAGES = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic '{}' collides with existing topic: {}",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{}' already exists.",
     ErrorCode.INVALID_PARTITIONS: "Number of partitions was set to an invalid non-positive value.",
 }

@@ -50,6 +50,11 @@ def automatic_topics(probe: Probe, version: int, name: str) -> None:
     is_there = {"topics": [{"name": f"{name}-a"}, {"name": f"{name}-b"}], "allow_auto_topic_creation": False}
     probe.until(METADATA, 12, is_there, lambda body: not any(topic.error_code for topic in body.topics))
     ask(f"{name}-a", f"{name}-b", allowed=True)
+    for each in (f"{name}_a", f"{name}.a"):
+        ask(each, allowed=True)
+    probe.until(METADATA, 12, {**is_there, "topics": [{"name": f"{name}_a"}]}, lambda body: not body.topics[0].error_code)
+    ask(f"{name}.a", allowed=True)
+    ask(f"{name}.a", f"{name}_a", allowed=True)
 
 
 def clusters(probe: Probe, version: int, name: str) -> None:
@@ -83,6 +88,12 @@ def creating_topics(probe: Probe, version: int, name: str) -> None:
     for place, replicas in enumerate(chosen):
         assigned = [{"partition_index": index, "broker_ids": ids} for index, ids in enumerate(replicas)]
         create(f"{name}-m{place}", assignments=assigned, partitions=-1, replicas=-1)
+    create(f"{name}.n_o")
+    for topic in (f"{name}_n.o", f"{name}.n.o", f"{name}-n_o"):  # metrics could not tell the first two from it
+        create(topic, validate_only=True)
+        create(topic, 0)
+        create(topic)
+    create(f"{name}.n_o")
     create(f"{name}-f", times=2)
     for timeout_ms in (0, -1):
         create(f"{name}-h", timeout_ms=timeout_ms)
