@@ -171,7 +171,7 @@ ROOMS = {
             (22, "partitions named twice count and are answered once, as by Kafka"),
             (21, "PLAIN's users are each listener's own, apart from SCRAM's"),
             (2, "what waits for a flush is told without abstract base classes"),
-            (12, "topics whose names differ in '.' and '_' alone are refused, as by Kafka"),
+            (14, "topics whose names differ in '.' and '_' alone are refused, as by Kafka"),
         ),
     ),
     "storage": Room(
