@@ -14,6 +14,7 @@ import typer
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.groups.thresholds import Scope, hidden
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.report import Column, Kind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
@@ -101,15 +102,18 @@ def diff_offsets(
         if not scopes or is_within(TopicPartition(str(row["topic"]), int(str(row["partition"]))), scopes)
     ]
     errors = (*here.errors, *there.errors)
+    unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
+    if fail_if_different and not rows and not errors and not unseen:
+        raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
     counts = Counter(row["result"] == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(
         COLUMNS,
         [row for row in rows if all_partitions or row["result"] != SAME],
-        errors,
+        (*errors, *unseen),
         (told,) if rows or not errors else (),
         ("group", "topic", "partition"),
-        ExitCode.EXPECTATION if fail_if_different and counts[False] and not errors else None,
+        ExitCode.EXPECTATION if fail_if_different and counts[False] and not errors else ExitCode.AUTH if unseen else None,
         something_done=bool(rows),
         summary={"same": counts[True], "different": counts[False]},
     )
@@ -117,10 +121,11 @@ def diff_offsets(
 
 @dataclass(frozen=True, slots=True)
 class _Offsets:
-    """What one side has, by group, and what could not be learnt of it."""
+    """What one side has, by group, what could not be learnt of it, and what may be hidden from this user."""
 
     groups: Mapping[str, Offsets]
     errors: Sequence[KgctlError] = ()
+    hidden: Sequence[KgctlError] = ()
 
     @property
     def failed(self) -> set[str | None]:
@@ -177,6 +182,7 @@ def _from_cluster(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool
             for group_id, offsets in committed.values.items()
         },
         errors,
+        tuple(hidden(admin.sight(), group_ids, Scope(names_groups=True))),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin import ItemError
+from kgctl.admin import ItemError, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -72,6 +72,26 @@ def test_what_cannot_be_learnt_is_no_difference(cli: Cli, cluster: FakeGroupAdmi
     assert ([row["group"] for row in ran.data], ran.code) == (["g3"], 3)
     ran = cli("diff-offsets g3 nosuch --fail-if-different")
     assert (ran.code, ran.out, ran.err) == (4, "", "kgctl: Group 'nosuch' does not exist\n")
+
+
+@pytest.mark.parametrize("line", ["g1 g2 --topic t2", "g1 g2 --topic nosuch", "bare other"])
+def test_where_nothing_is_compared_nothing_is_found_to_be_the_same(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
+    for name in ("bare", "other"):
+        cluster.group(name, {})
+    assert cli(f"diff-offsets {line}").code == 0
+    ran = cli(f"diff-offsets {line} --fail-if-different")
+    assert (ran.code, ran.err.startswith("kgctl: nothing is there to compare")) == (4, True)
+
+
+def test_commits_that_may_be_hidden_are_not_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("copy", {FIRST: 100, SECOND: 50})
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    assert cli("diff-offsets g1 copy").code == 0
+    ran = cli("diff-offsets g1 copy --fail-if-different")
+    assert (ran.code, "user 'alice' lacks the right DESCRIBE" in ran.err) == (8, True), ran.err
+    assert cli("diff-offsets g1 copy --topic t1 --fail-if-different").code == 0
+    cluster.groups["copy"].offsets[FIRST] = OffsetAndMetadata(1)
+    assert cli("diff-offsets g1 copy --fail-if-different").code == 6
 
 
 @pytest.mark.parametrize(
