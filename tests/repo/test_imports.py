@@ -42,7 +42,14 @@ def test_import_contracts_hold() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["describe", "--help"], ["describe", "group", "--help"], ["history", "offsets", "--help"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["describe", "--help"],
+        ["describe", "group", "--help"],
+        ["history", "offsets", "--help"],
+        ["simulate", "list"],
+    ],
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar
 
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.simulate.scenario.events import with_key
 from kgctl.simulate.scenario.patches import patched, written_out
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration, parse_rate, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
@@ -101,6 +100,8 @@ def _replayed(tree: Tree, data: Any, way: Way, folder: Path, topic: str) -> Any:
     if isinstance(data, list):
         return [_replayed(tree, each, (*way, place), folder, topic) for place, each in enumerate(data)]
     if isinstance(data, dict):
+        from kgctl.simulate.scenario.events import with_key
+
         named = next((str(data[key]) for key in with_key("rate") if isinstance(data.get(key), str)), topic)
         is_traffic = way[-1:] == ("traffic",)
         return {key: _replayed(tree, each, (*way, key), folder, key if is_traffic else named) for key, each in data.items()}
