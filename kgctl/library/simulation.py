@@ -46,7 +46,10 @@ class _Trace:
 
 @dataclass(frozen=True, slots=True)
 class Simulated(Outcome):
-    """What `kgctl.simulate` answers: an outcome, whose runs can be done once more and looked into."""
+    """What `kgctl.simulate` answers: an outcome, whose runs can be done once more and looked into.
+
+    ``failures``: those of the ``expectations`` that do not hold, and do more than warn.
+    """
 
     scenarios: Mapping[str, Scenario] = field(default_factory=dict, repr=False, compare=False)
 
