@@ -476,7 +476,7 @@ class Done:
 
 @frozen
 class AwaitedMember:
-    """A member that a rebalance waits for, to do what ("join", "sync"), and when its session ends (the coordinator's milliseconds)."""
+    """A member that a rebalance waits for: to do what ("join", "sync"), and until when (the coordinator's milliseconds)."""
 
     member_id: str
     group_instance_id: str | None
