@@ -173,6 +173,7 @@ ROOMS = {
             (21, "PLAIN's users are each listener's own, apart from SCRAM's"),
             (2, "what waits for a flush is told without abstract base classes"),
             (14, "topics whose names differ in '.' and '_' alone are refused, as by Kafka"),
+            (7, "long lists of settings, transactions, users and folders are gone through in turns"),
         ),
     ),
     "storage": Room(

@@ -12,6 +12,7 @@ from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.traffic import finish
 
 HIGH_WATERMARK = -1
 
@@ -26,7 +27,7 @@ def handle(context: RequestContext, body: Any) -> Values:
                     _delete(context, TopicPartition(topic.name, index), said[-1].offset) for index, said in by_index.items()
                 ],
             }
-            for topic, by_index in each_once(body.topics, "name", "partitions", "partition_index")
+            for topic, by_index in finish(each_once(body.topics, "name", "partitions", "partition_index"))
         ]
     }
 

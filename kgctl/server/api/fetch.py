@@ -14,14 +14,13 @@ from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
-from kgctl.server.traffic import is_long
+from kgctl.server.traffic import finish, is_long
 
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
 
 FULL_EPOCHS = (-1, 0)
 """Epochs of fetch sessions that name all partitions: the last one of a session, and the first."""
-ENTRIES = ("partitions", "partition")
 _BEFORE_THE_LOG = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -98,7 +97,8 @@ def _response(read: _Read) -> Values:
 
 def _read(context: RequestContext, body: Any) -> _Read:
     read = _Read([], 0, has_error=False, partitions=[], room=min(body.max_bytes, context.services.config.fetch_max_bytes))
-    for topic, by_index in each_once(body.topics, "topic_id" if context.version >= TOPIC_IDS_SINCE else "topic", *ENTRIES):
+    whose = "topic_id" if context.version >= TOPIC_IDS_SINCE else "topic"
+    for topic, by_index in finish(each_once(body.topics, whose, "partitions", "partition")):
         name, topic_id = _name(context, topic)
         entries = [_partition(context, body, name, said[-1], read) for said in by_index.values()]
         read.responses += [{"topic": name, "topic_id": topic_id, "partitions": entries}] if entries else []

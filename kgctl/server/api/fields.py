@@ -38,13 +38,15 @@ def refuse(_context: RequestContext, _body: Any, refused: Refused) -> Values:
     return {"error_code": refused[0], "error_message": refused[1]}
 
 
-def each_once(topics: Iterable[Any], whose: str, entries: str, index: str) -> list[tuple[Any, dict[int, list[Any]]]]:
+def each_once(topics: Iterable[Any], whose: str, entries: str, index: str) -> Work[list[tuple[Any, dict[int, list[Any]]]]]:
     """Topics with all that a request says of each of their partitions, by the names of the fields: brokers keep maps of them."""
     found: dict[Any, tuple[Any, dict[int, list[Any]]]] = {}
     for topic in topics:
         _, said = found.setdefault(getattr(topic, whose), (topic, {}))
         for entry in getattr(topic, entries):
             said.setdefault(getattr(entry, index), []).append(entry)
+            yield None
+        yield None
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
-from kgctl.server.traffic import is_long
+from kgctl.server.traffic import finish, is_long
 
 READ_COMMITTED = 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -34,7 +34,7 @@ def handle(context: RequestContext, body: Any) -> Values:
                     for index, said in by_index.items()
                 ],
             }
-            for topic, by_index in each_once(body.topics, "name", "partitions", "partition_index")
+            for topic, by_index in finish(each_once(body.topics, "name", "partitions", "partition_index"))
         ]
     }
 

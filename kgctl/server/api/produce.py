@@ -52,7 +52,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values | None]:
     """Answered when the batches are in the log, or never with acks=0."""
     refused = _Outcome(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if _has_no_right(context, body) else None
     whose = "topic_id" if context.version >= TOPIC_IDS_SINCE else "name"
-    topics = each_once(body.topic_data, whose, "partition_data", "index")
+    topics = yield from each_once(body.topic_data, whose, "partition_data", "index")
     responses = yield from all_of(_topic(context, body, topic, refused) for topic in topics)
     return None if body.acks == 0 else {"responses": responses}
 

@@ -11,16 +11,18 @@ from kgctl.server.api.fields import Refused
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.security import MECHANISM_NUMBERS
+from kgctl.server.traffic import Work, each
 
 TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 UNKNOWN = "Attempt to describe a user credential that does not exist: "
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result a user, of all users where none is named."""
     credentials = context.services.credentials
     times = Counter(user.name for user in body.users) if body.users else Counter(credentials.names())
-    return {"error_code": ErrorCode.NONE, "error_message": "", "results": [_row(context, *each) for each in times.items()]}
+    rows = yield from each(times.items(), lambda of_user: _row(context, *of_user))
+    return {"error_code": ErrorCode.NONE, "error_message": "", "results": rows}
 
 
 def _row(context: RequestContext, name: str, times: int) -> Values:

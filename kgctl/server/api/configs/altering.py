@@ -32,6 +32,7 @@ from kgctl.server.settings import (
     check_metrics,
     check_topic,
 )
+from kgctl.server.traffic import Work, each
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 KINDS = (TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP)
@@ -62,19 +63,18 @@ class Refusal(Exception):  # noqa: N818 - an answer
 
 def alter(
     context: RequestContext, resources: Sequence[tuple[int, str, Sequence[Change]]], *, validate_only: bool, is_whole: bool
-) -> list[Values]:
+) -> Work[list[Values]]:
     """Alter resources (type, name, changes), each for itself. ``is_whole``: what is not named falls back to its default."""
     times = Counter((kind, name) for kind, name, _ in resources)
-    return [
-        _response(
-            kind,
-            name,
-            (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            if times[kind, name] > 1
-            else _outcome(context, kind, name, changes, validate_only=validate_only, is_whole=is_whole),
-        )
-        for kind, name, changes in resources
-    ]
+
+    def altered(resource: tuple[int, str, Sequence[Change]]) -> Values:
+        kind, name, changes = resource
+        outcome: Outcome = ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
+        if times[kind, name] == 1:
+            outcome = _outcome(context, kind, name, changes, validate_only=validate_only, is_whole=is_whole)
+        return _response(kind, name, outcome)
+
+    return (yield from each(resources, altered))
 
 
 def _response(kind: int, name: str, outcome: Outcome) -> Values:

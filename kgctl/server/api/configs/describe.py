@@ -33,6 +33,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     with_synonyms = getattr(body, "include_synonyms", False)
     results = []
     for resource in body.resources:
+        yield None
         error, message, found = _described(context, resource.resource_type, resource.resource_name)
         wanted = resource.configuration_keys
         chosen = [each for each in found if not wanted or each.setting.name in wanted]

@@ -7,19 +7,18 @@ from typing import Any
 from kgctl.server.api.configs.altering import Change, alter
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, each
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result a resource, in the order of the request."""
-    resources = [
-        (
-            resource.resource_type,
-            resource.resource_name,
-            [Change(each.name, each.config_operation, each.value) for each in resource.configs],
-        )
-        for resource in body.resources
-    ]
-    return {"responses": alter(context, resources, validate_only=body.validate_only, is_whole=False)}
+    resources = yield from each(body.resources, _resource)
+    return {"responses": (yield from alter(context, resources, validate_only=body.validate_only, is_whole=False))}
+
+
+def _resource(resource: Any) -> tuple[int, str, list[Change]]:
+    changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
+    return resource.resource_type, resource.resource_name, changes
 
 
 SPEC = ApiSpec(44, "IncrementalAlterConfigs", 0, 1, handle)

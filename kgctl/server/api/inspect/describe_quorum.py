@@ -12,17 +12,18 @@ from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import NO_RIGHT, Refused, endpoint_of, refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, each
 
 METADATA_TOPIC = "__cluster_metadata"
 LISTENER = "CONTROLLER"
 QUORUM_EPOCH = 1
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """The one partition of the metadata's log; any other is unknown, and with it all that was asked for."""
-    asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in body.topics]
+    asked = yield from each(body.topics, lambda topic: (topic.topic_name, [one.partition_index for one in topic.partitions]))
     if asked != [(METADATA_TOPIC, [0])]:
-        refused = [{"topic_name": name, "partitions": [_refusal(each) for each in some]} for name, some in asked]
+        refused = yield from each(asked, lambda topic: {"topic_name": topic[0], "partitions": list(map(_refusal, topic[1]))})
         return {"error_code": ErrorCode.NONE, "error_message": "", "topics": refused}
     topics = [{"topic_name": METADATA_TOPIC, "partitions": [_quorum(context)]}]
     return {"error_code": ErrorCode.NONE, "error_message": "", "topics": topics, "nodes": _nodes(context)}
@@ -49,9 +50,7 @@ def _quorum(context: RequestContext) -> Values:
         "leader_epoch": QUORUM_EPOCH,
         "high_watermark": end,
         "current_voters": [{"replica_id": leader, **voter}],
-        "observers": [
-            {"replica_id": each.node_id, **voter} for each in services.cluster.live_brokers() if each.node_id != leader
-        ],
+        "observers": [{"replica_id": one.node_id, **voter} for one in services.cluster.live_brokers() if one.node_id != leader],
     }
 
 

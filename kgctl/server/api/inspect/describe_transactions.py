@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, each
 from kgctl.server.transactions import Transaction
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result an id, in the order of the request."""
-    return {"transaction_states": [_described(context, name) for name in body.transactional_ids]}
+    return {"transaction_states": (yield from each(body.transactional_ids, partial(_described, context)))}
 
 
 def _described(context: RequestContext, name: str) -> Values:

@@ -12,22 +12,26 @@ from kgctl.server.acls import Operation
 from kgctl.server.api.fields import Refused
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, finish
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result a partition; moving one to where it lies is done, anything else cannot be."""
-    return _results(body, lambda path, partition: _outcome(context, path, partition))
+    return (yield from _results(body, lambda path, partition: _outcome(context, path, partition)))
 
 
 def _no_right(_context: RequestContext, body: Any, refused: Refused) -> Values:
-    return _results(body, lambda *_: refused[0])
+    return finish(_results(body, lambda *_: refused[0]))
 
 
-def _results(body: Any, outcome: Callable[[str, TopicPartition], ErrorCode]) -> Values:
+def _results(body: Any, outcome: Callable[[str, TopicPartition], ErrorCode]) -> Work[Values]:
     results: dict[str, dict[int, ErrorCode]] = defaultdict(dict)
     for folder in body.dirs:
+        yield None
         for topic in folder.topics:
+            yield None
             for index in topic.partitions:
+                yield None
                 results[topic.name][index] = outcome(folder.path, TopicPartition(topic.name, index))
     return {
         "results": [
