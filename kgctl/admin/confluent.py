@@ -54,7 +54,6 @@ from kgctl.admin.librdkafka import (
     explained,
     read_spans,
 )
-from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
@@ -69,6 +68,7 @@ from kgctl.model.groups import (
     Node,
     OffsetAndMetadata,
     TopicPartition,
+    partition_for,
 )
 from kgctl.serde.coordinator_records import decode_key, decode_value
 from kgctl.wire import Deadline

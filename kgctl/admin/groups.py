@@ -33,8 +33,8 @@ from kgctl.model.groups import (
     GroupType,
     MemberDescription,
     Node,
+    partition_for,
 )
-from kgctl.model.values import string_hash
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, coordinator_in, coordinator_question, is_worth_asking
@@ -225,16 +225,13 @@ _MOST_HASHED = 1_000
 
 
 def _without_groups(connection: Connection, leaders: Mapping[int, int], groups: Sequence[Any]) -> set[int]:
-    """The partitions that this broker leads and of which it lists no group: none, but in a small cluster.
-
-    Source: GroupCoordinatorService#partitionFor.
-    """
+    """The partitions that this broker leads and of which it lists no group: none, but in a small cluster."""
     own = connection.node.node_id if connection.node else None
     silent = {partition for partition, leader in leaders.items() if leader == own}
     for group in groups[:_MOST_HASHED]:
         if not silent:
             break
-        silent.discard((string_hash(group.group_id) & 0x7FFFFFFF) % len(leaders))
+        silent.discard(partition_for(group.group_id, len(leaders)))
     return silent
 
 

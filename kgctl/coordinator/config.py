@@ -1,6 +1,7 @@
 """The broker's settings for groups and offsets, under Kafka's names and with Kafka's defaults (4.3.1).
 
-Two of them say which partition of ``__consumer_offsets``, and so which broker, looks after a group: `partition_for`.
+Two of them say which partition of ``__consumer_offsets``, and so which broker, looks after a group
+(`kgctl.model.groups.partition_for`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.model.values import string_hash
+from kgctl.model.groups import partition_for
 
 MAX_INT = 2**31 - 1
 _NEVER_MS = 2**62
@@ -353,15 +354,6 @@ def group_setting_names(profile: Profile = LATEST) -> tuple[str, ...]:
 def _from_broker() -> tuple[str, ...]:
     broker = {entry.name for entry in fields(CoordinatorConfig)}
     return tuple(entry.name for entry in fields(GroupConfig) if f"group_{entry.name}" in broker)
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition of a group among ``partition_count``.
-
-    Kafka: GroupCoordinatorService#partitionFor, with ``Utils.abs``, for which the absolute value of the smallest int is 0.
-    """
-    value = string_hash(group_id)
-    return 0 if value == -(2**31) else abs(value) % partition_count
 
 
 def replicas_of(group_id: str, config: CoordinatorConfig, brokers: int) -> tuple[int, ...]:

@@ -34,10 +34,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
-from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
-from kgctl.model.groups import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition, partition_for
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_record, encode_record
 

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.cli.simulate.against import Groups
-from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError
+from kgctl.model.groups import partition_for
 from kgctl.simulate.against.fleet import ClientLine, Fleet
 from kgctl.simulate.against.play import ClusterPort, Play, processes_of
 from kgctl.simulate.engine.coordination import Coordination

@@ -18,7 +18,6 @@ from typing import Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from kgctl.coordinator.config import partition_for
 from kgctl.model.coordinator_records import (
     CoordinatorRecord,
     GroupMetadataKey,
@@ -26,6 +25,7 @@ from kgctl.model.coordinator_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.model.groups import partition_for
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.serde.coordinator_records import decode_record
 from tests.support.kafka.broker import KafkaBroker

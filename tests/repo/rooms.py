@@ -242,6 +242,7 @@ ROOMS = {
             (22, "partitions by plain tuples"),
             (55, "start offsets; topologies and their tasks"),
             (5, "records of the coordinator stand in a module of their own, which administration does not enter"),
+            (4, "which partition a group is on, which all that look for groups read here"),
         ),
     ),
     "library": Room(

@@ -29,7 +29,9 @@ from kgctl.model.groups import (
     MemberDescription,
     Node,
     TopicPartition,
+    partition_for,
 )
+from kgctl.model.values import string_hash
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline
@@ -451,6 +453,22 @@ def test_where_each_partition_has_a_group_nothing_more_is_asked(broker: FakeBrok
     broker.handlers[LIST_GROUPS] = answering(*(group(name, "", "Empty", "Classic") for name in "ab"))
     assert list(list_groups(cluster, deadline).values) == ["a", "b"]
     assert broker.asked(DESCRIBE_GROUPS) == []
+
+
+def test_a_group_is_on_the_partition_that_kafka_puts_it_on(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    """Their hashes are negative: Kafka takes the absolute value, which another way of losing the sign gives other partitions."""
+    names = ("payments-10", "payments-11")
+    assert [(string_hash(name) < 0, partition_for(name, 3)) for name in names] == [(True, 0), (True, 2)]
+    broker.handlers[METADATA] = lambda _: metadata([broker], {OFFSETS_TOPIC: {0: 1, 1: 2, 2: 1}})
+    broker.handlers[LIST_GROUPS] = answering(group(names[0], "", "Empty", "Classic"))
+    broker.handlers[DESCRIBE_GROUPS] = lambda asked: {
+        "groups": [{"group_id": name, "error_code": ErrorCode.GROUP_ID_NOT_FOUND} for name in asked.body.groups]
+    }
+
+    assert list(list_groups(cluster, deadline).values) == [names[0]]
+
+    (probed,) = (asked.groups[0] for asked in broker.asked(DESCRIBE_GROUPS))
+    assert partition_for(probed, 3) == 2
 
 
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID.value

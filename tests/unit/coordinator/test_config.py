@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.coordinator.config import CoordinatorConfig, partition_for, replicas_of, setting_names
+from kgctl.coordinator.config import CoordinatorConfig, replicas_of, setting_names
 from kgctl.errors import UsageError
+from kgctl.model.groups import partition_for
 
 DEFAULTS = {
     "group.min.session.timeout.ms": 6000,

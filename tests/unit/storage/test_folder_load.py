@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
+from kgctl.model.groups import partition_for
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
 from kgctl.storage.folder import DataFolder, load_coordinator
 from kgctl.storage.record_log import StoredRecord
