@@ -74,8 +74,8 @@ class Sample:
 class GroupRate:
     """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends.
 
-    ``lag`` is None where that of a partition is unknown; ``flags`` say why. ``verdict`` is the worst of its partitions'
-    ``verdicts``.
+    ``lag`` is None where that of a partition is unknown; ``flags`` say why. ``verdicts`` are those of its
+    partitions, `Verdict.UNKNOWN` where it has none.
     """
 
     group_id: str
@@ -84,9 +84,13 @@ class GroupRate:
     consumed_per_s: float | None
     produced_per_s: float | None
     drain_s: float | None
-    verdict: Verdict
+    verdicts: frozenset[Verdict]
     flags: tuple[Flag, ...] = ()
-    verdicts: frozenset[Verdict] = frozenset()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst of its partitions' verdicts."""
+        return max(self.verdicts, key=WORST_LAST.index)
 
 
 def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[GroupListing], bool], at_ms: int) -> Sample:
@@ -149,14 +153,11 @@ class Watch:
             produced = sum(after - before for before, after in ends) / seconds if len(ends) == len(both) else None
             drain = None if lag is None or produced is None else _drain_s(lag, consumed, produced)
         is_read = not last.listings[group_id].state.is_inactive
-        verdicts = [_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now]
-        verdicts = verdicts or [Verdict.UNKNOWN]
-        worst = max(verdicts, key=WORST_LAST.index)
+        verdicts = frozenset(_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now)
         found = {position.flag for position in now.values()}
         flags = tuple(flag for flag in Flag if flag in found)
-        return GroupRate(
-            group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst, flags, frozenset(verdicts)
-        )
+        state = last.listings[group_id].state.value
+        return GroupRate(group_id, state, lag, consumed, produced, drain, verdicts or frozenset({Verdict.UNKNOWN}), flags)
 
 
 def _drain_s(lag: int, consumed: float, produced: float) -> float | None:

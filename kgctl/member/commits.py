@@ -128,7 +128,7 @@ class Committer:
         done: _Done | None = None,
     ) -> None:
         """Commit the positions of these. ``done`` is told how it ended; at once where there is nothing to commit."""
-        offsets = self.offsets(partitions)
+        offsets = self._offsets(partitions)
         if not is_automatic:  # this one says more than those of the application that wait
             self._waiting = [waiting for waiting in self._waiting if waiting.is_automatic]
         self._begin(offsets, retry_for_us, done, is_automatic=is_automatic)
@@ -140,7 +140,7 @@ class Committer:
 
     def of_given_up(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """What is to be committed of partitions that are read no more from now on; nothing where it was committed before."""
-        return self.offsets(partitions) if self.is_automatic and not self.commits_first else {}
+        return self._offsets(partitions) if self.is_automatic and not self.commits_first else {}
 
     def commit_given_up(self, offsets: dict[TopicPartition, int], done: _Done) -> None:
         """Commit, once, what `of_given_up` has said."""
@@ -159,7 +159,7 @@ class Committer:
         waiting, self._waiting = self._waiting, []
         for entry in waiting:
             if entry.is_automatic:
-                entry.offsets = self.offsets(entry.offsets)
+                entry.offsets = self._offsets(entry.offsets)
             self._try(entry)
 
     def end_term(self) -> None:
@@ -176,7 +176,7 @@ class Committer:
         self._runtime.deadlines.cancel(RETRY_COMMIT)
         self._runtime.deadlines.cancel(AUTO_COMMIT)
 
-    def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return how far these partitions have been read."""
         offsets = self._runtime.positions_of(partitions, self._runtime.now_us)
         return {partition: offsets[partition] for partition in sorted(offsets)} if offsets else offsets

@@ -114,7 +114,7 @@ ROOMS = {
             (22, "groups of other types by Kafka's tool for consumers; the looks of a change are told in a pipe"),
             (16, "a name by which two groups are shown is neither; a total of which nothing is known is no number"),
             (21, "every look is told while it lasts, of top and migrate-offsets too, and none while a question stands"),
-            (66, "one watch of all clusters of a warehouse"),
+            (70, "one watch of all clusters of a warehouse"),
             (5, "what cannot be told on stderr changes no exit code; totals of which nothing is known are no 0"),
             (6, "a comparison of nothing, or of what may be hidden, does not hold"),
         ),

@@ -84,20 +84,27 @@ class Watches:
         return len(self._found)
 
     def require(self) -> None:
-        """Raise `NotFoundError` where there is no such cluster, or none at all, and `UsageError` where several would share the
-        file ``state``."""
-        names: Sequence[str | None] = self.names or self._warehouse().clusters() or [None]
-        found = [self._warehouse().require_cluster(name) for name in names]
+        """Begin to watch the clusters that there are.
+
+        Raises `NotFoundError` (one that is named is not there, or none is), `UsageError` (several would share ``state``).
+        """
+        warehouse = self._warehouse()
+        names: Sequence[str | None] = self.names or warehouse.clusters() or [None]
+        found = [warehouse.require_cluster(name) for name in names]
         if self.state is not None and len(found) > 1:
             raise UsageError("--state is for one cluster: name it with --cluster; each of several has a file of its own")
+        self._watch_too(found)
 
     def look(self) -> list[Change]:
         """Look at each, one after the other, and return what has changed."""
         with suppress(KgctlError):  # each watch tells of a warehouse that is away
-            for name in self.names or self._warehouse().clusters():
-                if name not in self._found:
-                    self._found[name] = self._watch(name)
+            self._watch_too(self.names or self._warehouse().clusters())
         return [(each.cluster, alert) for each in self for alert in each.look()]
+
+    def _watch_too(self, clusters: Sequence[str]) -> None:
+        for name in clusters:
+            if name not in self._found:
+                self._found[name] = self._watch(name)
 
     def firing(self) -> list[Change]:
         """The alerts that fire now."""

@@ -314,6 +314,22 @@ def test_a_cluster_that_comes_is_watched_from_then_on(several: Cli, monkeypatch:
     assert (ran.code, ran.out) == (6, told)
 
 
+def test_a_warehouse_that_is_away_at_the_first_look_is_no_warehouse_without_alerts(
+    several: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = iter([["east", "west"]] * 3)  # as often as it is asked before the first look
+
+    def clusters(_: Warehouse) -> list[str]:
+        for found in known:
+            return found
+        raise StorageError("away")
+
+    monkeypatch.setattr(Warehouse, "clusters", clusters)
+    ran = several.run([*WATCH, "--once", "--alert", "lag > 100 on behind", "-o", "json"])
+    told = [f"cluster {name!r}: the rules could not be judged: away; away" for name in ("east", "west")]
+    assert (ran.code, [error["message"] for error in ran.json["errors"]]) == (1, told)
+
+
 def one_behind(folder: Path, cluster: str) -> None:
     place = {"group": "southern", "topic": "t", "partition": 0, "time_ms": minute(40), "committed_offset": 50}
     tables = {
