@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -419,31 +418,22 @@ SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
 
 
 def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
-    """The known lag of each group and, by topic, what it is made of, None where none is; unknown ones are counted apart."""
-    groups: list[dict[str, Any]] = []
+    """The same for programs, and of all groups together."""
+    groups = []
     for view in views:
-        topics: dict[str, int | None] = {}
-        for partition, lag in ((each.partition, each.lag) for each in view.partitions):
-            topics[partition.topic] = _more(topics.get(partition.topic), lag)
-        unknown = sum(each.lag is None for each in view.partitions)
-        group = {"group": view.description.group_id, "lag": _known(topics.values()), "partitions": len(view.partitions)}
-        groups.append({**group, "unknown": unknown, "topics": topics})
-    return {"lag": _known(group["lag"] for group in groups), "groups": groups}
-
-
-def _known(lags: Iterable[int | None]) -> int | None:
-    return reduce(_more, lags, None)
-
-
-def _more(known: int | None, lag: int | None) -> int | None:
-    return known if lag is None else (known or 0) + lag
+        *topics, whole = _totals_of(view)
+        group = {"group": whole.group_id, "lag": whole.lag, "partitions": len(whole.partitions), "unknown": whole.unknown}
+        groups.append({**group, "topics": {each.topic: each.lag for each in topics}})
+    return {"lag": Totals("", None, [each for view in views for each in view.partitions]).lag, "groups": groups}
 
 
 def _totals_of(view: GroupView) -> Iterator[Totals]:
     """Of each topic, and of the group as a whole."""
-    group_id = view.description.group_id
-    for topic in sorted({each.partition.topic for each in view.partitions}):
-        yield Totals(group_id, topic, [each for each in view.partitions if each.partition.topic == topic])
+    group_id, topics = view.description.group_id, dict[str, list[PartitionView]]()
+    for each in view.partitions:
+        topics.setdefault(each.partition.topic, []).append(each)
+    for topic, partitions in sorted(topics.items()):
+        yield Totals(group_id, topic, partitions)
     yield Totals(group_id, None, view.partitions)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
@@ -61,20 +61,18 @@ class Refusal(Exception):  # noqa: N818 - an answer
         self.outcome: Outcome = (code, message)
 
 
-def alter(
-    context: RequestContext, resources: Sequence[tuple[int, str, Sequence[Change]]], *, validate_only: bool, is_whole: bool
-) -> Work[list[Values]]:
-    """Alter resources (type, name, changes), each for itself. ``is_whole``: what is not named falls back to its default."""
-    times = Counter((kind, name) for kind, name, _ in resources)
+def alter(context: RequestContext, body: Any, *, is_whole: bool) -> Work[Values]:
+    """Alter the resources of a request, each for itself. ``is_whole``: what is not named falls back to its default."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in body.resources)
 
-    def altered(resource: tuple[int, str, Sequence[Change]]) -> Values:
-        kind, name, changes = resource
-        outcome: Outcome = ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
-        if times[kind, name] == 1:
-            outcome = _outcome(context, kind, name, changes, validate_only=validate_only, is_whole=is_whole)
-        return _response(kind, name, outcome)
+    def altered(resource: Any) -> Values:
+        kind, name = resource.resource_type, resource.resource_name
+        if times[kind, name] > 1:
+            return _response(kind, name, (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."))
+        changes = [Change(one.name, SET if is_whole else one.config_operation, one.value) for one in resource.configs]
+        return _response(kind, name, _outcome(context, kind, name, changes, validate_only=body.validate_only, is_whole=is_whole))
 
-    return (yield from each(resources, altered))
+    return {"responses": (yield from each(body.resources, altered))}
 
 
 def _response(kind: int, name: str, outcome: Outcome) -> Values:
