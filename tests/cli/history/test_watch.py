@@ -302,6 +302,26 @@ def judging_only_west(watch: Watch, now_ms: int) -> None:
     watch.measured = Measured(watch.cluster, looked_ms=now_ms)
 
 
+def test_each_cluster_has_its_own_state(several: Cli) -> None:
+    one_behind(several.folder / "several", "between")
+    line = [
+        *WATCH,
+        "--once",
+        "--alert",
+        "lag > 100 on southern",
+        "--alert",
+        "lag > 100 on behind",
+        "--allow-unknown",
+        "-o",
+        "json",
+    ]
+    first = [(row["cluster"], row["group"], row["time"]) for row in several.run(line).data]
+    several.now_ms = minute(42)
+    again = [(row["cluster"], row["group"], row["time"]) for row in several.run(line).data]
+    assert [row[:2] for row in first] == [("between", "southern"), ("east", "behind"), ("west", "behind")]
+    assert again == first, "none is told anew"
+
+
 def test_a_cluster_that_comes_is_watched_from_then_on(several: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(_: object, clusters: list[str], *__: object, **___: object) -> object:
         if clusters == ["west"] and "south" not in Warehouse.open(several.folder / "several").clusters():
