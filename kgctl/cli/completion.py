@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli.report import shows
 from kgctl.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -152,10 +153,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: source <(kgctl completion bash)")(completion)
-
-
+@shows(examples="source <(kgctl completion bash)")
 def completion(
     ctx: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)]
 ) -> int:

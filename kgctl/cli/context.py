@@ -81,11 +81,7 @@ def settings_report(name: str, settings: ConnectionSettings) -> Report:
     return Report(SETTINGS, rows, name_keys=("setting",))
 
 
-def register_list(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context list")(context_list)
-
-
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples="kgctl context list")
 def context_list(ctx: typer.Context) -> Report:
     """List the contexts of the config file; the current one is marked."""
     contexts = read_contexts(session_of(ctx).environment)
@@ -95,11 +91,7 @@ def context_list(ctx: typer.Context) -> Report:
     return contexts_report(sorted(contexts.all().values(), key=lambda one: one.name), contexts.current, notices)
 
 
-def register_use(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context use staging")(context_use)
-
-
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples="kgctl context use staging")
 def context_use(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
@@ -119,11 +111,7 @@ def _check_is_own(contexts: Contexts, name: str) -> None:
         raise UsageError(f"context {name!r} is of {contexts.project.path}: edit that file")
 
 
-def register_show(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context show staging -o yaml")(context_show)
-
-
-@shows(SETTINGS)
+@shows(SETTINGS, examples="kgctl context show staging -o yaml")
 def context_show(
     ctx: typer.Context,
     name: Annotated[
@@ -140,11 +128,7 @@ def context_show(
     return settings_report(wanted, context_settings(contexts.context(wanted)))
 
 
-def register_trust(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context trust")(context_trust)
-
-
-@shows(SETTINGS)
+@shows(SETTINGS, examples="kgctl context trust")
 def context_trust(
     ctx: typer.Context,
     file: Annotated[
@@ -181,11 +165,7 @@ def _as_written(context: ClusterContext) -> Iterator[Row]:
     yield from ({"context": context.name, "setting": key, "value": value} for key, value in settings.items() if value)
 
 
-def register_current(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context current")(context_current)
-
-
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples="kgctl context current")
 def context_current(ctx: typer.Context) -> Report:
     """Show which context commands use that name no cluster."""
     environment = session_of(ctx).environment
@@ -196,19 +176,13 @@ def context_current(ctx: typer.Context) -> Report:
     return contexts_report([contexts.context(name)], name)
 
 
-def register_add(app: typer.Typer) -> None:
-    app.command(epilog=ADD_EPILOG)(context_add)
-
-
-ADD_EPILOG = """Examples:
-
-\b
+ADD_EXAMPLES = """
 kgctl context add staging --bootstrap-server broker1:9092,broker2:9092 --use
 kgctl context add prod --bootstrap-server b:9093 --command-config prod.properties -X sasl.password=env:PROD_PASSWORD
 """
 
 
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples=ADD_EXAMPLES)
 def context_add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
@@ -229,11 +203,7 @@ def context_add(
     return _saved(session, name, context, use=use)
 
 
-def register_set(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context set staging --timeout 30s")(context_set)
-
-
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples="kgctl context set staging --timeout 30s")
 def context_set(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
@@ -261,11 +231,7 @@ def context_set(
     return _saved(session, name, context, use=False)
 
 
-def register_delete(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl context delete staging")(context_delete)
-
-
-@shows(CONTEXTS)
+@shows(CONTEXTS, examples="kgctl context delete staging")
 def context_delete(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],

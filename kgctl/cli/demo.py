@@ -16,6 +16,7 @@ import typer
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.report import shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -28,10 +29,7 @@ UNPOLLED = {"max.poll.interval.ms": "86400000"}
 """For members that hold their partitions for as long as somebody tries commands on them."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl demo")(demo)
-
-
+@shows(examples="kgctl demo")
 def demo(
     ctx: typer.Context,
     *,

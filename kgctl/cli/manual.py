@@ -84,11 +84,7 @@ def read_page(name: str) -> Page:
     return Page(name, chapter, title.removeprefix("# "), " ".join(subject.split()), text)
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl manual resets")(manual)
-
-
-@shows(LIST_COLUMNS, PAGE_COLUMNS)
+@shows(LIST_COLUMNS, PAGE_COLUMNS, examples="kgctl manual resets")
 def manual(
     ctx: typer.Context,
     page: Annotated[

@@ -1,22 +1,25 @@
 """Every command of kgctl, in one list. A module is imported when its command runs, so that the others cost nothing at start-up.
 
-To add a command: a module in its family's folder with ``register(app)``, which calls ``app.command()`` on one function; one line
-here; a section with a runnable example in its page of the manual (`kgctl.cli.manual`).
+To add a command: a function of its name, marked by `kgctl.cli.report.shows`, in a module of its family's folder; one line here;
+a section with a runnable example in its page of the manual (`kgctl.cli.manual`).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from kgctl.cli.options import ALL, OUTPUT
+from kgctl.cli.report import Shown
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """One command: its words, the module below `kgctl.cli` that has it, its page of the manual, its line in the help, and
-    the shared options it takes.
-
-    ``module`` may name the function that registers it behind a colon; else that is ``register``.
+    """One command: its words, the module below `kgctl.cli` that has its function, called by the same words, its page of the
+    manual, its line in the help, and the shared options it takes.
 
     A command that is not ``long_lived`` runs without the search for reference cycles: it ends before that could free anything,
     and with 100,000 rows the search takes longer than the rest.
@@ -33,6 +36,17 @@ class CommandSpec:
     @property
     def words(self) -> tuple[str, ...]:
         return tuple(self.path.split(" "))
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Import and return what runs it."""
+        found: Callable[..., Any] = getattr(import_module(f"kgctl.cli.{self.module}"), re.sub(r"\W", "_", self.path))
+        return found
+
+    @property
+    def shown(self) -> Shown:
+        shown: Shown = self.function.shown  # type: ignore[attr-defined]
+        return shown
 
 
 COMMANDS: tuple[CommandSpec, ...] = (
@@ -51,10 +65,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
     CommandSpec("diff-offsets", "groups.diff_offsets", "resets", "Compare committed offsets: of groups, of files, or both."),
     CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),
-    CommandSpec("delete-groups", "groups.deletions:register_groups", "groups", "Delete groups with all their offsets."),
-    CommandSpec(
-        "delete-offsets", "groups.deletions:register_offsets", "groups", "Delete committed offsets of topics or partitions."
-    ),
+    CommandSpec("delete-groups", "groups.deletions", "groups", "Delete groups with all their offsets."),
+    CommandSpec("delete-offsets", "groups.deletions", "groups", "Delete committed offsets of topics or partitions."),
     CommandSpec("remove-members", "groups.remove_members", "groups", "Make members leave a group."),
     CommandSpec(
         "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
@@ -70,14 +82,14 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "validate-regex", "groups.validate_regex", "groups", "Say whether brokers take a regular expression of topics.", OUTPUT
     ),
-    CommandSpec("context list", "context:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
-    CommandSpec("context use", "context:register_use", "clusters", "Make a context the current one.", OUTPUT),
-    CommandSpec("context show", "context:register_show", "clusters", "Show what a context amounts to.", OUTPUT),
-    CommandSpec("context current", "context:register_current", "clusters", "Show which context is the current one.", OUTPUT),
-    CommandSpec("context trust", "context:register_trust", "clusters", "Look at a project's .kgctl.yml, and trust it.", OUTPUT),
-    CommandSpec("context add", "context:register_add", "clusters", "Keep the options of a cluster under a name."),
-    CommandSpec("context set", "context:register_set", "clusters", "Change settings of a context."),
-    CommandSpec("context delete", "context:register_delete", "clusters", "Take a context out of the config file.", OUTPUT),
+    CommandSpec("context list", "context", "clusters", "List the contexts of the config file.", OUTPUT),
+    CommandSpec("context use", "context", "clusters", "Make a context the current one.", OUTPUT),
+    CommandSpec("context show", "context", "clusters", "Show what a context amounts to.", OUTPUT),
+    CommandSpec("context current", "context", "clusters", "Show which context is the current one.", OUTPUT),
+    CommandSpec("context trust", "context", "clusters", "Look at a project's .kgctl.yml, and trust it.", OUTPUT),
+    CommandSpec("context add", "context", "clusters", "Keep the options of a cluster under a name."),
+    CommandSpec("context set", "context", "clusters", "Change settings of a context."),
+    CommandSpec("context delete", "context", "clusters", "Take a context out of the config file.", OUTPUT),
     CommandSpec("completion", "completion", "completion", "Print the completion script of a shell.", ()),
     CommandSpec("simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
     CommandSpec("simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide."),
@@ -94,39 +106,24 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "simulate explain",
-        "simulate.why:register_explain",
+        "simulate.why",
         "simulate",
         "Why a run comes out as it does: its worst moment, and what each cause was worth.",
         long_lived=True,
     ),
     CommandSpec(
         "simulate shrink",
-        "simulate.why:register_shrink",
+        "simulate.why",
         "simulate",
         "The smallest scenario in which an expectation still fails.",
         long_lived=True,
     ),
+    CommandSpec("simulate init", "simulate.scenarios", "simulate", "Write a first scenario, best from a group that there is."),
     CommandSpec(
-        "simulate init",
-        "simulate.scenarios:register_init",
-        "simulate",
-        "Write a first scenario, best from a group that there is.",
+        "simulate list", "simulate.scenarios", "simulate", "List the built-in scenarios, with the question each answers.", OUTPUT
     ),
-    CommandSpec(
-        "simulate list",
-        "simulate.scenarios:register_list",
-        "simulate",
-        "List the built-in scenarios, with the question each answers.",
-        OUTPUT,
-    ),
-    CommandSpec("simulate show", "simulate.scenarios:register_show", "simulate", "Print a built-in scenario.", OUTPUT),
-    CommandSpec(
-        "simulate schema",
-        "simulate.scenarios:register_schema",
-        "scenario-files",
-        "Print the JSON Schema of scenario files.",
-        OUTPUT,
-    ),
+    CommandSpec("simulate show", "simulate.scenarios", "simulate", "Print a built-in scenario.", OUTPUT),
+    CommandSpec("simulate schema", "simulate.scenarios", "scenario-files", "Print the JSON Schema of scenario files.", OUTPUT),
     CommandSpec(
         "history collect",
         "history.collect",
@@ -135,48 +132,18 @@ COMMANDS: tuple[CommandSpec, ...] = (
         long_lived=True,
     ),
     CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
+    CommandSpec("history offsets", "history.questions", "history", "What groups had committed at a moment of the past.", OUTPUT),
+    CommandSpec("history lag", "history.questions", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
     CommandSpec(
-        "history offsets",
-        "history.questions:register_offsets",
-        "history",
-        "What groups had committed at a moment of the past.",
-        OUTPUT,
+        "history watch", "history.watch", "watch", "Collect and build on and on; alerts, a webhook, metrics.", long_lived=True
     ),
     CommandSpec(
-        "history lag",
-        "history.questions:register_lag",
-        "history",
-        "The lag of groups in the past, in records and in time.",
-        OUTPUT,
+        "history rebalances", "history.questions", "history", "The generations of groups: when, how long, who and why.", OUTPUT
     ),
     CommandSpec(
-        "history watch",
-        "history.watch",
-        "watch",
-        "Collect and build on and on; alerts, a webhook, metrics.",
-        long_lived=True,
+        "history resets", "history.questions", "history", "Jumps of committed offsets that reading does not explain.", OUTPUT
     ),
-    CommandSpec(
-        "history rebalances",
-        "history.questions:register_rebalances",
-        "history",
-        "The generations of groups: when, how long, who and why.",
-        OUTPUT,
-    ),
-    CommandSpec(
-        "history resets",
-        "history.questions:register_resets",
-        "history",
-        "Jumps of committed offsets that reading does not explain.",
-        OUTPUT,
-    ),
-    CommandSpec(
-        "history health",
-        "history.questions:register_health",
-        "history",
-        "How groups were: status, members, rebalances, lag.",
-        OUTPUT,
-    ),
+    CommandSpec("history health", "history.questions", "history", "How groups were: status, members, rebalances, lag.", OUTPUT),
     CommandSpec(
         "history forecast",
         "history.forecast",
@@ -186,52 +153,30 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "history slo",
-        "history.objectives:register_slo",
+        "history.objectives",
         "history",
         "Whether groups kept to an objective over weeks, minute by minute.",
         OUTPUT,
     ),
     CommandSpec(
-        "history fleet",
-        "history.objectives:register_fleet",
-        "history",
-        "How the groups of all clusters are, by cluster or by team.",
-        OUTPUT,
+        "history fleet", "history.objectives", "history", "How the groups of all clusters are, by cluster or by team.", OUTPUT
     ),
-    CommandSpec("history sql", "history.questions:register_sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
-    CommandSpec("history prune", "history.retention:register_prune", "history", "Thin what was collected long ago.", OUTPUT),
-    CommandSpec("history forget", "history.retention:register_forget", "history", "Take a cluster out of the history.", OUTPUT),
+    CommandSpec("history sql", "history.questions", "tables", "Ask the tables of the history in SQL.", OUTPUT),
+    CommandSpec("history prune", "history.retention", "history", "Thin what was collected long ago.", OUTPUT),
+    CommandSpec("history forget", "history.retention", "history", "Take a cluster out of the history.", OUTPUT),
     CommandSpec(
         "history calibrate", "history.calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT
     ),
     CommandSpec("history report", "history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
-    CommandSpec("history dbt", "history.export:register_dbt", "tables", "Write a project of dbt on the tables.", OUTPUT),
-    CommandSpec(
-        "history grafana", "history.export:register_grafana", "watch", "Write a board of Grafana for what watch measures.", OUTPUT
-    ),
+    CommandSpec("history dbt", "history.export", "tables", "Write a project of dbt on the tables.", OUTPUT),
+    CommandSpec("history grafana", "history.export", "watch", "Write a board of Grafana for what watch measures.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True
     ),
-    CommandSpec(
-        "serve status",
-        "serve.control:register_status",
-        "serve",
-        "How a running server is doing: groups, rebalances, delays.",
-    ),
-    CommandSpec(
-        "serve commits",
-        "serve.control:register_commits",
-        "data-folder",
-        "Who committed which offset when, from a data folder.",
-        OUTPUT,
-    ),
-    CommandSpec(
-        "serve complete-rebalance",
-        "serve.control:register_complete_rebalance",
-        "serve",
-        "End a rebalance without the members it waits for.",
-    ),
+    CommandSpec("serve status", "serve.control", "serve", "How a running server is doing: groups, rebalances, delays."),
+    CommandSpec("serve commits", "serve.control", "data-folder", "Who committed which offset when, from a data folder.", OUTPUT),
+    CommandSpec("serve complete-rebalance", "serve.control", "serve", "End a rebalance without the members it waits for."),
     CommandSpec("demo", "demo", "commands", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )
 

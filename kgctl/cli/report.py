@@ -83,21 +83,26 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a command may show: tables, the usual one first, and the keys of its ``summary``.
+    """What a command may show: tables, the usual one first, and the keys of its ``summary``; and, in its help, ``examples``.
 
     ``document``: what JSON and YAML have in the place of rows, by paths: ``a.b`` is ``b`` in ``a``, ``a[]`` each of a list.
+    ``examples``: lines to type; ``more_help``: what its help has behind its docstring; ``parsing``: how its line is read, if
+    not as others.
     """
 
     tables: tuple[Sequence[Column], ...] = ()
     document: Sequence[Column] = ()
     summary: Sequence[Column] = ()
+    examples: str = ""
+    more_help: str = ""
+    parsing: Mapping[str, Any] = field(default_factory=dict)
 
 
-def shows(*tables: Sequence[Column], document: Sequence[Column] = (), summary: Sequence[Column] = ()) -> Callable[[_C], _C]:
-    """Mark a command with what it may show: the manual's page of keys and the tests of all results are made of this."""
+def shows(*tables: Sequence[Column], **others: Any) -> Callable[[_C], _C]:
+    """Mark a command with what is `Shown`: its help, the manual's page of keys and the tests of all results are made of this."""
 
     def mark(command: _C) -> _C:
-        command.shown = Shown(tables, document, summary)  # type: ignore[attr-defined]
+        command.shown = Shown(tables, **others)  # type: ignore[attr-defined]
         return command
 
     return mark

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import platform
 import re
 import subprocess
 from functools import cache, cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +53,11 @@ def command_name(ctx: Any) -> str:
 
 def _manual_line(page: str) -> str:
     return f"Manual: kgctl manual {page}"
+
+
+def _told(examples: str) -> str:
+    first, *others = examples.strip().splitlines()
+    return "\n".join(("Examples:\n\n\b", first, *others, "")) if others else f"Example: {first}"
 
 
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
@@ -119,18 +124,17 @@ class LazyCommand(TyperCommand):
     def real(self) -> KgctlCommand:
         """Import and return the real command."""
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        module, _, function = self.spec.module.partition(":")
-        getattr(import_module(f"kgctl.cli.{module}"), function or "register")(app)
-        for info in app.registered_commands:
-            info.cls = KgctlCommand
-            assert info.callback is not None
-            info.callback = unfolded(info.callback)
-            info.context_settings = {**HELP_SETTINGS, **(info.context_settings or {})}
+        function, shown = self.spec.function, self.spec.shown
+        app.command(
+            cls=KgctlCommand,
+            help="\n\n\b\n".join(filter(None, (inspect.getdoc(function), shown.more_help))),
+            epilog=f"{_told(shown.examples)}\n\n{_manual_line(self.spec.page)}",
+            context_settings={**HELP_SETTINGS, **shown.parsing},
+        )(unfolded(function))
         command = typer.main.get_command(app)
         assert isinstance(command, KgctlCommand)
         command.name, command.path = self.spec.words[-1], self.spec.path
         command.share(self.spec.shared)
-        command.epilog = f"{command.epilog or ''}\n\n{_manual_line(self.spec.page)}"
         return command
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

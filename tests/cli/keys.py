@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import import_module
 from typing import Any
-
-import typer
 
 from kgctl.cli.registry import COMMANDS, CommandSpec
 from kgctl.cli.report import Column, Kind, Shown
@@ -35,13 +31,9 @@ HOLDS: Mapping[Kind, Callable[[Any], bool]] = {
 }
 
 
-@cache
 def shown_by(spec: CommandSpec) -> Shown:
     """What a command says that it may show."""
-    module, _, register = spec.module.partition(":")
-    app = typer.Typer()
-    getattr(import_module(f"kgctl.cli.{module}"), register or "register")(app)
-    return getattr(app.registered_commands[0].callback, "shown", Shown())
+    return spec.shown
 
 
 def wrong_values(found: Any, columns: Sequence[Column], at: Path = ()) -> Iterator[tuple[str, Any]]:

@@ -58,9 +58,7 @@ from kgctl.model.groups import (
     TopicPartition,
 )
 
-GROUPS_EPILOG = """Examples:
-
-\b
+GROUPS_EXAMPLES = """
 kgctl delete-groups payments-old payments-test --dry-run
 kgctl delete-groups --match '^tmp-' --exclude keep --max-groups 50 --yes
 """
@@ -72,11 +70,7 @@ GROUPS_COLUMNS = (
 )
 
 
-def register_groups(app: typer.Typer) -> None:
-    app.command(epilog=GROUPS_EPILOG)(delete_groups)
-
-
-@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=(*BY_RESULT, DELETED))
+@shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=(*BY_RESULT, DELETED), examples=GROUPS_EXAMPLES)
 def delete_groups(
     ctx: typer.Context,
     *,
@@ -214,9 +208,7 @@ OFFSETS_COLUMNS = (
     PARTITION,
     Column("offset", kind=Kind.WHOLE, meaning="the committed offset that is deleted"),
 )
-OFFSETS_EPILOG = """Examples:
-
-\b
+OFFSETS_EXAMPLES = """
 kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
 kgctl delete-offsets --match '^payments' --topic orders-old --yes
 kgctl delete-offsets payments --stale
@@ -225,11 +217,7 @@ kgctl delete-offsets payments --stale
 Item = tuple[str, TopicPartition]
 
 
-def register_offsets(app: typer.Typer) -> None:
-    app.command(epilog=OFFSETS_EPILOG)(delete_offsets)
-
-
-@shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
+@shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT, examples=OFFSETS_EXAMPLES)
 def delete_offsets(
     ctx: typer.Context,
     *,

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from kgctl.admin.group_view import GroupViews
     from kgctl.admin.topic_scopes import TopicScope
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl describe group payments
 kgctl describe group payments --members --verbose
 kgctl describe group --all-groups -o csv
@@ -72,11 +70,7 @@ SETTLE_MS = 100
 """How long is waited after a change that was told, so that what belongs to it is shown with it."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(describe_group)
-
-
-@shows(*describe_rows.TABLES, summary=describe_rows.SUMMARY)
+@shows(*describe_rows.TABLES, summary=describe_rows.SUMMARY, examples=EXAMPLES)
 def describe_group(
     ctx: typer.Context,
     *,

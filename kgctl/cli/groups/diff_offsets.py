@@ -24,9 +24,7 @@ from kgctl.model.groups import NO_OFFSET, TopicPartition
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl describe group payments -o csv > before.csv
 kgctl diff-offsets before.csv
 kgctl diff-offsets before.csv after.csv
@@ -64,11 +62,7 @@ SUMMARY = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(diff_offsets)
-
-
-@shows(COLUMNS, summary=SUMMARY)
+@shows(COLUMNS, summary=SUMMARY, examples=EXAMPLES)
 def diff_offsets(
     ctx: typer.Context,
     one: Side,

@@ -64,9 +64,7 @@ COLUMNS = (
     FLAGS.of(lambda row: row.lag.flags and tuple(map(str, row.lag.flags)), when="lag"),
 )
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl list groups --state stable --lag --sort lag
 kgctl list groups --topic orders --members
 kgctl list groups --match '^payments' --fail-if-lag-over 10000
@@ -94,11 +92,7 @@ class _Asked:
     members: bool
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(list_groups)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples=EXAMPLES)
 def list_groups(
     ctx: typer.Context,
     *,

@@ -29,20 +29,14 @@ if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.admin.zookeeper.consumer import Migration
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl migrate-offsets --zookeeper zk1:2181/kafka --bootstrap-server broker1:9092 --group payments --to-group payments-2
 kgctl migrate-offsets --zookeeper zk1:2181/kafka --bootstrap-server broker1:9092 --match '^pay' --execute
 """
 HOLDER = "{group}"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(migrate_offsets)
-
-
-@shows(COLUMNS, summary=BY_RESULT)
+@shows(COLUMNS, summary=BY_RESULT, examples=EXAMPLES)
 def migrate_offsets(
     ctx: typer.Context,
     *,

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from kgctl.admin import Record
     from kgctl.admin.group_view import GroupViews, Neighbours
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl peek payments --topic orders:3
 kgctl peek payments --before 0 --after 20 -o ndjson
 """
@@ -48,11 +46,7 @@ After = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(peek)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples=EXAMPLES)
 def peek(
     ctx: typer.Context,
     groups: GroupArguments = None,

@@ -28,16 +28,10 @@ from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 
 COLUMNS = (GROUP, CONSUMER_ID, replace(INSTANCE_ID, if_any=False))
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl remove-members payments --instance worker-7
 kgctl remove-members payments --all --dry-run
 """
-
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(remove_members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,7 @@ class _Member:
     is_static: bool
 
 
-@shows((*COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT)
+@shows((*COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT, examples=EXAMPLES)
 def remove_members(
     ctx: typer.Context,
     *,

@@ -82,9 +82,7 @@ Export = Annotated[
 Create = Annotated[bool, typer.Option("--create", help="Make groups that do not exist yet.")]
 
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl reset-offsets payments --topic orders --to-earliest
 kgctl reset-offsets payments --topic orders:0,2-5 --shift-by -100 --execute
 kgctl reset-offsets payments --all-topics --by-duration PT1H --execute
@@ -95,11 +93,7 @@ kgctl reset-offsets --plan plan.csv --execute --wait-empty 60s
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(reset_offsets)
-
-
-@shows(COLUMNS, SUMMARY, summary=(*BY_RESULT, DELETED))
+@shows(COLUMNS, SUMMARY, summary=(*BY_RESULT, DELETED), examples=EXAMPLES)
 def reset_offsets(
     ctx: typer.Context,
     *,

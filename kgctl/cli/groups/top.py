@@ -67,9 +67,7 @@ COLUMNS = (
     Column("verdict", meaning="how the group does (`kgctl manual top`)", read=attrgetter("verdict.value")),
     FLAGS.of(lambda one: tuple(map(str, one.flags))),
 )
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl top
 kgctl top --match '^payments' --interval 2s --sort drain
 kgctl top --iterations 2 --interval 10s -o csv
@@ -113,11 +111,7 @@ class Limits(Thresholds):
         return bool(self.verdicts) or super().__bool__()
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(top)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples=EXAMPLES)
 def top(
     ctx: typer.Context,
     groups: GroupArguments = None,

@@ -65,9 +65,7 @@ LOG_COLUMNS = (
     replace(ID, wide=True),
     FILE,
 )
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl undo
 kgctl undo last
 kgctl undo 20240131T100000Z-reset-offsets --execute
@@ -76,11 +74,7 @@ kgctl undo --prune 30d
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(undo)
-
-
-@shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY, summary=BY_RESULT)
+@shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY, summary=BY_RESULT, examples=EXAMPLES)
 def undo(
     ctx: typer.Context,
     file: Annotated[

@@ -17,11 +17,7 @@ COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl validate-regex '^orders-[a-z]+$' --topic orders-eu --topic orders-2")(validate_regex)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl validate-regex '^orders-[a-z]+$' --topic orders-eu --topic orders-2")
 def validate_regex(
     regex: Annotated[str, typer.Argument(metavar="REGEX", help="What a consumer would subscribe by.", show_default=False)],
     *,

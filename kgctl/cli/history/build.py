@@ -100,11 +100,7 @@ COLUMNS = (
 SUMMARY = (Column("version", kind=Kind.WHOLE, meaning="what `--as-of-version` calls the tables as they are now"),)
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history build --warehouse /srv/history")(history_build)
-
-
-@shows(COLUMNS, summary=SUMMARY)
+@shows(COLUMNS, summary=SUMMARY, examples="kgctl history build --warehouse /srv/history")
 def history_build(
     ctx: typer.Context,
     *,

@@ -40,13 +40,7 @@ SUMMARY = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history calibrate payments --from '2h ago' --to '1h ago' --out payments.yaml")(
-        history_calibrate
-    )
-
-
-@shows(COLUMNS, summary=SUMMARY)
+@shows(COLUMNS, summary=SUMMARY, examples="kgctl history calibrate payments --from '2h ago' --to '1h ago' --out payments.yaml")
 def history_calibrate(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="A group id.", show_default=False)],

@@ -396,11 +396,7 @@ class Reader(StrEnum):
     CONFLUENT = "confluent"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history collect --bootstrap-server broker:9092 --once")(history_collect)
-
-
-@shows(COLUMNS, summary=SUMMARY)
+@shows(COLUMNS, summary=SUMMARY, examples="kgctl history collect --bootstrap-server broker:9092 --once")
 def history_collect(
     ctx: typer.Context,
     *,

@@ -17,11 +17,7 @@ from kgctl.errors import NotFoundError, RefusedError, StorageError
 COLUMNS = (Column("file", meaning="a file that was written"),)
 
 
-def register_dbt(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history dbt ./history-dbt --warehouse /srv/history")(history_dbt)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl history dbt ./history-dbt --warehouse /srv/history")
 def history_dbt(
     ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the project is to be: a new folder, or one of before.")],
@@ -57,11 +53,7 @@ def history_dbt(
     return Report(COLUMNS, rows, notices=told, name_keys=("file",), something_done=True)
 
 
-def register_grafana(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history grafana groups.json")(history_grafana)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl history grafana groups.json")
 def history_grafana(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it: JSON, for Grafana to import or to provide.")],
 ) -> Report:

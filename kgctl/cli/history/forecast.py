@@ -40,11 +40,7 @@ COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history forecast payments --over 10m --fail-if-later 2h")(history_forecast)
-
-
-@shows(COLUMNS, summary=NOT_BUILT)
+@shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history forecast payments --over 10m --fail-if-later 2h")
 def history_forecast(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,

@@ -55,11 +55,7 @@ SLO_COLUMNS = (
 )
 
 
-def register_slo(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")(history_slo)
-
-
-@shows(SLO_COLUMNS, summary=NOT_BUILT)
+@shows(SLO_COLUMNS, summary=NOT_BUILT, examples="kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")
 def history_slo(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -175,11 +171,7 @@ FLEET_COLUMNS = (
 )
 
 
-def register_fleet(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history fleet --owners owners.csv")(history_fleet)
-
-
-@shows(FLEET_COLUMNS, summary=NOT_BUILT)
+@shows(FLEET_COLUMNS, summary=NOT_BUILT, examples="kgctl history fleet --owners owners.csv")
 def history_fleet(
     ctx: typer.Context,
     *,

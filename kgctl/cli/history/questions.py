@@ -61,11 +61,7 @@ OFFSETS_COLUMNS = (
 )
 
 
-def register_offsets(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history offsets payments --at '2h ago'")(history_offsets)
-
-
-@shows(OFFSETS_COLUMNS, summary=NOT_BUILT)
+@shows(OFFSETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history offsets payments --at '2h ago'")
 def history_offsets(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -137,11 +133,7 @@ LAG_COLUMNS = (
 )
 
 
-def register_lag(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history lag payments --from '6h ago' --topic orders -o csv")(history_lag)
-
-
-@shows(LAG_COLUMNS, summary=NOT_BUILT)
+@shows(LAG_COLUMNS, summary=NOT_BUILT, examples="kgctl history lag payments --from '6h ago' --topic orders -o csv")
 def history_lag(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -222,11 +214,7 @@ REBALANCES_COLUMNS = (
 )
 
 
-def register_rebalances(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history rebalances payments --from '1d ago'")(history_rebalances)
-
-
-@shows(REBALANCES_COLUMNS, summary=NOT_BUILT)
+@shows(REBALANCES_COLUMNS, summary=NOT_BUILT, examples="kgctl history rebalances payments --from '1d ago'")
 def history_rebalances(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -297,11 +285,7 @@ RESETS_COLUMNS = (
 )
 
 
-def register_resets(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history resets payments --from '1d ago'")(history_resets)
-
-
-@shows(RESETS_COLUMNS, summary=NOT_BUILT)
+@shows(RESETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history resets payments --from '1d ago'")
 def history_resets(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -382,11 +366,7 @@ HEALTH_COLUMNS = (
 )
 
 
-def register_health(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history health --at '1h ago'")(history_health)
-
-
-@shows(HEALTH_COLUMNS, summary=NOT_BUILT)
+@shows(HEALTH_COLUMNS, summary=NOT_BUILT, examples="kgctl history health --at '1h ago'")
 def history_health(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,
@@ -444,11 +424,7 @@ TABLES = (
 ANSWER = (Column("COLUMN", kind=Kind.ANY, meaning="a column of the query's answer; times are texts in UTC"),)
 
 
-def register_sql(app: typer.Typer) -> None:
-    app.command(epilog="""Example: kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")(history_sql)
-
-
-@shows(ANSWER, TABLES, summary=NOT_BUILT)
+@shows(ANSWER, TABLES, summary=NOT_BUILT, examples="""kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")
 def history_sql(
     ctx: typer.Context,
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="One query in SQL.", show_default=False)] = None,

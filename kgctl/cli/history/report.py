@@ -35,11 +35,7 @@ COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history report payments --html payments.html --from '7d ago'")(history_report)
-
-
-@shows(COLUMNS, summary=NOT_BUILT)
+@shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history report payments --html payments.html --from '7d ago'")
 def history_report(
     ctx: typer.Context,
     groups: asking.GroupArguments = None,

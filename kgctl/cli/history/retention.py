@@ -19,11 +19,7 @@ COLUMNS = (TABLE, Column("rows", kind=Kind.WHOLE, meaning="rows that were taken 
 _DAY_MS = 86_400_000
 
 
-def register_prune(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history prune --older-than 30d --yes")(history_prune)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl history prune --older-than 30d --yes")
 def history_prune(
     ctx: typer.Context,
     *,
@@ -66,11 +62,7 @@ def _before_ms(text: str, environment: Environment) -> int:
     return before_ms
 
 
-def register_forget(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl history forget staging --yes")(history_forget)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl history forget staging --yes")
 def history_forget(
     ctx: typer.Context,
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster's name in the warehouse.", show_default=False)],

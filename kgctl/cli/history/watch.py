@@ -133,13 +133,7 @@ _Remote = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        epilog="Example: kgctl history watch --alert 'lag > 10000 for 5m' --alert stopped --webhook http://127.0.0.1:9000/"
-    )(history_watch)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl history watch --alert 'lag > 10000 for 5m' --alert stopped --webhook http://127.0.0.1:9000/")
 def history_watch(
     ctx: typer.Context,
     *,

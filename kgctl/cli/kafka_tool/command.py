@@ -10,14 +10,13 @@ import typer
 from kgctl.cli.kafka_tool import changes, describe
 from kgctl.cli.kafka_tool.options import DEFAULT_TIMEOUT_MS, Options, WrongUse, parsed
 from kgctl.cli.kafka_tool.tool import Failed, Tool, say_error
+from kgctl.cli.report import shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.errors import KgctlError
 
-EPILOG = """Examples:
-
-\b
+EXAMPLES = """
 kgctl kafka-consumer-groups --bootstrap-server broker1:9092 --describe --group payments
 alias kafka-consumer-groups.sh='kgctl kafka-consumer-groups'
 """
@@ -31,10 +30,7 @@ ACTIONS: Mapping[str, Callable[[Tool], None]] = {
 AS_THEY_STAND = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False}
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG, context_settings=AS_THEY_STAND)(kafka_consumer_groups)
-
-
+@shows(examples=EXAMPLES, parsing=AS_THEY_STAND)
 def kafka_consumer_groups(
     ctx: typer.Context,
     words: Annotated[

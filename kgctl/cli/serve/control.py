@@ -114,12 +114,8 @@ SUMMARY = (
 )
 
 
-def register_status(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl serve status 127.0.0.1:9092")(status)
-
-
-@shows(STATUS_COLUMNS, MEMBER_COLUMNS, summary=SUMMARY)
-def status(
+@shows(STATUS_COLUMNS, MEMBER_COLUMNS, summary=SUMMARY, examples="kgctl serve status 127.0.0.1:9092")
+def serve_status(
     ctx: typer.Context,
     target: Annotated[
         str | None, typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or a data folder.", show_default=False)
@@ -218,12 +214,8 @@ COMMITS_COLUMNS = (
 )
 
 
-def register_commits(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl serve commits ./coordinator --group payments --since -PT1H")(commits)
-
-
-@shows(COMMITS_COLUMNS)
-def commits(
+@shows(COMMITS_COLUMNS, examples="kgctl serve commits ./coordinator --group payments --since -PT1H")
+def serve_commits(
     ctx: typer.Context,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="A data folder; a server may have it open.")],
     *,
@@ -284,12 +276,8 @@ def _rows(entries: Iterable[CommitEntry]) -> Iterable[Row]:
 COMPLETED_COLUMNS = (GROUP, MEMBER, Column("status", meaning="removable, removed, failed, unknown or not-tried"))
 
 
-def register_complete_rebalance(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl serve complete-rebalance payments 127.0.0.1:9092")(complete_rebalance)
-
-
-@shows(COMPLETED_COLUMNS)
-def complete_rebalance(
+@shows(COMPLETED_COLUMNS, examples="kgctl serve complete-rebalance payments 127.0.0.1:9092")
+def serve_complete_rebalance(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group whose rebalance does not end.")],
     target: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from kgctl.cli.report import shows
 from kgctl.errors import UsageError
+from kgctl.server.differences import listed
 
 if TYPE_CHECKING:
     from kgctl.server.listeners import Listener
@@ -89,13 +90,7 @@ Acls = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")]
 
 
-def register(app: typer.Typer) -> None:
-    from kgctl.server.differences import listed
-
-    example = "Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator"
-    app.command(help=f"{inspect.getdoc(serve)}\n\n\b\n{listed()}", epilog=example)(serve)
-
-
+@shows(more_help=listed(), examples="kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")
 def serve(
     *,
     listen: Listen = None,

@@ -141,13 +141,9 @@ def _summary(answer: Answer, which: str) -> str:
     return f"{answer.id} {answer.assignor}{which}: {'; '.join(parts)}"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate assign --members 3 --topic orders:12 --assignor range --assignor sticky")(
-        simulate_assign
-    )
-
-
-@shows(COLUMNS, document=DOCUMENT)
+@shows(
+    COLUMNS, document=DOCUMENT, examples="kgctl simulate assign --members 3 --topic orders:12 --assignor range --assignor sticky"
+)
 def simulate_assign(
     ctx: typer.Context,
     *,

@@ -27,11 +27,7 @@ COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate check deploy.yaml")(simulate_check)
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl simulate check deploy.yaml")
 def simulate_check(
     ctx: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Scenario files, or - for stdin.", show_default=False)],

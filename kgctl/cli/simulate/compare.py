@@ -38,13 +38,7 @@ COLUMNS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")(
-        simulate_compare
-    )
-
-
-@shows(COLUMNS)
+@shows(COLUMNS, examples="kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")
 def simulate_compare(
     ctx: typer.Context,
     a: Annotated[

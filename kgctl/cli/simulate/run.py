@@ -212,11 +212,7 @@ DOCUMENT = (
 """What JSON and YAML have in the place of rows, by paths."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate run deploy.yaml --runs 20 --gantt")(simulate_run)
-
-
-@shows(COLUMNS, COLUMNS_BESIDE, document=DOCUMENT)
+@shows(COLUMNS, COLUMNS_BESIDE, document=DOCUMENT, examples="kgctl simulate run deploy.yaml --runs 20 --gantt")
 def simulate_run(
     ctx: typer.Context,
     file: running.Scenario,

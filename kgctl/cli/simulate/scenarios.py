@@ -21,11 +21,7 @@ NAME = Column("name", meaning="the built-in scenario's name")
 LIST_COLUMNS = (NAME, Column("question", meaning="the question that it answers"))
 
 
-def register_list(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate list")(simulate_list)
-
-
-@shows(LIST_COLUMNS)
+@shows(LIST_COLUMNS, examples="kgctl simulate list")
 def simulate_list() -> Report:
     """List the built-in scenarios, with the question that each answers."""
     from kgctl.simulate.scenario.sources import builtin_names, builtin_text
@@ -43,11 +39,7 @@ def _question(text: str) -> str:
 SHOW_COLUMNS = (NAME, Column("text", meaning="its file"))
 
 
-def register_show(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate show rolling-restart > mine.yaml")(simulate_show)
-
-
-@shows(SHOW_COLUMNS)
+@shows(SHOW_COLUMNS, examples="kgctl simulate show rolling-restart > mine.yaml")
 def simulate_show(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A built-in scenario.", show_default=False, autocompletion=complete_scenarios)
@@ -60,10 +52,7 @@ def simulate_show(
     return Report(SHOW_COLUMNS, [{"name": name, "text": text}], name_keys=("name",), text=text)
 
 
-def register_schema(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate schema > scenario.schema.json")(simulate_schema)
-
-
+@shows(examples="kgctl simulate schema > scenario.schema.json")
 def simulate_schema() -> Report:
     """Print the JSON Schema of scenario files, for editors that complete and check."""
     from kgctl.simulate.scenario.schema import scenario_schema
@@ -75,11 +64,7 @@ def simulate_schema() -> Report:
 INIT_COLUMNS = (WRITTEN, Column("text", meaning="what stands in it"))
 
 
-def register_init(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate init --from-group payments payments.yaml")(simulate_init)
-
-
-@shows(INIT_COLUMNS)
+@shows(INIT_COLUMNS, examples="kgctl simulate init --from-group payments payments.yaml")
 def simulate_init(
     ctx: typer.Context,
     file: Annotated[

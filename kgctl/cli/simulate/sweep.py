@@ -59,11 +59,7 @@ EACH_RUN = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    example = (
-        "Example: kgctl simulate sweep deploy.yaml --set group.config.session.timeout.ms=10s,45s --runs 50 --out runs.parquet"
-    )
-    app.command(epilog=example)(simulate_sweep)
+EXAMPLES = "kgctl simulate sweep deploy.yaml --set group.config.session.timeout.ms=10s,45s --runs 50 --out runs.parquet"
 
 
 Settings = Annotated[
@@ -105,7 +101,7 @@ Metrics = Annotated[
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write charts as one HTML page.", show_default=False)]
 
 
-@shows(SUMMED_UP, EACH_RUN)
+@shows(SUMMED_UP, EACH_RUN, examples=EXAMPLES)
 def simulate_sweep(
     ctx: typer.Context,
     file: running.Scenario,

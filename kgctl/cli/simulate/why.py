@@ -70,11 +70,7 @@ DOCUMENT = (
 """What JSON and YAML have in the place of rows, by paths."""
 
 
-def register_explain(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate explain deploy.yaml --variant eager --seed 7")(simulate_explain)
-
-
-@shows(EXPLAIN_COLUMNS, document=DOCUMENT)
+@shows(EXPLAIN_COLUMNS, document=DOCUMENT, examples="kgctl simulate explain deploy.yaml --variant eager --seed 7")
 def simulate_explain(
     ctx: typer.Context,
     file: running.Scenario,
@@ -156,11 +152,7 @@ SHRINK_COLUMNS = (
 )
 
 
-def register_shrink(app: typer.Typer) -> None:
-    app.command(epilog="Example: kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")(simulate_shrink)
-
-
-@shows(SHRINK_COLUMNS)
+@shows(SHRINK_COLUMNS, examples="kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")
 def simulate_shrink(
     ctx: typer.Context,
     file: running.Scenario,
