@@ -9,6 +9,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.acls import Operation
 from kgctl.server.api.fields import each_once, partition_error
+from kgctl.server.cleaner import COMPACT, policies
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -41,6 +42,8 @@ def _outcome(context: RequestContext, partition: TopicPartition, offset: int) ->
     error = partition_error(context, Operation.DELETE, partition)
     if partition.topic == OFFSETS_TOPIC and error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    if error is ErrorCode.NONE and {*policies(context.services, partition.topic)} == {COMPACT}:
+        error = ErrorCode.POLICY_VIOLATION
     if error is not ErrorCode.NONE:
         return error, -1
     start, end = context.services.data.bounds(partition)

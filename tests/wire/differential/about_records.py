@@ -141,3 +141,14 @@ def deleting_records(probe: Probe, version: int, name: str) -> None:
     for partition, offset in ((0, 1), (0, 0), (0, 9), (0, -2), (0, -1), (1, -1), (7, 0)):
         topics = [{"name": name, "partitions": [{"partition_index": partition, "offset": offset}]}]
         probe.call(DELETE_RECORDS, version, {"topics": topics, "timeout_ms": 10_000})
+
+
+def deleting_records_by_policy(probe: Probe, version: int, name: str) -> None:
+    """Of a topic that is only compacted none go, wherever they should end."""
+    for policy in ("compact", "compact,delete", ""):
+        topic = f"{name}-{len(policy)}"
+        topic_id = create_topic(probe, topic, **{"cleanup.policy": policy})
+        produce(probe, 9, topic, topic_id, batch(3))
+        for partition, offset in ((0, 1), (0, 9), (0, -1), (7, 0)):
+            topics = [{"name": topic, "partitions": [{"partition_index": partition, "offset": offset}]}]
+            probe.call(DELETE_RECORDS, version, {"topics": topics, "timeout_ms": 10_000})

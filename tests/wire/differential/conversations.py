@@ -44,6 +44,7 @@ from tests.wire.differential.about_offsets import (
 )
 from tests.wire.differential.about_records import (
     deleting_records,
+    deleting_records_by_policy,
     fetching,
     leader_epochs,
     listing_offsets,
@@ -138,6 +139,7 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "bounds of growth": (CREATE_PARTITIONS, bounds_of_growth),
     "deleting topics": (DELETE_TOPICS, deleting_topics),
     "deleting records": (DELETE_RECORDS, deleting_records),
+    "deleting records by policy": (DELETE_RECORDS, deleting_records_by_policy),
     "deleting records twice": (DELETE_RECORDS, deleting_records_twice),
     "creating with configs": (CREATE_TOPICS, creating_with_configs),
     "describing configs": (DESCRIBE_CONFIGS, describing_configs),

@@ -33,9 +33,9 @@ ASSIGNMENT = encode_assignment(ConsumerAssignment())
 NO_TOPIC_ID = "11111111-2222-3333-4444-555555555555"
 
 
-def create_topic(probe: Probe, name: str, partitions: int = 2) -> Any:
+def create_topic(probe: Probe, name: str, partitions: int = 2, **settings: str) -> Any:
     """A topic of the conversation's own; its id. It keeps its records, however old their timestamps say that they are."""
-    configs = [{"name": "retention.ms", "value": "-1"}]
+    configs = [{"name": key, "value": value} for key, value in {"retention.ms": "-1", **settings}.items()]
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": configs}
     probe.call(CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 10_000}, note=False)
     body = probe.until(METADATA, 12, {"topics": [{"name": name}]}, lambda body: body.topics[0].error_code == 0)
