@@ -18,7 +18,7 @@ from kgctl.server.cleaner import COMPACT, DELETE, compact, expire, policies
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.runtime import CoordinatorRuntime
 from kgctl.server.settings import TOPICS, check_topic
-from kgctl.testing.records import Value, Writing, as_bytes, read, write
+from kgctl.testing.records import Writing, as_bytes, read, write
 
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
@@ -53,10 +53,10 @@ class Topics:
     def produce(
         self,
         topic: str,
-        *values: Value,
-        key: Value = None,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
         partition: int | None = None,
-        headers: Mapping[str, Value] | None = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
         timestamp_ms: int | None = None,
     ) -> list[TopicPartition]:
         """Write values to a topic, and return where each of them went; text is written as UTF-8, None is a tombstone.

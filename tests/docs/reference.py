@@ -101,9 +101,13 @@ def _constructor(name: str, value: type) -> str:
 
 
 def own_classes(value: type) -> list[type]:
-    """The class, and bases of it that have no page, since they are private."""
+    """The class, and bases of it that have no page, since they are no public names."""
+    named = {path.rpartition(".")[2] for paths in REFERENCE.values() for path in paths}
     return [
-        one for one in value.__mro__ if one is value or (one.__name__.startswith("_") and not getattr(one, "_is_protocol", False))
+        one
+        for one in value.__mro__
+        if one is value
+        or (one.__module__.startswith("kgctl.") and one.__name__ not in named and not getattr(one, "_is_protocol", False))
     ]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -87,6 +88,26 @@ def test_every_type_in_a_public_signature_is_public() -> None:
         if each.__module__.startswith("kgctl.") and not each.__module__.startswith("kgctl.errors")
     }
     assert found - {value.__name__ for value in public.values()} <= set(PRIVATE_ALL_THE_SAME)
+
+
+CLASSES = [(page, path) for page, paths in REFERENCE.items() for path in paths if path.rpartition(".")[2][0].isupper()]
+
+
+@pytest.mark.parametrize(("page", "path"), CLASSES)
+def test_the_reference_has_everything_that_may_be_called(page: str, path: str) -> None:
+    """By the class itself or the public one that it has it from; also what comes from a base that is no public name."""
+    module, _, name = path.rpartition(".")
+    value = getattr(import_module(module), name)
+    text = (ROOT / "kgctl" / "manual" / f"{page}.md").read_text()
+    own = inspect.getmembers_static(value, lambda each: isinstance(each, property) or inspect.isfunction(each))
+    missing = []
+    for attribute, member in own:
+        function: Any = member.fget if isinstance(member, property) else member
+        titles = [f"### {owner}.{attribute}\n" for owner in (name, function.__qualname__.partition(".")[0])]
+        is_ours = function.__module__.startswith("kgctl.") and inspect.getdoc(member)
+        if is_ours and not attribute.startswith("_") and not any(title in text for title in titles):
+            missing.append(attribute)
+    assert not missing
 
 
 def gone_too_early(recorded: dict[str, Any], found: dict[str, Any], version: str) -> list[str]:
