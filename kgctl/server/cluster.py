@@ -21,6 +21,8 @@ from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.record_log import TopicStore
 
 OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+"""What clients may not write to. Kafka: Topic#isInternal."""
 OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")
 """The same in every cluster: the topic is a view of the coordinator's log."""
 

@@ -10,7 +10,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.server.acls import Operation
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT, policies
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.cluster import INTERNAL_TOPICS
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import finish
@@ -40,7 +40,7 @@ def _delete(context: RequestContext, partition: TopicPartition, offset: int) -> 
 
 def _outcome(context: RequestContext, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
     error = partition_error(context, Operation.DELETE, partition)
-    if partition.topic == OFFSETS_TOPIC and error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+    if partition.topic in INTERNAL_TOPICS and error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is ErrorCode.NONE and {*policies(context.services, partition.topic)} == {COMPACT}:
         error = ErrorCode.POLICY_VIOLATION

@@ -13,7 +13,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicMetadata, topic_name_problem
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import NOT_ASKED, cluster_operations, endpoint_of
-from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
+from kgctl.server.cluster import INTERNAL_TOPICS, MAX_RECORDS_OF_A_CHANGE
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -110,7 +110,7 @@ def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> Work[dic
         "error_code": ErrorCode.NONE,
         "name": topic.name,
         "topic_id": topic.topic_id,
-        "is_internal": topic.name == OFFSETS_TOPIC,
+        "is_internal": topic.name in INTERNAL_TOPICS,
         "partitions": (yield from each(range(topic.partition_count), partial(partition_of, context, topic.name))),
         "topic_authorized_operations": context.operations(Resource.TOPIC, topic.name) if with_operations else NOT_ASKED,
     }

@@ -24,7 +24,7 @@ from kgctl.serde.record_batch import (
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.cluster import INTERNAL_TOPICS
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, all_of
@@ -137,7 +137,7 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     error = partition_error(context, Operation.WRITE, partition)
     if body.acks not in ACKS and error not in _BEFORE_THE_LOG:
         error = ErrorCode.INVALID_REQUIRED_ACKS
-    if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
+    if error is ErrorCode.NONE and partition.topic in INTERNAL_TOPICS:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is not ErrorCode.NONE:
         return _Outcome(error)

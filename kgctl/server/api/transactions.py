@@ -14,7 +14,7 @@ from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, Tx
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.fields import TopicErrors, known_to, refuse, transaction_of
 from kgctl.server.api.offset_commit import commit_in_pieces, fills_more_than_a_batch
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.cluster import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import Work, all_of, each, waited
@@ -217,7 +217,7 @@ def _results(
     problems: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
         may_write = context.version >= BATCHED_SINCE or context.may(Operation.WRITE, Resource.TOPIC, topic.name)
-        may_write = may_write and topic.name != OFFSETS_TOPIC
+        may_write = may_write and topic.name not in INTERNAL_TOPICS
         for partition in (TopicPartition(topic.name, number) for number in topic.partitions):
             is_there = context.services.catalog.has_partition(partition)
             known = ErrorCode.NONE if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

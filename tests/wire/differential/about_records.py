@@ -10,9 +10,11 @@ from kgctl.serde.record_batch import Record, build_batch
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
     DELETE_RECORDS,
+    DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
+    METADATA,
     NO_TOPIC_ID,
     OFFSET_FOR_LEADER_EPOCH,
     batch,
@@ -143,11 +145,23 @@ def deleting_records(probe: Probe, version: int, name: str) -> None:
         probe.call(DELETE_RECORDS, version, {"topics": topics, "timeout_ms": 10_000})
 
 
+def writing_to_internal_topics(probe: Probe, version: int, name: str) -> None:
+    """One that Kafka makes when there is a share group, and that anybody may make before."""
+    topic = "__share_group_state"
+    topic_id = create_topic(probe, topic, 1)
+    produce(probe, 9, topic, topic_id, batch())
+    for partition in (0, 7):
+        topics = [{"name": topic, "partitions": [{"partition_index": partition, "offset": -1}]}]
+        probe.call(DELETE_RECORDS, version, {"topics": topics, "timeout_ms": 10_000})
+    probe.call(METADATA, 12, {"topics": [{"name": topic}]})
+    probe.call(DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": [{"name": topic}], "response_partition_limit": 10})
+
+
 def deleting_records_by_policy(probe: Probe, version: int, name: str) -> None:
     """Of a topic that is only compacted none go, wherever they should end."""
     for policy in ("compact", "compact,delete", ""):
         topic = f"{name}-{len(policy)}"
-        topic_id = create_topic(probe, topic, **{"cleanup.policy": policy})
+        topic_id = create_topic(probe, topic, 2, **{"cleanup.policy": policy})
         produce(probe, 9, topic, topic_id, batch(3))
         for partition, offset in ((0, 1), (0, 9), (0, -1), (7, 0)):
             topics = [{"name": topic, "partitions": [{"partition_index": partition, "offset": offset}]}]

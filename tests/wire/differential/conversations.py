@@ -51,6 +51,7 @@ from tests.wire.differential.about_records import (
     producer_ids,
     producing,
     producing_idempotently,
+    writing_to_internal_topics,
 )
 from tests.wire.differential.about_repeats import (
     deleting_records_twice,
@@ -139,6 +140,7 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "bounds of growth": (CREATE_PARTITIONS, bounds_of_growth),
     "deleting topics": (DELETE_TOPICS, deleting_topics),
     "deleting records": (DELETE_RECORDS, deleting_records),
+    "writing to internal topics": (DELETE_RECORDS, writing_to_internal_topics),
     "deleting records by policy": (DELETE_RECORDS, deleting_records_by_policy),
     "deleting records twice": (DELETE_RECORDS, deleting_records_twice),
     "creating with configs": (CREATE_TOPICS, creating_with_configs),

@@ -13,7 +13,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.server.acls import Operation, Resource
 from kgctl.server.api.metadata import partition_of
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.cluster import INTERNAL_TOPICS
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each
@@ -62,7 +62,7 @@ def _described(context: RequestContext, names: Sequence[str], start: tuple[str, 
 
 
 def _about(context: RequestContext, name: str) -> Values:
-    return {"is_internal": name == OFFSETS_TOPIC, "topic_authorized_operations": context.operations(Resource.TOPIC, name)}
+    return {"is_internal": name in INTERNAL_TOPICS, "topic_authorized_operations": context.operations(Resource.TOPIC, name)}
 
 
 def _unknown(context: RequestContext, name: str) -> Values:
