@@ -58,6 +58,7 @@ ROOMS = {
             ),
             (51, "stages of events and changes of pods are one object each, in the place of texts in fourteen files"),
             (106, "a new user's words are answered with what to write and where, from the models of the sections"),
+            (97, "filters that a metric does not take; what a run did not have, and what nobody asked, does not hold"),
         ),
     ),
     "pipeline": Room(

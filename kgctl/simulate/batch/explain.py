@@ -149,7 +149,7 @@ def explain(
     log = _Log()
     result = run(scenario, seed, observers=(log,))
     max_gap, unavailable = _costs(result)
-    failing = [check for check in checks if not evaluate(check.node, RunSource(result.metrics, settings or {}))]
+    failing = [check for check in checks if not evaluate(check.node, RunSource(result, settings or {}))]
     asked = {_name_of(metric): metric for check in failing for metric in metrics_of(check.node)}
     return Explanation(
         max_gap=max_gap,

@@ -203,6 +203,9 @@ class Eventually(Watcher):
         return ""
 
 
+_STEADY_FOR_US = 300_000_000
+
+
 class Steady(Watcher):
     """Watches a metric that, in its last stretch of time, may leave its own mean by no more than a share of it."""
 
@@ -218,11 +221,15 @@ class Steady(Watcher):
     def result(self, end_us: int, metrics: Any) -> Watched:
         """Passed if it has settled; observed is the largest distance from the mean, as a share of it."""
         self.on_step(end_us, metrics)
-        from_us = max(end_us - self.check.last_us, self._points[0][0] if self._points else end_us)
+        last_us = min(_STEADY_FOR_US, end_us) if self.check.last_us is None else self.check.last_us
+        from_us = end_us - last_us
+        if not self._points or self._points[0][0] > max(from_us, 0):
+            return Watched(passed=False, observed=None, at_us=end_us)
+        if from_us < 0:
+            asked = f"{format_duration(last_us)} are asked about, and the run took {format_duration(end_us)}"
+            return Watched(passed=False, observed=None, undecided=f"{asked}: say a `duration`, or a shorter `last`")
         stretches = self._stretches(from_us, end_us)
         length = sum(stop - start for start, stop, _ in stretches)
-        if not length:
-            return Watched(passed=False, observed=None, at_us=end_us)
         mean = math.fsum((stop - start) * value for start, stop, value in stretches) / length
         furthest = max(abs(value - mean) for _, _, value in stretches)
         off = 0.0 if furthest == 0 else math.inf if mean == 0 else furthest / abs(mean)
@@ -246,7 +253,7 @@ _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50,
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came of one check for one variant; ``seed`` is the one that decides."""
+    """What came of one check for one variant; ``seed`` is the one that decides. ``is_asked``: its ``when`` held in some seed."""
 
     check: Check
     number: int
@@ -256,6 +263,7 @@ class Judgement:
     seed: int
     note: str = ""
     is_decided: bool = True
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +304,7 @@ class Judge:
         asked = [one for one in found if one is not None]
         if not asked:
             note = _joined("not asked: `when` held in no seed", check)
-            return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note)
+            return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note, is_asked=False)
         ranked = sorted(asked, key=lambda one: one.margin)
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
         passed = all(one.passed for one in ranked[: rank + 1])
@@ -345,14 +353,19 @@ class _MeanSource:
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 
+_MISSING = "there is no such value"
+
+
 def _looked_at(node: Node, source: Source, *, passed: bool) -> tuple[Value, float, str]:
     """What a report shows of a comparison: its left side; how near it is to not holding (larger is worse); its right side."""
     if not isinstance(node, Binary) or node.op not in COMPARISONS:
+        if evaluate(node, source) is None:
+            return None, math.inf, _MISSING
         return passed, 0.0 if passed else 1.0, ""
     left, right = evaluate(node.left, source), evaluate(node.right, source)
     note = f"against {right:g}" if _is_number(right) and _is_looked_up(node.right) else ""
     if not _is_number(left) or not _is_number(right):
-        missing = "there is no such value" if left is None or right is None else note
+        missing = _MISSING if left is None or right is None else note
         return left, -math.inf if passed else math.inf, missing
     assert isinstance(left, int | float)
     assert isinstance(right, int | float)

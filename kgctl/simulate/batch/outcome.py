@@ -233,10 +233,10 @@ def _expectation(
     return Expectation(
         check=check.shown,
         variant=verdict.variant,
-        passed=verdict.passed,
+        passed=verdict.passed and verdict.is_asked,
         observed=observed,
         seed=verdict.seed,
-        severity=check.severity,
+        severity=check.severity if verdict.is_asked else "warn",
         replay="" if verdict.passed else _replay(verdict, loaded, runs, replay_of),
         note=verdict.note,
     )
@@ -267,7 +267,9 @@ def check_argument(check: Check) -> str:
         if check.within_us is not None:
             options["within"] = format_duration(check.within_us)
     if check.kind is CheckKind.STEADY:
-        options |= {"within": f"{check.within_ppm / 10_000:g}%", "last": format_duration(check.last_us)}
+        options["within"] = f"{check.within_ppm / 10_000:g}%"
+        if check.last_us is not None:
+            options["last"] = format_duration(check.last_us)
     inner = "".join(f", {key}: {value}" for key, value in options.items())
     return f'{{{check.kind}: "{check.text}"{inner}}}'
 

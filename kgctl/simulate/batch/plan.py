@@ -310,7 +310,7 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         digest=result.digest,
         metrics={**_summary(result), **by_cause(result)},
         named=named,
-        watched={number: watcher.result(result.end_us, result.metrics) for number, watcher in watchers.items()},
+        watched={number: watcher.result(result.end_us, result) for number, watcher in watchers.items()},
         final_assignment=result.final_assignment(),
         longest_gaps=result.longest_gaps(),
         picture=picture_of(result) if task.draws else None,

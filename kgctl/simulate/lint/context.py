@@ -8,6 +8,7 @@ from functools import cached_property
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
+from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.load import EMPTY_REPORT, Report, Variant
@@ -29,11 +30,12 @@ def _config_of(members: MemberSet, settings: Mapping[str, str] | None = None) ->
 
 @dataclass(frozen=True)
 class Context:
-    """One variant, and what the file's sweep shows. ``is_lone``: there is no other variant."""
+    """One variant, and what the file's sweep shows. ``is_lone``: there is no other variant. ``checks``: all of the file's."""
 
     variant: Variant
     report: Report = EMPTY_REPORT
     is_lone: bool = False
+    checks: tuple[Check, ...] = ()
 
     @property
     def scenario(self) -> Scenario:

@@ -13,8 +13,10 @@ from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, MemberConfig, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
+from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import UNIT_PR, format_duration
@@ -269,8 +271,12 @@ def event_after_the_end(context: Context) -> Iterator[Finding]:
     """Find events that would begin after the run's end."""
     end_us = context.scenario.duration_us
     for index, event in enumerate(context.scenario.events):
-        if end_us is not None and event.after is None and event.at_us >= end_us:
+        if end_us is None or event.after is not None:
+            continue
+        if event.at_us >= end_us:
             yield Finding(("events", index, "at"), f"this event is never reached: the run ends at {format_duration(end_us)}")
+        elif event.at_us + (event.times - 1) * event.every_us >= end_us:
+            yield Finding(("events", index, "times"), f"not all of these begin: the run ends at {format_duration(end_us)}")
 
 
 def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding]:
@@ -312,14 +318,6 @@ def rates_that_an_event_needs(context: Context) -> Iterator[Finding]:
             )
 
 
-_OF_RECORDS = frozenset(
-    {
-        *("lag", "lag_peak", "backlog", "backlog_peak", "lag_area", "lag_age", "latency_mean", "latency_p99"),
-        *("drain_time", "processed", "duplicates", "duplicates_bound", "lost", "r_score"),
-    }
-)
-
-
 def one_value_along(context: Context) -> Iterator[Finding]:
     """A chart along a parameter that never changes is a dot."""
     path = context.report.x
@@ -332,9 +330,28 @@ def records_without_traffic(context: Context) -> Iterator[Finding]:
     if context.writes or any(path.startswith("traffic") for path in context.variant.tree.data.get("sweep") or ()):
         return
     for metric in context.report.y:
-        if metric.name in _OF_RECORDS:
+        if metric_kinds()[metric.name].is_of_records:
             yield Finding(("report", "y"), f"there is no traffic: {metric.name} has nothing to show")
             return
+
+
+def expectations_without_traffic(context: Context) -> Iterator[Finding]:
+    """An expectation on records holds in a scenario that writes none, whatever happens."""
+    if context.writes:
+        return
+    asked = [
+        metric.name for check in context.checks for metric in metrics_of(check.node) if metric_kinds()[metric.name].is_of_records
+    ]
+    for name in dict.fromkeys(asked):
+        yield Finding(("expect",), f"nothing is written (`traffic`): what is expected of {name} holds or fails whatever happens")
+
+
+def few_faults(context: Context) -> Iterator[Finding]:
+    """A nemesis that most runs end without having met."""
+    nemesis = context.scenario.nemesis
+    if nemesis is not None and nemesis.until_us < nemesis.mean_interval_us:
+        every, until = format_duration(nemesis.mean_interval_us), format_duration(nemesis.until_us)
+        yield Finding(("nemesis", "rate"), f"one fault in {every}, and they end at {until}: most runs have none")
 
 
 def of_events(context: Context) -> Iterator[tuple[str, Finding]]:
@@ -489,6 +506,8 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "autoscale-hot-partition": no_target_in_reach,
     "report-one-value": one_value_along,
     "report-no-traffic": records_without_traffic,
+    "expect-no-traffic": expectations_without_traffic,
+    "few-faults": few_faults,
 }
 
 
@@ -496,7 +515,7 @@ def lint(loaded: LoadedFile) -> list[Problem]:
     """What is doubtful in a file, in its order; the same doubt about several variants once, with their names."""
     found: dict[Problem, dict[str, None]] = {}
     for variant in loaded.variants:
-        context = Context(variant, loaded.report, is_lone=len(loaded.variant_names) == 1)
+        context = Context(variant, loaded.report, is_lone=len(loaded.variant_names) == 1, checks=loaded.checks)
         of_rules = ((rule, finding) for rule, function in RULES.items() for finding in function(context))
         for rule, finding in (*of_rules, *of_events(context)):
             place = variant.tree.location(finding.path)

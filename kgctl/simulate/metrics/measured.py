@@ -10,6 +10,7 @@ from typing import Any
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
 from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
+from kgctl.simulate.scenario.metric import MetricKind
 from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 
 SECOND = 1_000_000
@@ -54,6 +55,16 @@ class Measured:
     def has(self, filters: Filters) -> bool:
         """Whether there was what ``during`` and ``step`` name, if they name anything."""
         return (filters.during is None and filters.step is None) or self._part(filters) is not None
+
+    def reaches(self, filters: Filters, kind: MetricKind) -> bool:
+        """Whether a run that is over has anything of the times, pods and topics that are named: else nothing is known of them."""
+        first, last = self.window(filters)
+        is_empty = (filters.after_us, filters.before_us) != (None, None) and first >= last
+        if is_empty or (filters.at_us is not None and self.start_us + filters.at_us > self.end_us):
+            return False
+        if filters.topics and not kind.is_of_records and not self.partitions(filters):
+            return False
+        return kind.counts_pods or filters.selector is None or bool(self.pods(filters))
 
     def _part(self, filters: Filters) -> tuple[int, int] | None:
         """From the beginning of an event, or of its step, to the next one's (of an event: to that of another one), or the end."""

@@ -299,7 +299,7 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
     return same / size if size else None
 
 
-@metric(COUNT, ("selector", "at"), is_better_higher=True)
+@metric(COUNT, ("selector", "at"), is_better_higher=True, counts_pods=True)
 def members(run: Measured, filters: Filters) -> float:
     """Members of the group: at the end, or at a time."""
     return len(run.members_at(run.at(filters), filters))

@@ -263,7 +263,7 @@ def flaps(run: Measured, filters: Filters) -> float:
     return sum((left[1] > 0) != (right[1] > 0) and right[0] - left[0] <= FLAP_US for left, right in pairwise(steps))
 
 
-@metric(COUNT, ("selector", "at", "max", "min", *TIME), hint="pods wanted, at the end")
+@metric(COUNT, ("selector", "at", "max", "min", *TIME), hint="pods wanted, at the end", counts_pods=True)
 def replicas(run: Measured, filters: Filters) -> float:
     """Pods that are wanted: at the end, at a time, or the most or fewest."""
     points = _counts(run, "wanted", filters)
@@ -275,7 +275,7 @@ def replicas(run: Measured, filters: Filters) -> float:
     return next((number for when, number in reversed(points) if when <= at_us), 0)
 
 
-@metric(SECONDS, ("selector", *TIME), label="member seconds")
+@metric(SECONDS, ("selector", *TIME), label="member seconds", counts_pods=True)
 def member_seconds(run: Measured, filters: Filters) -> float:
     """The sum over the pods of the time in which their consumers ran."""
     window = run.window(filters)
@@ -289,7 +289,7 @@ def member_seconds(run: Measured, filters: Filters) -> float:
 def requests(run: Measured, filters: Filters) -> float:
     """Requests that the brokers got, those of quiet times included where no time is named; ``peak``: in the busiest second."""
     found = run.select(run.history.requests, filters)
-    if filters.statistic == "peak":
+    if filters.statistic is not None:
         return max(Counter(entry.at_us // 1_000_000 for entry in found).values(), default=0)
     number = len(found)
     if filters.before_us is None and filters.after_us is None and filters.selector is None:

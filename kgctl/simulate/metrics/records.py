@@ -49,7 +49,8 @@ def _amount(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
         return max(_records(_peak(series, first, last)), 0.0)
     if filters.statistic == "mean":
         return _records(sum(entry.area(first, last) for entry in series) // (2 * max(last - first, 1)))
-    return max(_records(sum(entry.value(run.at(filters)) for entry in series)), 0.0)
+    at_us = last if filters.at_us is None else run.at(filters)
+    return max(_records(sum(entry.value(at_us) for entry in series)), 0.0)
 
 
 @metric(RECORDS, ("topic", *TIME))
@@ -64,7 +65,7 @@ def backlog_peak(run: Measured, filters: Filters) -> float:
     return _records(_peak(_series(run, run.ledger.backlog, filters), *run.window(filters)))
 
 
-@metric(SECONDS, ("topic", *TIME), label="latency p99")
+@metric(SECONDS, ("topic", *TIME), label="latency p99", is_of_records=True)
 def latency_p99(run: Measured, filters: Filters) -> float | None:
     """The time that 99 % of the records wait at most between being written and being read, or have waited when the run ends."""
     run.recording.settle_traffic()
@@ -107,7 +108,7 @@ def _slowest(waits: list[Wait], amount: int) -> int:
     return low
 
 
-@metric(SECONDS, ("topic",), label="lag age")
+@metric(SECONDS, ("topic",), label="lag age", is_of_records=True)
 def lag_age(run: Measured, filters: Filters) -> float:
     """How old the oldest record is that is not committed."""
     run.recording.settle_traffic()
@@ -120,7 +121,7 @@ def lag_age(run: Measured, filters: Filters) -> float:
     return seconds(max(ages))
 
 
-@metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False)
+@metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False, is_of_records=True)
 def drain_time(run: Measured, filters: Filters) -> float | None:
     """From an event until the backlog is no higher than just before it, or 1 % above; never: infinite."""
     since_us = run.event_us(filters)

@@ -83,7 +83,11 @@ class RunResult:
         return self.recording.end_us - self.recording.start_us
 
     def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
-        """Return a metric's value, as `MetricView.metric` does."""
+        """Return a metric's value, as `MetricView.metric` does; None also of times, pods and topics that the run did not have."""
+        kind = metric_kinds().get(name)
+        parsed = self.metrics.filters(tuple(filters))
+        if kind is not None and not self.metrics.measured.reaches(parsed, kind):
+            return None
         return self.metrics.metric(name, filters)
 
     def summary(self) -> dict[str, float | str | None]:

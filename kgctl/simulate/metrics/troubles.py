@@ -107,10 +107,11 @@ def _missing(result: RunResult) -> Iterator[Found]:
 
 
 def _unread(result: RunResult) -> Iterator[Found]:
-    """A gap that is open at the end is longer than any metric knows."""
+    """A gap that is open at the end is longer than any metric knows; so is one that is as long as the run itself."""
     end_us, table = result.metrics.measured.end_us, result.recording.partitions
     for gap in result.metrics.measured.gaps(NO_FILTERS):
-        if gap.to_us == end_us and gap.length_us >= OPEN_US and table.deleted_us[gap.partition] is None:
+        is_long = gap.length_us >= OPEN_US or gap.from_us <= result.recording.start_us
+        if gap.to_us == end_us and is_long and table.deleted_us[gap.partition] is None:
             since = f"nobody read it from {_at(result, gap.from_us)} on ({gap.causes[-1][0].label})"
             yield table.labels[gap.partition], f"had no consumer at the end, {_at(result, end_us)}: {since}"
 
@@ -137,11 +138,15 @@ def _not_started(result: RunResult) -> Iterator[Found]:
         start = pod.members.start
         if start is not None and pod.wanted.since_us is not None and not pod.is_booted and not pod.running.ended:
             yield pod.name, f"was to start at {distribution_text(start)}, and the run ended at {end}: give it a `duration`"
-    begun = {(mark.name, mark.target) for mark in recording.history.events}
+    wanted = Counter[tuple[str, str]]()
     for event in recording.scenario.events:
-        name = event.title
-        if (name, event.target) not in begun:
-            yield f"event {name} {event.target}".rstrip(), f"did not begin: the run ended at {end}"
+        wanted[event.title, event.target] += max(event.times, 1)
+    stages = (EventStage.BEGINS, EventStage.LEFT_OUT)
+    begun = Counter((mark.name, mark.target) for mark in recording.history.events if mark.what in stages)
+    for (name, target), times in wanted.items():
+        if begun[name, target] < times:
+            how_often = f"began {begun[name, target]} of {times} times" if begun[name, target] else "did not begin"
+            yield f"event {name} {target}".rstrip(), f"{how_often}: the run ended at {end}"
 
 
 def _not_ended(result: RunResult) -> Iterator[Found]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from kgctl.model.error_codes import ErrorCode
 from kgctl.simulate.scenario.expressions import (
     ExpressionError,
     Metric,
@@ -25,7 +26,7 @@ from kgctl.simulate.scenario.expressions import (
 )
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share, shown
-from kgctl.simulate.scenario.vocabulary import Selector, did_you_mean, parse_selector
+from kgctl.simulate.scenario.vocabulary import CLIENT_ERRORS, SIMULATED_APIS, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Check:
     """One entry of ``expect:``. ``text`` is its expression as the file has it.
 
     ``variants`` None: each that the expression does not name itself. ``at``: which of the seeds decides. ``after``: an event's
-    name, "last", "previous" or a time; ``within_us`` None: until the end; ``within_ppm`` and ``last_us`` are of STEADY.
+    name, "last", "previous" or a time; ``within_us`` None: until the end; ``within_ppm`` and ``last_us`` (None: five
+    minutes, or the whole of a shorter run) are of STEADY.
     """
 
     text: str
@@ -71,7 +73,7 @@ class Check:
     after: str | int = 0
     within_us: int | None = None
     within_ppm: int = 50_000
-    last_us: int = 300_000_000
+    last_us: int | None = None
 
     @property
     def shown(self) -> str:
@@ -298,6 +300,21 @@ def parse_filters(parts: Collection[str], *, topics: Collection[str] = (), membe
     return filters
 
 
+def _once(filters: Filters, part: str, **said: Any) -> Filters:
+    """Raises ValueError where there is one of the kind already: one of two would count, and nobody knows which."""
+    if any(getattr(filters, name) != getattr(NO_FILTERS, name) for name in said):
+        raise ValueError(f"{part!r} is the second filter of its kind, and takes the place of the first")
+    return replace(filters, **said)
+
+
+def _fixed(part: str) -> Selector:
+    """A selector whose pods are the same at all times. Raises ValueError for another: who is the oldest changes in a run."""
+    selector = parse_selector(part)
+    if selector.choice not in (Choice.ALL, Choice.RANGE):
+        raise ValueError(f"{part!r} is not the same pods at all times; write app, app/3, app/0..9 or not app/3")
+    return selector
+
+
 _WITH_A_WORD = ("cause", "during", "step", "before", "after", "at")
 
 
@@ -317,25 +334,45 @@ def _with(  # noqa: PLR0911  # one for each kind of filter
 ) -> Filters:
     head, _, rest = (text.strip() for text in part.partition(" "))
     if head in _WITH_A_WORD and rest:
-        return replace(filters, **_with_a_word(head, rest))
+        return _once(filters, part, **_with_a_word(head, rest))
     if part == "end":
-        return replace(filters, at_end=True)
+        return _once(filters, part, at_end=True)
     if part in STATISTICS:
-        return replace(filters, statistic=part)
+        return _once(filters, part, statistic=part)
     if (found := _PERCENTILE.fullmatch(part)) is not None:
-        return replace(filters, percentile=float(found[1]))
+        return _once(filters, part, percentile=float(found[1]))
     if (found := _SHARE.fullmatch(part)) is not None:
-        return replace(filters, share=float(found[1]) / 100)
+        return _once(filters, part, share=float(found[1]) / 100)
     if part in topics:
         return replace(filters, topics=(*filters.topics, part))
     if head == "not" or "/" in part or part in member_sets:
-        return replace(filters, selector=parse_selector(part))
+        return _once(filters, part, selector=_fixed(part))
     return replace(filters, words=(*filters.words, part))
 
 
-_TAKE_WORDS = ("partition", "error", "series", "api", "event", "callback")
 CALLBACKS = ("assigned", "revoked", "lost", "empty")
 """What ``callbacks(...)`` takes."""
+_WORDS: Mapping[str, tuple[str, Callable[[], Collection[str]]]] = {
+    "callback": ("kind of callback", lambda: CALLBACKS),
+    "error": ("error", lambda: (*CLIENT_ERRORS, *(code.name for code in ErrorCode if code))),
+    "series": ("series", lambda: ("replicas", "members", "lag")),
+    "api": ("request", lambda: SIMULATED_APIS),
+    "partition": ("filter of it", lambda: ("partition",)),
+}
+"""Kind of filter -> what its words are called, and those that there are. Names of events are those of the file."""
+_TAKEN_AS: Mapping[str, tuple[str, str]] = {
+    "cause": ("cause", "a cause"),
+    "topics": ("topic", "a topic"),
+    "selector": ("selector", "pods"),
+    "before_us": ("before", "`before`"),
+    "after_us": ("after", "`after`"),
+    "at_us": ("at", "`at`"),
+    "at_end": ("at", "`end`"),
+    "percentile": ("percentile", "a percentile"),
+    "share": ("share", "a share"),
+}
+"""Field of `Filters` -> the kind of filter that it is, and what it is called."""
+_SAME_AS_PEAK = ("max", "worst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,12 +420,30 @@ def wrong_filters_of(metric: Metric, around: FilterNames) -> Iterator[str]:
         yield f"{metric.name}: there is no event {word!r}{did_you_mean(word, around.events, list_up_to=12)}"
     if (filters.during, filters.step) != (None, None) and "during" not in kinds:
         yield f"{metric.name}: it is not told by event or step"
-    for word in filters.words if "callback" in kinds else ():
-        if word not in CALLBACKS:
-            yield f"{metric.name}: {word!r} is no kind of callback{did_you_mean(word, CALLBACKS, list_up_to=4)}"
+    for what in _not_taken(filters, kinds):
+        yield f"{metric.name}: it does not take {what}; it takes: {', '.join(dict.fromkeys(kinds)) or 'nothing'}"
+    for why in _unknown_words(filters, kinds, around):
+        yield f"{metric.name}: {why}"
     selected = filters.selector.member_set if filters.selector is not None else None
     if selected is not None and selected not in around.member_sets:
         yield f"{metric.name}: there is no set of members {selected!r}{did_you_mean(selected, around.member_sets, list_up_to=12)}"
-    if filters.words and not any(kind in kinds for kind in _TAKE_WORDS):
-        known = (*around.topics, *around.member_sets)
-        yield f"{metric.name}: {filters.words[0]!r} is no filter of it{did_you_mean(filters.words[0], known, list_up_to=12)}"
+
+
+def _unknown_words(filters: Filters, kinds: Collection[str], around: FilterNames) -> Iterator[str]:
+    taken = [_WORDS[each] for each in kinds if each in _WORDS]
+    if not taken and "event" not in kinds:
+        taken = [("filter of it", lambda: (*around.topics, *around.member_sets))]
+    for called, known in taken:
+        for word in filters.words:
+            if word not in known():
+                yield f"{word!r} is no {called}{did_you_mean(word, known(), list_up_to=12)}"
+
+
+def _not_taken(filters: Filters, kinds: Collection[str]) -> Iterator[str]:
+    """What stands in the parentheses and would change nothing there."""
+    for name, (needed, called) in _TAKEN_AS.items():
+        if getattr(filters, name) != getattr(NO_FILTERS, name) and needed not in kinds:
+            yield called
+    statistic = filters.statistic
+    if statistic is not None and statistic not in kinds and not (statistic in _SAME_AS_PEAK and "peak" in kinds):
+        yield repr(statistic)

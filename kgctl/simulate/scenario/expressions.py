@@ -440,7 +440,8 @@ def _in_percent(node: Node, other: Node) -> Node:
 
 
 Value: TypeAlias = "float | str | bool | None"
-"""None: there is none (a metric of something that never happened, a division by zero). Nothing holds for it, also not ``!=``."""
+"""None: there is none (a metric of something that never happened, a division by zero). Nothing holds for it, not ``!=`` and
+no ``not``: whether a comparison with it is true is not known either."""
 
 
 class MetricSource(Protocol):
@@ -496,7 +497,8 @@ def evaluate(node: Node, source: Source) -> Value:  # noqa: PLR0911  # one for e
     if isinstance(node, Setting):
         return source.setting(node)
     if isinstance(node, Not):
-        return not evaluate(node.of, source)
+        inner = evaluate(node.of, source)
+        return None if inner is None else not inner
     if isinstance(node, Negative):
         inner = evaluate(node.of, source)
         return None if inner is None or isinstance(inner, str) else -inner
@@ -505,16 +507,13 @@ def evaluate(node: Node, source: Source) -> Value:  # noqa: PLR0911  # one for e
 
 def _binary(node: Binary, source: Source) -> Value:
     left = evaluate(node.left, source)
-    if node.op == "and" and not left:
-        return False
-    if node.op == "or" and left:
-        return True
+    decides = {"and": False, "or": True}.get(node.op)
+    if decides is not None and left is decides:
+        return decides
     right = evaluate(node.right, source)
-    if node.op in ("and", "or"):
-        return bool(right)
-    if left is None or right is None:
-        return None if node.op in _ARITHMETIC else False
-    return apply(node.op, left, right)
+    if decides is not None:
+        return decides if right is decides else None if left is None or right is None else not decides
+    return None if left is None or right is None else apply(node.op, left, right)
 
 
 def apply(op: str, left: float | str, right: float | str) -> Value:

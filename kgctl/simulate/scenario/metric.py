@@ -44,11 +44,12 @@ BALANCE = ("topic", "selector", "at", "mean", "worst")
 class MetricKind:
     """One metric.
 
-    ``label`` and ``hint``: what a report calls it and says beside it. ``filters``: which kinds make sense; ``causes``: what
+    ``label`` and ``hint``: what a report calls it and says beside it. ``filters``: which kinds it takes; ``causes``: what
     ``cause`` takes. ``place``: its row in the table that is always shown, from 1; 0: shown where it is asked for. ``is_summary``:
-    it stands in a result's list of metrics, without filters. ``is_grave``: what is better beside more of it is better for want of
-    members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the filters with
-    which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
+    it stands in a result's list of metrics, without filters. ``counts_pods``: it is 0 of pods that there never were.
+    ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
+    want of members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the
+    filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
     """
 
     name: str
@@ -62,6 +63,8 @@ class MetricKind:
     is_better_higher: bool
     place: int
     is_summary: bool
+    counts_pods: bool
+    is_of_records: bool
     is_grave: bool
     is_of_gaps: bool
     is_playable: bool
@@ -81,6 +84,8 @@ def metric(
     is_better_higher: bool = False,
     place: int = 0,
     is_summary: bool = True,
+    counts_pods: bool = False,
+    is_of_records: bool = False,
     is_grave: bool = False,
     is_of_gaps: bool = False,
     is_playable: bool = True,
@@ -102,6 +107,8 @@ def metric(
             is_better_higher=is_better_higher,
             place=place,
             is_summary=is_summary,
+            counts_pods=counts_pods,
+            is_of_records=is_of_records or unit is RECORDS,
             is_grave=is_grave,
             is_of_gaps=is_of_gaps,
             is_playable=is_playable,

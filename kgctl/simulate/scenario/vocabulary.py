@@ -233,6 +233,14 @@ class Selector:
         return inside != self.negated
 
 
+SIMULATED_APIS = (
+    *("FindCoordinator", "Metadata", "ListOffsets", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
+    *("OffsetFetch", "ConsumerGroupHeartbeat"),
+)
+"""The requests that consumers of a run send, by Kafka's names."""
+CLIENT_ERRORS = ("ASSIGNOR_FAILED", "COMMIT_FAILED", "NO_OFFSET_FOR_PARTITION")
+"""What consumers of a run throw without an answer of a broker; all else has a code of Kafka's."""
+
 _SELECTOR = re.compile(r"(not\s+)?([^\s/]+)(?:/(\S+))?")
 
 

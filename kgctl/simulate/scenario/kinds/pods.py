@@ -31,6 +31,7 @@ from kgctl.simulate.scenario.event_port import (
     bring_back,
     end_after,
     stop_all,
+    without_effect,
 )
 from kgctl.simulate.scenario.quantities import UNITS_US, Constant, Uniform
 from kgctl.simulate.scenario.vocabulary import PodChange
@@ -336,6 +337,9 @@ class Scale(Event):
         wanted = self.to if self.to is not None else max(len(present) + (self.by or 0), 0)
         grows = wanted > len(present)
         changes = self._to_start(run, pods, wanted - len(present)) if grows else present[wanted:][::-1]
+        if not changes:
+            without_effect(run)
+            return
         countdown = Countdown(len(changes), run.over)
         for number, pod in enumerate(changes):
             pod.want(is_wanted=grows)

@@ -150,11 +150,17 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
         ({"steady": "lag", "within": "5%", "last": "50s"}, [(0, 9), (40, 100), (70, 104)], (True, 0.0234, None)),
         ({"steady": "lag", "within": "1%", "last": "50s"}, [(0, 9), (40, 100), (70, 104)], (False, 0.0234, None)),
         ({"steady": "lag"}, [(0, 0)], (True, 0, None)),
+        ({"steady": "lag", "last": "101s"}, [(0, 7)], (False, None, None)),
+        ({"steady": "lag", "last": "50s"}, [(51, 7)], (False, None, 100)),
+        ({"steady": "lag"}, [], (False, None, 100)),
     ],
 )
 def test_watcher_decides(entry: dict[str, Any], steps: list[Any], expected: tuple[Any, ...]) -> None:
     passed, observed, at_s = watched(entry, steps)
-    assert (passed, round(observed, 3), at_s) == (expected[0], round(expected[1], 3), expected[2])
+    assert (passed, observed if observed is None else round(observed, 3), at_s) == (
+        *(expected[0], expected[1] if expected[1] is None else round(expected[1], 3)),
+        expected[2],
+    )
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,23 @@ def test_the_drift_that_is_told_is_that_of_the_poll_loop(poll: str, drift: str) 
     assert assumptions_of(variant)["a: each heartbeat is late by"] == f"{drift}; beats begin anew with each generation"
 
 
+def test_an_expectation_that_was_never_asked_has_not_passed() -> None:
+    file = """
+kgctl: 1
+name: never
+topics: {orders: 2}
+members: {app: {count: 1, boot: 0s}}
+warmup: 20s
+duration: 20s
+expect: [{check: max_gap < 1s, when: lag > 5}, {check: max_gap < 1s, when: lag == 0}]
+"""
+    loaded = load(read_yaml(file, "never.yaml"))
+    values = run_all(tasks_of(loaded, [1], Options(), None), 1, lambda _: None)
+    never, asked = outcome_of(loaded, [1], values).expectations
+    assert (never.passed, never.severity, never.note) == (False, "warn", "not asked: `when` held in no seed")
+    assert (asked.passed, asked.severity) == (True, "fail")
+
+
 def test_clients_that_spin_while_a_broker_is_away_are_told() -> None:
     file = """
 kgctl: 1

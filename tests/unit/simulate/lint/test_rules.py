@@ -48,6 +48,7 @@ DOUBTS = {
         "{members: {app: {boot: 20s..40s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 10, "
         "scale_down: {stabilize: 42s}}}"
     ),
+    "few-faults": "nemesis: {rate: 1 per 5h, of: [stall], until: 4h}",
     "no-other-broker": "{cluster: {brokers: 1}, events: [{at: 5s, broker_down: 1, for: 9s}]}",
     "autoscale-poll": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, poll: 1m}}",
     "autoscale-hot-partition": (
@@ -59,6 +60,7 @@ DOUBTS = {
 
 OF_THE_FILE = {
     "report-one-value": "{sweep: {warmup: [60s]}, report: {x: warmup, y: max_gap}}",
+    "expect-no-traffic": "{expect: [max_gap < 20s, lag < 100]}",
     "report-no-traffic": "{sweep: {warmup: [60s, 90s]}, report: {y: [max_gap, lag_peak, lag]}}",
 }
 
@@ -92,7 +94,7 @@ def test_a_full_batch_that_takes_longer_than_the_poll_limit_is_told() -> None:
 @pytest.mark.parametrize("rule", OF_THE_FILE)
 def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
-    assert (problem.rule, problem.location.line) == (rule, 7)
+    assert (problem.rule, problem.location.line) == (rule, 6 if rule == "expect-no-traffic" else 7)
 
 
 def test_a_sweep_of_traffic_has_records_to_show() -> None:

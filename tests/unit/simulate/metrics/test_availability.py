@@ -119,6 +119,18 @@ def test_a_run_knows_its_steps_callbacks_and_beats() -> None:
         ("moves(step zero) < 1", "moves: a step is a number from 1 on, not 'zero'"),
         ("lag_age(during deploy) < 1", "lag_age: it is not told by event or step"),
         ("callbacks(asigned) < 1", "callbacks: 'asigned' is no kind of callback; did you mean 'assigned'?"),
+        ("errors(UNKNOWN_MEMBERID) < 1", "errors: 'UNKNOWN_MEMBERID' is no error; did you mean 'UNKNOWN_MEMBER_ID'?"),
+        ("requests(JoinGruop) < 1", "requests: 'JoinGruop' is no request; did you mean 'JoinGroup'?"),
+        ("thrash(lags) < 1", "thrash: 'lags' is no series; did you mean 'lag'?"),
+        ("max_gap(app/0, app/1) < 1", "max_gap: 'app/1' is the second filter of its kind, and takes the place of the first"),
+        (
+            "max_gap(app/oldest) < 1",
+            "max_gap: 'app/oldest' is not the same pods at all times; write app, app/3, app/0..9 or not app/3",
+        ),
+        ("max_gap(mean) < 1", "max_gap: it does not take 'mean'; it takes: topic, selector, after, before, during, step"),
+        ("lag_age(at 5m) < 1", "lag_age: it does not take `at`; it takes: topic"),
+        ("rebalances(app/1) < 1", "rebalances: it does not take pods; it takes: cause, after, before, during, step"),
+        ("lag(cause boot) < 1", "lag: it does not take a cause; it takes: topic, at, mean, peak, after, before, during, step"),
     ],
 )
 def test_a_part_that_is_not_there_is_told(check: str, why: str) -> None:

@@ -104,6 +104,31 @@ def test_what_the_file_says_is_no_trouble(text: str) -> None:
     assert found(text) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{APP}events: [{{at: 10s, scale: app, to: 4}}]\n", {"no_effect": "event scale app has no effect at 10.0s"}),
+        (
+            f"{APP}duration: 3m\nevents: [{{at: 10s, restart: app/0, every: 1m, times: 5}}]\n",
+            {"not_started": "event restart app/0 began 3 of 5 times: the run ended at 180.0s"},
+        ),
+        (
+            f"{APP}duration: 3m\nevents: [{{at: 10s, restart: app/0}}, {{at: 4m, restart: app/0}}]\n",
+            {"not_started": "event restart app/0 began 1 of 2 times: the run ended at 180.0s"},
+        ),
+        (
+            f"{APP}duration: 1s\nevents: [{{at: 0s, crash: app}}]\n",
+            {"unread": "orders-0 had no consumer at the end, 1.0s: nobody read it from 0.0s on (boot); then"},
+        ),
+    ],
+    ids=["as many pods as there are", "repeated beyond the end", "the same again beyond the end", "a run of one second"],
+)
+def test_what_does_nothing_or_never_came_is_told(text: str, expected: dict[str, str]) -> None:
+    told = found(text)
+    assert {kind: told[kind][: len(expected[kind])] for kind in expected} == expected
+    assert told.keys() == expected.keys()
+
+
 def test_what_was_so_before_the_window_has_no_time_of_its_own() -> None:
     never = "members: {app: {count: 1, client: librdkafka, process_time: 1000s, config: {max.poll.interval.ms: 30000}}}\n"
     text = f"{never}traffic: {{orders: 30/s}}\nduration: 3m\nallow: [kicked, stuck, unread]\n"

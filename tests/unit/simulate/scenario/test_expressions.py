@@ -67,6 +67,8 @@ state == 'Stable'
 not state == Empty
 not (max_gap < 1 or lag > 5)
 max_gap < 1 or lag == 0 and not lag > 0
+drain_time > 5 or lag == 0
+not (drain_time > 5 and lag > 5)
 max_gap <= session.timeout.ms + 5s
 session.timeout.ms == 45s
 group.protocol == "classic"
@@ -86,6 +88,10 @@ max_gap / lag < 1
 not max_gap < 100
 state < 5
 max_gap > 5 and lag > 5
+not drain_time > 5
+not (drain_time > 5 and lag == 0)
+not (drain_time > 5 or lag > 5)
+drain_time > 5 or lag > 5
 """
 
 
