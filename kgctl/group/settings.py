@@ -78,6 +78,8 @@ def _check_told_by_the_cluster(**given: int | None) -> None:
 def _check(config: MemberConfig, identity: MemberIdentity) -> None:
     problem = _topics_problem(config, identity) or _times_problem(config) or _assignors_problem(config) or refusal(config)
     if problem is not None:
+        for setting, argument in ARGUMENTS.items():
+            problem = problem.replace(setting, argument)
         raise UsageError(problem)
 
 
@@ -121,6 +123,11 @@ MORE_THAN_0 = {
     "retry_backoff_ms": "retry_backoff_ms",
 }
 """Field of the member's settings -> the argument's name."""
+
+
+_TIMES = {name: name.replace(".", "_") for name in ("heartbeat.interval.ms", "session.timeout.ms")}
+ARGUMENTS = {**_TIMES, "partition.assignment.strategy": "assignors"}
+"""What a member that is refused is told by Kafka's names -> the argument's name."""
 
 
 def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str | MakesTokens]) -> WireSettings:

@@ -370,8 +370,11 @@ def test_a_task_of_the_generation_does_not_wait_for_itself(server: BackgroundSer
         ({"topics": ()}, "name the topics, or a pattern"),
         ({"topics": ("a",), "pattern": "a.*"}, "name the topics, or a pattern"),
         ({"group_id": "", "topics": ("a",)}, "group_id must not be empty"),
-        ({"topics": ("a",), "assignors": ("stickyish",)}, "unknown assignor 'stickyish'"),
-        ({"topics": ("a",), "heartbeat_interval_ms": 50_000}, "must be lower than session.timeout.ms"),
+        ({"topics": ("a",), "assignors": ("stickyish",)}, "assignors: unknown assignor 'stickyish'"),
+        (
+            {"topics": ("a",), "heartbeat_interval_ms": 50_000},
+            r"heartbeat_interval_ms \(50000\) must be lower than session_timeout_ms",
+        ),
         ({"topics": ("a",), "timeout_ms": 0}, "must be more than 0"),
         ({"topics": ("a",), "partition_watch_interval_ms": -1}, r"must be 0 \(never\) or more, not -1"),
         ({"topics": ("a b",)}, "Topic name is invalid: 'a b'"),
