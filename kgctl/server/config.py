@@ -60,6 +60,7 @@ class BrokerConfig:
 
     auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=True)
     num_partitions: int = _setting("num.partitions", 1)
+    default_replication_factor: int = _setting("default.replication.factor", 1)
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)
     queued_max_request_bytes: int = _setting("queued.max.request.bytes", 268_435_456)
     max_connections: int = _setting("max.connections", 2_147_483_647)

@@ -138,12 +138,13 @@ def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
     brokers = len(context.services.cluster.brokers)
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         return ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
-    if topic.replication_factor > brokers:
+    default = context.services.config.default_replication_factor
+    factor = default if topic.replication_factor == DEFAULT else topic.replication_factor
+    if factor > brokers:
         return (
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {topic.replication_factor} time(s): The target replication factor of "
-            f"{topic.replication_factor} cannot be reached because only {brokers} broker(s) are registered or some brokers have "
-            "all their log directories cordoned.",
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be reached "
+            f"because only {brokers} broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     return NO_PROBLEM
 

@@ -90,10 +90,12 @@ def _asked_by_id(context: RequestContext, body: Any, topic_id: UUID) -> Work[dic
 def _create(context: RequestContext, name: str) -> None:
     """Make the topic, which this answer still calls unknown: clients ask again. Kafka: DefaultAutoTopicCreationManager.
 
-    Its controller's refusal (`num.partitions` beyond what a request may make) leaves it unknown for good.
+    Its controller's refusal (`num.partitions` beyond what a request may make, too few brokers for `default.replication.factor`)
+    leaves it unknown for good.
     """
-    catalog, count = context.services.catalog, context.services.config.num_partitions
-    if count < MAX_RECORDS_OF_A_CHANGE and catalog.creation_error(name, count) is ErrorCode.NONE:
+    catalog, config = context.services.catalog, context.services.config
+    count, has_brokers = config.num_partitions, len(context.services.cluster.brokers) >= config.default_replication_factor
+    if has_brokers and count < MAX_RECORDS_OF_A_CHANGE and catalog.creation_error(name, count) is ErrorCode.NONE:
         try:
             catalog.create({name: count})
         except StorageError as error:
