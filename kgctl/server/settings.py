@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -233,10 +233,12 @@ def _ms_of(name: str) -> int | None:
 def broker_settings() -> Mapping[str, Setting]:
     """Every setting of a broker, by name, as Apache Kafka 4.3.1 lists them."""
     rows = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
-    return {
+    found = {
         name: Setting(name, Kind[kind], default, is_static="s" in marks, is_secret="p" in marks)
         for name, (kind, default, marks) in rows.items()
     }
+    alike = {each.brokers[0]: each for each in _TOPIC if len(each.brokers) == 1}  # of several, any number will do
+    return found | {name: replace(found[name], check=each.check, every=each.every) for name, each in alike.items()}
 
 
 def check_brokers(config: Mapping[str, str]) -> None:

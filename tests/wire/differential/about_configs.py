@@ -117,6 +117,31 @@ def altering_configs(probe: Probe, version: int, name: str) -> None:
     shown(probe, name)
 
 
+OUT_OF_BOUNDS = (
+    ("log.segment.bytes", "5"),
+    ("log.index.size.max.bytes", "3"),
+    ("log.flush.interval.messages", "0"),
+    ("message.max.bytes", "-1"),
+    ("log.index.interval.bytes", "-1"),
+    ("log.cleaner.delete.retention.ms", "-1"),
+    ("log.cleaner.min.compaction.lag.ms", "-1"),
+    ("log.cleaner.max.compaction.lag.ms", "0"),
+    ("log.segment.delete.delay.ms", "-1"),
+    ("log.cleaner.min.cleanable.ratio", "1.5"),
+    ("log.cleanup.policy", "keep"),
+    ("log.cleanup.policy", "compact,"),
+    ("compression.type", "rar"),
+    ("compression.gzip.level", "0"),
+    ("compression.lz4.level", "18"),
+    ("compression.zstd.level", "23"),
+    ("log.message.timestamp.type", "Never"),
+    ("log.message.timestamp.before.max.ms", "-1"),
+    ("log.message.timestamp.after.max.ms", "-1"),
+    ("log.local.retention.ms", "-3"),
+    ("log.local.retention.bytes", "-3"),
+)
+
+
 def altering_other_configs(probe: Probe, version: int, name: str) -> None:
     """Of a server that the conversation leaves as it was."""
     retention: list[Config] = [("log.retention.ms", SET, "1000000")]
@@ -132,7 +157,13 @@ def altering_other_configs(probe: Probe, version: int, name: str) -> None:
         gone: list[Config] = [("log.retention.ms", DELETE, None), ("log.cleanup.policy", DELETE, None)]
         incremental(probe, version, (BROKER, broker, gone))
     shown(probe, topic, "retention.ms", "cleanup.policy")
-    for key, value in (("log.retention.ms", "x"), ("node.id", "5"), ("log.retention.hours", "5"), ("num.io.threads", "x")):
+    for key, value in (
+        ("log.retention.ms", "x"),
+        ("node.id", "5"),
+        ("log.retention.hours", "5"),
+        ("num.io.threads", "x"),
+        *OUT_OF_BOUNDS,
+    ):
         incremental(probe, version, (BROKER, "1", [(key, SET, value)]))
     for broker in ("2", "x"):
         incremental(probe, version, (BROKER, broker, retention))
