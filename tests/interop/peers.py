@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -105,17 +106,16 @@ def run_kafka_python(bootstrap: str, folder: Path, version: str = "4.3", only: C
     return outcomes_of(report)
 
 
-def outcomes_of(report: Path) -> Outcomes:
-    """Read pytest's report."""
+def outcomes_of(report: Path, name_of: Callable[[Mapping[str, str]], str] = itemgetter("name")) -> Outcomes:
+    """Read a report of pytest or JUnit; ``name_of`` names a test by its attributes."""
     found: dict[str, set[str]] = {"passed": set(), "failed": set(), "skipped": set()}
     why: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         ended = {child.tag: child for child in case if child.tag in ("failure", "error", "skipped")}
         kind = "passed" if not ended else "skipped" if ended.keys() == {"skipped"} else "failed"
-        found[kind].add(case.attrib["name"])
+        name = name_of(case.attrib)
+        found[kind].add(name)
         if kind == "failed":
-            why[case.attrib["name"]] = "\n".join(child.text or child.attrib.get("message", "") for child in ended.values())[
-                -_TOLD:
-            ]
+            why[name] = "\n".join(child.text or child.attrib.get("message", "") for child in ended.values())[-_TOLD:]
     passed, failed, skipped = (frozenset(found[kind]) for kind in ("passed", "failed", "skipped"))
     return Outcomes(passed, failed, skipped, why)

@@ -227,12 +227,12 @@ def played(name: str, suite: Suite, source: Path | None, server: str, folder: Pa
     return Outcomes(first.passed | again.passed, first.failed - again.passed, first.skipped)
 
 
-def record(name: str, suite: Suite, server: str, found: Outcomes) -> None:
+def record(name: str, release: str, server: str, found: Outcomes) -> None:
     """Keep what was found, beside what is known of the other server."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept = known.get(name, {})
-    if kept.get("release") != suite.release:
-        kept = {"release": suite.release}
+    if kept.get("release") != release:
+        kept = {"release": release}
     kept[server] = {"passed": len(found.passed), "failed": sorted(found.failed), "skipped": sorted(found.skipped)}
     RESULTS.write_text(json.dumps({**known, name: kept}, indent=1, sort_keys=True) + "\n")
 
@@ -248,7 +248,7 @@ def main() -> None:
         folder = Path(tempfile.mkdtemp(prefix=f"{given.name}-{server}-"))
         print(f"{given.name} on {server}, in {folder}", file=sys.stderr)
         found = played(given.name, SUITES[given.name], given.source, server, folder)
-        record(given.name, SUITES[given.name], server, found)
+        record(given.name, SUITES[given.name].release, server, found)
         print(f"{len(found.passed)} passed, {len(found.skipped)} skipped, failed: {sorted(found.failed)}", file=sys.stderr)
 
 
