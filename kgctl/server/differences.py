@@ -44,7 +44,7 @@ DIFFERENCES = (
     ),
     Difference("a disk that takes no writes", "goes on as soon as there is room", "is offline until the broker is started anew"),
     Difference("quotas", "kept and shown; nobody is slowed down", "clients wait"),
-    Difference("settings without effect", "kept and shown; each is told once, in the log", "they do something"),
+    Difference("settings without effect", "kept, shown and told in the log; most of a broker's have no bounds", "do something"),
     Difference("fetch sessions", "none is kept: each fetch names all its partitions", "only what changed is named"),
     Difference("transactions", "markers are written before the answer", "after it"),
     Difference("idempotent producers", "forgotten at a restart: any sequence goes on", "kept for a day"),
