@@ -1,4 +1,4 @@
-"""The charts of a page as Vega-Lite has them, and their data.
+"""The charts of a page, which `charts.yaml` has as Vega-Lite, and their data.
 
 Over time, on one axis: what the scenario did, the partitions that nobody consumed, by cause, the records that wait, the group's
 generation, pods, and what each step of a rollout cost. Below: a lane for each partition that was without a consumer.
@@ -7,13 +7,16 @@ generation, pods, and what each step of a rollout cost. Below: a lane for each p
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from itertools import pairwise
+from string import Template
 from typing import Any, TypeAlias
 
-from kgctl.charts.page import ALARM, DARK, SCHEMA, config, tooltip
+from kgctl.charts.page import ALARM, DARK, SCHEMA, config
 from kgctl.simulate.report.outcome import Lane, Mark, Picture
 from kgctl.simulate.report.text import worst_lanes
 from kgctl.simulate.scenario.vocabulary import Cause
@@ -97,28 +100,21 @@ def drawn_lanes(picture: Picture) -> tuple[list[Lane], int]:
 # --- charts
 
 
-_CLOCK = (
-    "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
-    " + (abs(datum.value) >= 60 && floor(abs(datum.value) / 60) % 60 ? floor(abs(datum.value) / 60) % 60 + 'm ' : '')"
-    " + (abs(datum.value) % 60 || abs(datum.value) < 60 ? round(1000 * (abs(datum.value) % 60)) / 1000 + 's' : '')"
-)
-_LEGEND = {"orient": "top", "title": None, "offset": 2}
-
-
 def over_time() -> dict[str, Any]:
     """The charts over time. Dragging and the wheel move all of them; a double click goes back."""
-    return _figure([_events(), _gone(), _lag(), _generations(), _replicas(), _steps()])
+    return _figure("events", "gone", "lag", "generations", "replicas", "steps")
 
 
 def lanes() -> dict[str, Any]:
     """What became of the partitions that had a gap, beside the events."""
-    return _figure([_events(), _lanes()])
+    return _figure("events", "lanes")
 
 
-def _figure(views: list[dict[str, Any]]) -> dict[str, Any]:
+def _figure(*names: str) -> dict[str, Any]:
+    known = _charts()
     return {
         "$schema": SCHEMA,
-        "vconcat": views,
+        "vconcat": [known[name] for name in names],
         "spacing": 6,
         "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": []}],
         "resolve": {"scale": {"color": "independent"}},
@@ -126,194 +122,10 @@ def _figure(views: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _time() -> dict[str, Any]:
-    return {
-        "field": "at_s",
-        "type": "quantitative",
-        "title": "virtual time, 0 = end of the warm-up",
-        "axis": {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 12},
-        "scale": {"nice": False},
-    }
+def _charts() -> dict[str, Any]:
+    import yaml
 
-
-def _amount(field: str, title: str, form: str = "d", **more: Any) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "title": title, "axis": {"tickCount": 4, "format": form}, **more}
-
-
-def _by_cause(*, legend: bool) -> dict[str, Any]:
-    return {
-        "field": "cause",
-        "type": "nominal",
-        "scale": {"domain": [*COLORS], "range": [*COLORS.values()]},
-        "legend": {**_LEGEND, "values": []} if legend else None,
-    }
-
-
-def _events() -> dict[str, Any]:
-    return {
-        "height": 66,
-        "data": {"name": "events"},
-        "encoding": {
-            "x": _time(),
-            "y": {"field": "row", "type": "quantitative", "axis": None, "scale": {"domain": [4.5, -0.5], "nice": False}},
-        },
-        "layer": [
-            {
-                "name": "events",
-                "mark": {
-                    "type": "point",
-                    "shape": "triangle-down",
-                    "filled": True,
-                    "size": 70,
-                    "color": ALARM,
-                    "opacity": 0.9,
-                    "clip": True,
-                },
-                "encoding": {"tooltip": [tooltip("text", "event"), tooltip("at", "at")], "description": {"field": "label"}},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7, "fontSize": 10, "color": DARK},
-                "encoding": {"text": {"field": "words"}},
-            },
-        ],
-    }
-
-
-def _gone() -> dict[str, Any]:
-    return {
-        "name": "gone",
-        "height": 170,
-        "data": {"name": "gone"},
-        "mark": {"type": "area", "interpolate": "step-after", "clip": True, "tooltip": False},
-        "encoding": {
-            "x": _time(),
-            "y": _amount("partitions", "partitions, nobody", stack="zero"),
-            "color": _by_cause(legend=True),
-            "order": {"field": "order"},
-        },
-    }
-
-
-def _lag() -> dict[str, Any]:
-    return {
-        "name": "lag",
-        "height": 110,
-        "data": {"name": "lag"},
-        "mark": {"type": "area", "interpolate": "linear", "line": True, "fillOpacity": 0.18, "clip": True, "tooltip": False},
-        "encoding": {
-            "x": _time(),
-            "y": _amount("lag", "records to read", ",~r", stack=None),
-            "color": {
-                "field": "topic",
-                "type": "nominal",
-                "scale": {"scheme": "tableau10"},
-                "legend": {**_LEGEND, "symbolType": "stroke"},
-            },
-        },
-    }
-
-
-def _generations() -> dict[str, Any]:
-    return {
-        "name": "generations",
-        "height": 60,
-        "data": {"name": "generations"},
-        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False, "color": "#4c78a8"},
-        "encoding": {"x": _time(), "y": _amount("generation", "generation", scale={"zero": False})},
-    }
-
-
-def _replicas() -> dict[str, Any]:
-    return {
-        "name": "replicas",
-        "height": 90,
-        "data": {"name": "replicas"},
-        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False},
-        "encoding": {
-            "x": _time(),
-            "y": _amount("pods", "pods"),
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "sort": None,
-                "scale": {"scheme": "tableau10"},
-                "legend": {**_LEGEND, "symbolType": "stroke"},
-            },
-        },
-    }
-
-
-def _steps() -> dict[str, Any]:
-    """A block for each step, from its beginning to the next one's: as high as it cost, and of which causes."""
-    return {
-        "name": "steps",
-        "height": 90,
-        "data": {"name": "steps"},
-        "mark": {"type": "rect", "clip": True},
-        "encoding": {
-            "x": {**_time(), "field": "from"},
-            "x2": {"field": "to"},
-            "y": _amount("low", "p*s by step", ",~r"),
-            "y2": {"field": "high"},
-            "color": _by_cause(legend=False),
-            "tooltip": [
-                tooltip("step", "step"),
-                tooltip("begin", "from"),
-                tooltip("cause", "cause"),
-                tooltip("spent", "partition-seconds"),
-            ],
-            "description": {"field": "label"},
-        },
-    }
-
-
-def _lanes() -> dict[str, Any]:
-    """Owners first, in two tones by turns; gaps over them with an outline: one of a thousandth of the width is still seen."""
-    return {
-        "data": {"name": "segments"},
-        "encoding": {
-            "x": {**_time(), "field": "from"},
-            "x2": {"field": "to"},
-            "y": {
-                "field": "lane",
-                "type": "ordinal",
-                "sort": None,
-                "scale": {"paddingInner": 0.12},
-                "axis": {"title": None, "labelOverlap": True, "ticks": False, "domain": False, "labelLimit": 220},
-            },
-            "tooltip": [
-                tooltip("partition", "partition"),
-                tooltip("owner", "owner"),
-                tooltip("cause", "cause"),
-                tooltip("begin", "from"),
-                tooltip("end", "to"),
-                tooltip("length", "for"),
-            ],
-            "description": {"field": "label"},
-        },
-        "resolve": {"scale": {"color": "independent"}},
-        "layer": [
-            {
-                "name": "lanes",
-                "transform": [{"filter": "datum.kind === 'owned'"}],
-                "mark": {"type": "rect", "clip": True},
-                "encoding": {
-                    "color": {
-                        "field": "tone",
-                        "type": "nominal",
-                        "scale": {"domain": [0, 1], "range": ["#e1e5ea", "#c8ced6"]},
-                        "legend": None,
-                    }
-                },
-            },
-            {
-                "transform": [{"filter": "datum.kind === 'nobody'"}],
-                "mark": {"type": "rect", "clip": True, "strokeWidth": 0.7},
-                "encoding": {"color": _by_cause(legend=False), "stroke": _by_cause(legend=False)},
-            },
-            {
-                "transform": [{"filter": "datum.kind === 'two'"}],
-                "mark": {"type": "rect", "clip": True, "color": ALARM, "stroke": ALARM, "strokeWidth": 0.7},
-            },
-        ],
-    }
+    text = resources.files(__package__).joinpath("charts.yaml").read_text(encoding="utf-8")
+    colors = {"causes": json.dumps([*COLORS]), "colors": json.dumps([*COLORS.values()]), "alarm": ALARM, "dark": DARK}
+    charts: dict[str, Any] = yaml.safe_load(Template(text).substitute(colors))
+    return charts
