@@ -20,7 +20,7 @@ from kgctl.simulate.against.play import ClusterPort, play
 from kgctl.simulate.against.playable import is_measured, obstacles, unknown_to
 from kgctl.simulate.batch.judge import RunValues, watchers_for
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Task, values_of
+from kgctl.simulate.batch.plan import Task, task_of, values_of
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
@@ -89,14 +89,7 @@ def play_all(
     found = []
     for number in range(1, stage.plays + 1):
         for variant in loaded.variants:
-            task = Task(
-                variant=variant.name,
-                scenario=variant.scenario,
-                settings=variant.settings,
-                checks=checks,
-                seed=number,
-                draws=draws and number == 1,
-            )
+            task = replace(task_of(loaded, variant, number), checks=checks, draws=draws and number == 1)
             found.append(_play(task, stage, notice))
             on_done(found[-1])
     return found

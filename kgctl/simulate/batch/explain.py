@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.batch.reasons import OF_BACKLOGS, RULES, Look, Origin, details, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
@@ -150,7 +151,7 @@ def explain(
     result = run(scenario, seed, observers=(log,))
     max_gap, unavailable = _costs(result)
     failing = [check for check in checks if not evaluate(check.node, RunSource(result, settings or {}))]
-    asked = {_name_of(metric): metric for check in failing for metric in metrics_of(check.node)}
+    asked = {key_of(metric): metric for check in failing for metric in metrics_of(check.node)}
     return Explanation(
         max_gap=max_gap,
         unavailable=unavailable,
@@ -160,7 +161,7 @@ def explain(
         by_part=tuple(_parts(result)),
         troubles=tuple(each.text for each in troubles_of(result)),
         details=tuple(details(result, log.events, {metric.name for metric in asked.values()})),
-        fails={check.shown: {_name_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
+        fails={check.shown: {key_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )
 
 
@@ -175,10 +176,6 @@ def checks_of(loaded: LoadedFile, variant: str) -> tuple[Check, ...]:
         and set(check.named_variants) <= {variant}
         and (check.variants is None or variant in check.variants)
     )
-
-
-def _name_of(metric: Metric) -> str:
-    return f"{metric.name}({', '.join(metric.filters)})" if metric.filters else metric.name
 
 
 def _number(result: RunResult, metric: Metric) -> float | None:

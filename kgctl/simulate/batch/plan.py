@@ -22,7 +22,7 @@ from kgctl.simulate.recording.recording import Recording, Scaling
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
-from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.load import LoadedFile, Variant
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity
@@ -339,22 +339,25 @@ class Options:
 
 def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: Options, deadline_s: float | None) -> list[Task]:
     """A task for each seed of each variant: all variants of the first seed first, so that a stopped run has seen each."""
+    draws = options.pictures and len(seeds) == 1
     return [
-        Task(
-            variant=variant.name,
-            scenario=variant.scenario,
-            settings=variant.settings,
-            checks=loaded.checks,
-            seed=seed,
-            twice=options.twice,
-            draws=options.pictures and len(seeds) == 1,
-            deadline_s=deadline_s,
-            is_lone=len(loaded.variant_names) == 1,
-            identity=options.identity,
-        )
+        replace(task_of(loaded, variant, seed, options.identity), twice=options.twice, draws=draws, deadline_s=deadline_s)
         for seed in seeds
         for variant in loaded.variants
     ]
+
+
+def task_of(loaded: LoadedFile, variant: Variant, seed: int, identity: Identity = Identity.POD) -> Task:
+    """A run of one variant of a file that is held against all that the file expects."""
+    return Task(
+        variant=variant.name,
+        scenario=variant.scenario,
+        settings=variant.settings,
+        checks=loaded.checks,
+        seed=seed,
+        is_lone=len(loaded.variant_names) == 1,
+        identity=identity,
+    )
 
 
 def run_all(tasks: Sequence[Task], jobs: int, on_done: Callable[[RunValues | None], None]) -> list[RunValues]:
@@ -473,8 +476,9 @@ def with_worst(
     chosen = {name: worst_seed(outcome, name) for name in outcome.variants}
     found = dict(outcome.variants)
     if pictures:
-        missing = [name for name, variant in outcome.variants.items() if variant.picture is None]
-        for values in run_all(_tasks(loaded, missing, {name: chosen[name][0] for name in missing}, identity), jobs, on_done):
+        without = [each for each in loaded.variants if each.name in found and found[each.name].picture is None]
+        tasks = [replace(task_of(loaded, each, chosen[each.name][0], identity), checks=(), draws=True) for each in without]
+        for values in run_all(tasks, jobs, on_done):
             assert values.picture is not None
             picture = replace(values.picture, chosen=chosen[values.variant][1])
             found[values.variant] = replace(found[values.variant], picture=picture)
@@ -493,20 +497,3 @@ def with_worst(
                 found[name], why=(f"{title} ({why}): {lines[0]}" if why else f"{title}: {lines[0]}", *lines[1:])
             )
     return replace(outcome, variants=found)
-
-
-def _tasks(loaded: LoadedFile, names: Sequence[str], seeds: dict[str, int], identity: Identity) -> list[Task]:
-    return [
-        Task(
-            variant=variant.name,
-            scenario=variant.scenario,
-            settings=variant.settings,
-            checks=(),
-            seed=seeds[variant.name],
-            draws=True,
-            is_lone=len(loaded.variant_names) == 1,
-            identity=identity,
-        )
-        for variant in loaded.variants
-        if variant.name in names
-    ]

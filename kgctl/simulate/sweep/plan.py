@@ -18,7 +18,7 @@ from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 from kgctl.simulate.batch.judge import Judge, RunValues, key_of
 from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
-from kgctl.simulate.batch.plan import Task, run_task
+from kgctl.simulate.batch.plan import run_task, task_of
 from kgctl.simulate.scenario.checks import CheckKind, FilterNames
 from kgctl.simulate.scenario.expressions import Metric, Value, metrics_of
 from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
@@ -407,15 +407,7 @@ def failed_rows(sweep: Sweep, block: Block, why: tuple[str, str]) -> list[RunRow
 def _run_seed(sweep: Sweep, block: Block, loaded: LoadedFile, seed: int) -> list[RunRow]:
     found: dict[str, RunValues | RunRow] = {}
     for variant in loaded.variants:
-        task = Task(
-            variant=variant.name,
-            scenario=variant.scenario,
-            settings=variant.settings,
-            checks=loaded.checks,
-            seed=seed,
-            is_lone=not sweep.has_variants,
-            metrics=sweep.metrics,
-        )
+        task = replace(task_of(loaded, variant, seed), is_lone=not sweep.has_variants, metrics=sweep.metrics)
         try:
             values = run_task(task)
             assert values is not None
