@@ -28,47 +28,53 @@ if TYPE_CHECKING:
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
 
-Against = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Play it with real clients on this cluster too, in real time, and show both side by side.",
-        show_default=False,
-    ),
-]
-Plays = Annotated[int, typer.Option("--plays", min=1, metavar="N", help="How often --against plays each variant.")]
-RealClient = Annotated[
-    str | None,
-    typer.Option(
-        "--client",
-        metavar="NAME",
-        help="What --against plays with: librdkafka (confluent-kafka), or java (needs a JDK and --kafka-libs).",
-        show_default=False,
-    ),
-]
-KafkaLibs = Annotated[
-    Path | None,
-    typer.Option(
-        "--kafka-libs",
-        metavar="DIR",
-        envvar="KGCTL_KAFKA_LIBS",
-        help="The folder libs of an Apache Kafka of 4.1 or later, for the Java client.",
-        show_default=False,
-    ),
-]
 _NOT_YET = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _LOCAL = ("127.", "localhost:", "[::1]:", "::1:")
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstOptions:
-    """The options as they were given."""
+    """A block of options: where it is played, how often, and with what.
 
-    address: str
-    plays: int
-    client: str | None
-    libs: Path | None
-    yes: bool
+    Raises:
+        UsageError: with what, and not where.
+    """
+
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Play it with real clients on this cluster too, in real time, and show both side by side.",
+            show_default=False,
+        ),
+    ] = None
+    plays: Annotated[int, typer.Option(min=1, metavar="N", help="How often --against plays each variant.")] = 1
+    client: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What --against plays with: librdkafka (confluent-kafka), or java (needs a JDK and --kafka-libs).",
+            show_default=False,
+        ),
+    ] = None
+    kafka_libs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            envvar="KGCTL_KAFKA_LIBS",
+            help="The folder libs of an Apache Kafka of 4.1 or later, for the Java client.",
+            show_default=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.against is None and self.client is not None:
+            raise UsageError("--client is what --against HOST:PORT plays with; without it nothing is played")
+
+    @property
+    def address(self) -> str:
+        assert self.against is not None
+        return self.against
 
 
 class Groups:
@@ -118,16 +124,16 @@ def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
     wanted = options.client
     if wanted is None:
         families = {members.client for variant in loaded.variants for members in variant.scenario.members}
-        wanted = "java" if families == {"java"} and options.libs is not None else "librdkafka"
+        wanted = "java" if families == {"java"} and options.kafka_libs is not None else "librdkafka"
     if wanted == "librdkafka":
         return ConfluentKafka()
     if wanted != "java":
         raise UsageError(f"--client {wanted}: it is librdkafka or java")
-    if options.libs is None:
+    if options.kafka_libs is None:
         raise UsageError("--client java needs --kafka-libs DIR, the folder libs of an Apache Kafka of 4.1 or later")
-    if os.pathsep not in str(options.libs) and not options.libs.is_dir():  # else it is a class path
-        raise UsageError(f"--kafka-libs {options.libs}: there is no such folder")
-    return JavaClient(str(options.libs))
+    if os.pathsep not in str(options.kafka_libs) and not options.kafka_libs.is_dir():  # else it is a class path
+        raise UsageError(f"--kafka-libs {options.kafka_libs}: there is no such folder")
+    return JavaClient(str(options.kafka_libs))
 
 
 @contextmanager
@@ -159,7 +165,7 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
             kind.close()  # after the last of all plays
 
 
-def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kind: ClientKind) -> None:
+def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kind: ClientKind, *, yes: bool) -> None:
     """Ask, where the cluster is not this machine's; say how long it takes. Raises `KgctlError` where the answer is no."""
     from kgctl.cli.selection import confirm
     from kgctl.simulate.against.play import PREFIX
@@ -173,7 +179,7 @@ def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kin
         session.notice(f"playing {what}")
         return
     question = f"Play {what}? Topics and groups are named {PREFIX}... and removed afterwards."
-    confirm(session, question, yes=options.yes)
+    confirm(session, question, yes=yes)
 
 
 def check_playable(loaded: LoadedFile, kind: ClientKind) -> None:

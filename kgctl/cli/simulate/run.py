@@ -242,10 +242,7 @@ def simulate_run(
     metrics: Metrics = None,
     records_out: RecordsOut = None,
     state_out: StateOut = None,
-    against: real.Against = None,
-    plays: real.Plays = 1,
-    client: real.RealClient = None,
-    kafka_libs: real.KafkaLibs = None,
+    play: real.AgainstOptions,
     yes: Yes = False,
 ) -> Report:
     """Run a scenario: every variant with every seed, and hold the results against what the file expects."""
@@ -253,11 +250,8 @@ def simulate_run(
     from kgctl.cli.simulate.running import RunOptions, WrongFile, load_scenario
 
     session = session_of(ctx)
-    asked = None if against is None else real.AgainstOptions(against, plays, client, kafka_libs, yes)
     if baseline is None and fail_if_worse:
         raise UsageError("--fail-if-worse: worse than what? name a stored result by --baseline FILE")
-    if asked is None and client is not None:
-        raise UsageError("--client is what --against HOST:PORT plays with; without it nothing is played")
     files = {"html": html, "junit": junit, "markdown": markdown, "events": events, "metrics": metrics}
     folders = {"records": records_out, "state": state_out}
     words = _words(file, settings or (), identity)
@@ -268,8 +262,8 @@ def simulate_run(
         outputs.check(loaded)
         beside = None if baseline is None else _baseline(loaded, how, baseline, fail_if_worse or ())
         how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
-        if asked is not None:
-            return _against(session, loaded, how, outputs, asked, assumes=assumptions, beside=beside)
+        if play.against is not None:
+            return _against(session, loaded, how, outputs, play, assumes=assumptions, beside=beside, yes=yes)
         return _report(loaded, outputs, _simulated(session, loaded, how, beside), explains=explain, assumes=assumptions)
     except WrongFile as wrong:
         return wrong.report
@@ -288,19 +282,20 @@ def _against(
     loaded: LoadedFile,
     how: RunOptions,
     outputs: Outputs,
-    asked: real.AgainstOptions,
+    play: real.AgainstOptions,
     *,
     assumes: bool,
     beside: Baseline | None,
+    yes: bool,
 ) -> Report:
     """Everything that can be wrong is found before anything is played; what is simulated are the clients that play."""
     from kgctl.simulate.batch.against import as_played
 
-    kind = real.client_of(asked, loaded)
+    kind = real.client_of(play, loaded)
     real.check_playable(loaded, kind)
     loaded = as_played(loaded, kind.profile)
-    real.ask_first(session, asked, loaded, kind)
-    with real.staged(session, asked, kind) as stage:
+    real.ask_first(session, play, loaded, kind, yes=yes)
+    with real.staged(session, play, kind) as stage:
         outcome = _simulated(session, loaded, how, beside)
         try:
             outcome = real.play_beside(session, loaded, outcome, stage, draws=outputs.need_pictures)
