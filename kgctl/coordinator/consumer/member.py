@@ -329,10 +329,6 @@ class ConsumerMember:
             pending,
         )
 
-    def at_epoch(self, member_epoch: int, **changes: object) -> ConsumerMember:
-        """A copy at this epoch, remembering the present one as the previous epoch."""
-        return replace(self, member_epoch=member_epoch, previous_member_epoch=self.member_epoch, **changes)  # type: ignore[arg-type]
-
     def assignment_epoch(self, topic_id: UUID, partition: int) -> int | None:
         """The epoch at which it got this partition; None if it neither owns it nor still has to revoke it."""
         for partitions in (self.assigned, self.pending_revocation):

@@ -140,7 +140,6 @@ class TargetType:
 
     text: ClassVar[str]
     form: ClassVar[Mapping[str, Any]] = {"type": "string"}
-    is_of_topics: ClassVar[bool] = False
 
     def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:  # noqa: ARG002  # for those that look around
         """Raise ValueError for what names nothing."""
@@ -200,7 +199,6 @@ class _MemberSet(TargetType):
 
 class _Topic(TargetType):
     text = "topic"
-    is_of_topics = True
 
     def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
         super().check(raw, around, kind)
@@ -210,7 +208,6 @@ class _Topic(TargetType):
 
 class _NewTopic(TargetType):
     text = "new topic"
-    is_of_topics = True
 
     def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
         super().check(raw, around, kind)
