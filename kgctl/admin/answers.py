@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 from kgctl.admin import GroupResults, ItemError, PartitionResults, Results, item_error
@@ -10,6 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, TopicPartition
 from kgctl.wire.asking import Failure
 
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 _OWN_WORDS = frozenset(
@@ -23,26 +24,17 @@ _OWN_WORDS = frozenset(
 
 def group_results(answers: Mapping[str, R | Failure]) -> GroupResults[R]:
     """Results by group id, in the order of ``answers``."""
-    values: dict[str, R] = {}
-    errors: dict[str, ItemError] = {}
-    for group, answer in answers.items():
-        if isinstance(answer, Failure):
-            errors[group] = explained(answer, group=group)
-        else:
-            values[group] = answer
-    return Results(values, errors)
+    return _results(answers, lambda failure, group: explained(failure, group=group))
 
 
 def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str | None = None) -> PartitionResults[R]:
     """Results by partition, in the order of ``answers``."""
-    values: dict[TopicPartition, R] = {}
-    errors: dict[TopicPartition, ItemError] = {}
-    for partition, answer in answers.items():
-        if isinstance(answer, Failure):
-            errors[partition] = explained(answer, group=group, partition=partition)
-        else:
-            values[partition] = answer
-    return Results(values, errors)
+    return _results(answers, lambda failure, partition: explained(failure, group=group, partition=partition))
+
+
+def _results(answers: Mapping[K, R | Failure], told: Callable[[Failure, K], ItemError]) -> Results[K, R]:
+    values = {key: answer for key, answer in answers.items() if not isinstance(answer, Failure)}
+    return Results(values, {key: told(answer, key) for key, answer in answers.items() if isinstance(answer, Failure)})
 
 
 def explained(

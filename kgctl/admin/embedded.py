@@ -70,7 +70,7 @@ from kgctl.model.requests import (
     Result,
     TopicPartitions,
 )
-from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
+from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.serde.record_batch import iterate_records
 from kgctl.storage.folder import DataFolder, load_coordinator, open_folder
 
@@ -174,33 +174,16 @@ def consumer_group(group: ConsumerGroupDescribedGroup, names: Mapping[UUID, str]
 
 
 def _classic_member(member: DescribedMember, *, is_of_consumers: bool) -> MemberDescription:
-    topics, rack = _subscription_of(member.metadata) if is_of_consumers else (None, None)
+    topics, rack = told_subscription(member.metadata) if is_of_consumers else (None, None)
     return MemberDescription(
         member_id=member.member_id,
         client_id=member.client_id,
         host=member.client_host,
         group_instance_id=member.group_instance_id,
         rack_id=rack,
-        assignment=_assignment_of(member.assignment) if is_of_consumers else None,
+        assignment=told_assignment(member.assignment) if is_of_consumers else None,
         subscribed_topics=topics,
     )
-
-
-def _assignment_of(data: bytes) -> Assignment | None:
-    """None between two generations (no bytes), or where the bytes are not those of a consumer."""
-    try:
-        by_topic = decode_assignment_by_topic(data) if data else None
-    except ValueError:
-        return None
-    return None if by_topic is None else {topic: tuple(sorted(by_topic[topic])) for topic in sorted(by_topic)}
-
-
-def _subscription_of(data: bytes) -> tuple[tuple[str, ...] | None, str | None]:
-    try:
-        subscription = decode_subscription(data) if data else None
-    except ValueError:
-        return None, None
-    return (tuple(sorted(subscription.topics)), subscription.rack_id) if subscription else (None, None)
 
 
 def _consumer_member(member: ConsumerGroupDescribedMember, names: Mapping[UUID, str]) -> MemberDescription:

@@ -35,7 +35,7 @@ from kgctl.model.groups import (
     Node,
     partition_for,
 )
-from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
+from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, coordinator_in, coordinator_question, is_worth_asking
 from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
@@ -368,38 +368,16 @@ def _classic_group(group: Any, connection: Connection) -> Answer:
 
 
 def _classic_member(member: Any, *, is_of_consumers: bool) -> MemberDescription:
-    assignment: Assignment | None = None
-    topics: tuple[str, ...] | None = None
-    rack: str | None = None
-    if is_of_consumers:
-        assignment = _assignment_of(member.member_assignment)
-        topics, rack = _subscription_of(member.member_metadata)
+    topics, rack = told_subscription(member.member_metadata) if is_of_consumers else (None, None)
     return MemberDescription(
         member_id=member.member_id,
         client_id=member.client_id,
         host=member.client_host,
         group_instance_id=getattr(member, "group_instance_id", None),
         rack_id=rack,
-        assignment=assignment,
+        assignment=told_assignment(member.member_assignment) if is_of_consumers else None,
         subscribed_topics=topics,
     )
-
-
-def _assignment_of(data: bytes) -> Assignment | None:
-    """None between two generations (no bytes), or where the bytes are not those of a consumer."""
-    try:
-        by_topic = decode_assignment_by_topic(bytes(data)) if data else None
-    except ValueError:
-        return None
-    return None if by_topic is None else {topic: tuple(sorted(by_topic[topic])) for topic in sorted(by_topic)}
-
-
-def _subscription_of(data: bytes) -> tuple[tuple[str, ...] | None, str | None]:
-    try:
-        subscription = decode_subscription(bytes(data)) if data else None
-    except ValueError:
-        return None, None
-    return (tuple(sorted(subscription.topics)), subscription.rack_id) if subscription else (None, None)
 
 
 def _consumer_group(group: Any, connection: Connection) -> Answer:

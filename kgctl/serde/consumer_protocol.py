@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from itertools import repeat
 from typing import TypeVar
 
-from kgctl.model.groups import NO_GENERATION, ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import NO_GENERATION, Assignment, ConsumerAssignment, ConsumerSubscription, TopicPartition
 
 LATEST_VERSION = 3
 
@@ -126,6 +126,24 @@ def decode_assignment_by_topic(data: bytes) -> dict[str, tuple[int, ...]]:
     for topic, partitions in lists:
         by_topic[topic] = by_topic.get(topic, ()) + partitions
     return by_topic
+
+
+def told_assignment(data: bytes) -> Assignment | None:
+    """Topic to partitions, both in order; None between two generations (no bytes), or where the bytes are not a consumer's."""
+    try:
+        by_topic = decode_assignment_by_topic(bytes(data)) if data else None
+    except ValueError:
+        return None
+    return None if by_topic is None else {topic: tuple(sorted(by_topic[topic])) for topic in sorted(by_topic)}
+
+
+def told_subscription(data: bytes) -> tuple[tuple[str, ...] | None, str | None]:
+    """The topics in order, and the rack; None for both where the bytes are not a consumer's."""
+    try:
+        subscription = decode_subscription(bytes(data)) if data else None
+    except ValueError:
+        return None, None
+    return (tuple(sorted(subscription.topics)), subscription.rack_id) if subscription else (None, None)
 
 
 def encode_assignment(assignment: ConsumerAssignment) -> bytes:
