@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -29,11 +29,18 @@ Synchronous = Literal["FULL", "NORMAL"]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one file. ``version`` grows with every change; ``migrations`` lead from the version named to the next."""
+    """The tables of one file, which a file of SQL beside this module makes: its statements have a blank line between them.
+
+    ``version`` grows with every change; ``migrations`` lead from the version named to the next.
+    """
 
     version: int
-    statements: Sequence[str]
-    migrations: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    tables: str
+    migrations: Mapping[int, Sequence[str]]
+
+    @property
+    def statements(self) -> list[str]:
+        return Path(__file__).with_name(self.tables).read_text(encoding="utf-8").split("\n\n")
 
 
 class Queried(Protocol):
@@ -356,92 +363,16 @@ def _explain(error: sqlite3.Error) -> str:
     return text
 
 
-_META = """CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID"""
-
 COORDINATOR = Schema(
     version=2,
-    statements=(
-        _META,
-        # "crc" is null in rows that were written in format 1.
-        # Key and value are the bytes that Kafka has in __consumer_offsets. "sequence" is the order over all partitions.
-        """CREATE TABLE record (
-            sequence INTEGER PRIMARY KEY,
-            "partition" INTEGER NOT NULL,
-            "offset" INTEGER NOT NULL,
-            timestamp_ms INTEGER NOT NULL,
-            "key" BLOB,
-            value BLOB,
-            producer_id INTEGER,
-            producer_epoch INTEGER,
-            "commits" INTEGER,
-            coordinator_epoch INTEGER,
-            member_id TEXT,
-            crc INTEGER
-        )""",
-        """CREATE UNIQUE INDEX record_place ON record ("partition", "offset")""",
-        """CREATE INDEX record_of_transaction ON record (sequence) WHERE producer_id IS NOT NULL""",
-        # Names repeat in every row of the commit log, so it holds numbers; the view "commits" is for reading it by hand.
-        """CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)""",
-        """CREATE TABLE commit_entry (
-            sequence INTEGER PRIMARY KEY,
-            group_name INTEGER NOT NULL REFERENCES name,
-            topic_name INTEGER NOT NULL REFERENCES name,
-            "partition" INTEGER NOT NULL,
-            "offset" INTEGER,
-            timestamp_ms INTEGER NOT NULL,
-            metadata TEXT NOT NULL,
-            leader_epoch INTEGER NOT NULL,
-            member_name INTEGER REFERENCES name,
-            crc INTEGER
-        )""",
-        """CREATE INDEX commit_entry_of_partition ON commit_entry (group_name, topic_name, "partition", timestamp_ms)""",
-        """CREATE VIEW commits AS
-            SELECT c.sequence, datetime(c.timestamp_ms / 1000, 'unixepoch') AS time, c.timestamp_ms, g.text AS "group",
-                   t.text AS topic, c."partition", c."offset", c.metadata, c.leader_epoch, m.text AS member_id
-            FROM commit_entry c
-            JOIN name g ON g.id = c.group_name
-            JOIN name t ON t.id = c.topic_name
-            LEFT JOIN name m ON m.id = c.member_name""",
-    ),
-    migrations={
-        1: (
-            "ALTER TABLE record ADD COLUMN crc INTEGER",
-            "ALTER TABLE commit_entry ADD COLUMN crc INTEGER",
-        )
-    },
+    tables="coordinator.sql",
+    migrations={1: ("ALTER TABLE record ADD COLUMN crc INTEGER", "ALTER TABLE commit_entry ADD COLUMN crc INTEGER")},
 )
-
 TOPICS = Schema(
     version=3,
-    statements=(
-        _META,
-        """CREATE TABLE topic (
-            id INTEGER PRIMARY KEY,
-            name TEXT NOT NULL UNIQUE,
-            topic_id BLOB NOT NULL,
-            partition_count INTEGER NOT NULL,
-            crc INTEGER
-        )""",
-        """CREATE TABLE log_start (
-            topic INTEGER NOT NULL REFERENCES topic ON DELETE CASCADE,
-            "partition" INTEGER NOT NULL,
-            "offset" INTEGER NOT NULL,
-            crc INTEGER,
-            PRIMARY KEY (topic, "partition")
-        ) WITHOUT ROWID""",
-        """CREATE TABLE batch (
-            id INTEGER PRIMARY KEY,
-            topic INTEGER NOT NULL REFERENCES topic ON DELETE CASCADE,
-            "partition" INTEGER NOT NULL,
-            base_offset INTEGER NOT NULL,
-            last_offset INTEGER NOT NULL,
-            max_timestamp_ms INTEGER NOT NULL,
-            data BLOB NOT NULL
-        )""",
-        """CREATE UNIQUE INDEX batch_place ON batch (topic, "partition", base_offset)""",
-    ),
+    tables="topics.sql",
     migrations={
-        1: (_META,),
+        1: ("CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID",),
         2: ("ALTER TABLE topic ADD COLUMN crc INTEGER", "ALTER TABLE log_start ADD COLUMN crc INTEGER"),
     },
 )

@@ -223,12 +223,12 @@ def test_a_full_disk_is_one_line_and_the_log_goes_on_when_there_is_room(tmp_path
 
 def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    schema = Schema(1, ["CREATE TABLE t (a)"])
+    schema = Schema(1, "topics.sql", {})
     Database(path, schema).close()
     database = Database(path, schema)
     database.rows("PRAGMA query_only = ON")
     with pytest.raises(StorageError, match=r"x\.db: cannot write"), database.transaction() as connection:
-        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("INSERT INTO meta VALUES ('a', 1)")
     database.close()
 
 
