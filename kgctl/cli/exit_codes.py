@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum, unique
+from enum import unique
 
 from kgctl.errors import (
     AuthError,
@@ -16,44 +16,26 @@ from kgctl.errors import (
     UnreachableError,
     UsageError,
 )
+from kgctl.model import MeantNumber
 
 
 @unique
-class ExitCode(IntEnum):
+class ExitCode(MeantNumber):
     """The exit codes of every command. Scripts rely on them: a change of one is a breaking change."""
 
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    PARTIAL = 3
-    NOT_FOUND = 4
-    REFUSED = 5
-    EXPECTATION = 6
-    UNREACHABLE = 7
-    AUTH = 8
-    BUG = 9
-    INTERRUPTED = 130
-    TERMINATED = 143
+    OK = 0, "done; all expectations hold"
+    FAILED = 1, "failed, or the question was answered with no"
+    USAGE = 2, "usage: bad flag, bad file, bad value; nothing was contacted or changed"
+    PARTIAL = 3, "partial: some groups or partitions done, some failed or unknown (each named)"
+    NOT_FOUND = 4, "not found"
+    REFUSED = 5, "refused: the group is active, the file is another cluster's, or the cluster is no longer as the plan says"
+    EXPECTATION = 6, "a threshold or an `expect:` did not hold"
+    UNREACHABLE = 7, "cluster unreachable, or timed out, with nothing changed"
+    AUTH = 8, "not authenticated or not authorised"
+    BUG = 9, "an invariant broke: a bug in kgctl or in an assignor under test"
+    INTERRUPTED = 130, "interrupted (Ctrl-C); the rows of a change say what was done"
+    TERMINATED = 143, "terminated (SIGTERM); the rows of a change say what was done"
 
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    ExitCode.OK: "done; all expectations hold",
-    ExitCode.FAILED: "failed, or the question was answered with no",
-    ExitCode.USAGE: "usage: bad flag, bad file, bad value; nothing was contacted or changed",
-    ExitCode.PARTIAL: "partial: some groups or partitions done, some failed or unknown (each named)",
-    ExitCode.NOT_FOUND: "not found",
-    ExitCode.REFUSED: "refused: the group is active, the file is another cluster's, or the cluster is no longer as the plan says",
-    ExitCode.EXPECTATION: "a threshold or an `expect:` did not hold",
-    ExitCode.UNREACHABLE: "cluster unreachable, or timed out, with nothing changed",
-    ExitCode.AUTH: "not authenticated or not authorised",
-    ExitCode.BUG: "an invariant broke: a bug in kgctl or in an assignor under test",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C); the rows of a change say what was done",
-    ExitCode.TERMINATED: "terminated (SIGTERM); the rows of a change say what was done",
-}
 
 EXIT_CODES: tuple[tuple[type[KgctlError], ExitCode], ...] = (
     (UsageError, ExitCode.USAGE),

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
 from kgctl.errors import KgctlError
+from kgctl.model import MeantText
 
 Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Row: TypeAlias = Mapping[str, Cell]
@@ -167,21 +168,17 @@ def _names(message: str, name: str) -> bool:
     return repr(name) in message or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
 
 
-class OutputFormat(StrEnum):
+class OutputFormat(MeantText):
     """The forms in which a result is shown."""
 
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    NDJSON = "ndjson"
-    YAML = "yaml"
-    CSV = "csv"
-    NAME = "name"
-    NAME0 = "name0"
-
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
+    TABLE = "table", "aligned columns, the default; `-` is unknown"
+    WIDE = "wide", "the same with every column"
+    JSON = "json", "one envelope (below)"
+    NDJSON = "ndjson", "the rows alone, a JSON object a line, as they are in the envelope's `data`; errors are on stderr"
+    YAML = "yaml", "the same envelope"
+    CSV = "csv", "every column, one header line, RFC 4180 quoting; lists joined by spaces"
+    NAME = "name", "only names, one a line, as other commands take them: groups, `topic:partition`, members"
+    NAME0 = "name0", "the same as they are, each ended by a NUL byte, for `xargs -0`: names with a line feed or an escape too"
 
     @property
     def is_for_people(self) -> bool:
@@ -192,15 +189,3 @@ class OutputFormat(StrEnum):
     def speaks_of_errors(self) -> bool:
         """Whether the format carries errors itself, so that stdout must have it even when nothing worked."""
         return self in (OutputFormat.JSON, OutputFormat.YAML)
-
-
-_MEANINGS = {
-    OutputFormat.TABLE: "aligned columns, the default; `-` is unknown",
-    OutputFormat.WIDE: "the same with every column",
-    OutputFormat.JSON: "one envelope (below)",
-    OutputFormat.NDJSON: "the rows alone, a JSON object a line, as they are in the envelope's `data`; errors are on stderr",
-    OutputFormat.YAML: "the same envelope",
-    OutputFormat.CSV: "every column, one header line, RFC 4180 quoting; lists joined by spaces",
-    OutputFormat.NAME: "only names, one a line, as other commands take them: groups, `topic:partition`, members",
-    OutputFormat.NAME0: "the same as they are, each ended by a NUL byte, for `xargs -0`: names with a line feed or an escape too",
-}

@@ -7,39 +7,32 @@ comparisons, and a test of its own holds it to `lag_of`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
+
+from kgctl.model import MeantText
 
 
-class Flag(StrEnum):
+class Flag(MeantText):
     """What stands out about a partition of a group. ``meaning`` is its line in the manual.
 
     With a flag that ``hides_lag`` the lag is unknown: it is never shown as a number, and no limit holds for it.
     """
 
-    BELOW_LOG_START = "below-log-start"
-    PAST_LOG_END = "past-log-end"
-    NO_LEADER = "no-leader"
-    UNKNOWN_TOPIC = "unknown-topic"
-    NO_CONSUMER = "no-consumer"
-    STALE = "stale"
-
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
+    BELOW_LOG_START = (
+        "below-log-start",
+        "the commit lies before the first record that is left; consumers go where `auto.offset.reset` says",
+    )
+    PAST_LOG_END = (
+        "past-log-end",
+        "the commit lies behind the end of the log, as in a topic that was made anew; consumers as above",
+    )
+    NO_LEADER = "no-leader", "the partition has no leader, so that nobody can ask for the end of its log"
+    UNKNOWN_TOPIC = "unknown-topic", "there is no such partition (any more), or this user may not see it"
+    NO_CONSUMER = "no-consumer", "no member of a stable group reads the partition"
+    STALE = "stale", "no member of a stable group subscribes to the topic any more"
 
     @property
     def hides_lag(self) -> bool:
         return self not in (Flag.NO_CONSUMER, Flag.STALE)
-
-
-_MEANINGS = {
-    Flag.BELOW_LOG_START: "the commit lies before the first record that is left; consumers go where `auto.offset.reset` says",
-    Flag.PAST_LOG_END: "the commit lies behind the end of the log, as in a topic that was made anew; consumers as above",
-    Flag.NO_LEADER: "the partition has no leader, so that nobody can ask for the end of its log",
-    Flag.UNKNOWN_TOPIC: "there is no such partition (any more), or this user may not see it",
-    Flag.NO_CONSUMER: "no member of a stable group reads the partition",
-    Flag.STALE: "no member of a stable group subscribes to the topic any more",
-}
 
 
 def out_of_range(committed: int, start: int | None, end: int | None) -> Flag | None:

@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
-from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause, EventStage, PodChange
+from kgctl.simulate.scenario.vocabulary import Cause, EventStage, PodChange
 
 _BEFORE_US = 600_000_000
 _MOST_LINES = 10
@@ -234,7 +234,7 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
         first, last = at_us - start_us, at_us + length_us - start_us
         look = Look(result, gap, first, last, events)
         rule = (RULES[cause](look) if cause in RULES else "") or meanwhile(look)
-        pieces.append(Piece(first, last, cause.label, MEANINGS[cause], rule))
+        pieces.append(Piece(first, last, cause.label, cause.meaning, rule))
         at_us += length_us
     before = None if gap.before == NOBODY else pods[gap.before].name
     after = None if gap.after == NOBODY else pods[gap.after].name

@@ -11,7 +11,7 @@ from enum import StrEnum
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, show
 from kgctl.simulate.scenario.metric import headlines, kind_of
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
-from kgctl.simulate.scenario.vocabulary import MEANINGS
+from kgctl.simulate.scenario.vocabulary import Cause
 
 _SLACK = 0.1
 """A value that is by a tenth of the range's end outside counts as inside,"""
@@ -150,7 +150,7 @@ def tables(outcome: Outcome) -> Sequence[list[tuple[str, str, str, str]]]:
 
 _BY_CAUSE = "unavailable(cause "
 
-MEANING_OF = {cause.label: meaning for cause, meaning in MEANINGS.items()}
+MEANING_OF = {cause.label: cause.meaning for cause in Cause}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kgctl.simulate.scenario.event import MEMBER_SET, Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
 from kgctl.simulate.scenario.fields import ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
-from kgctl.simulate.scenario.vocabulary import OTHER_WORDS, did_you_mean, in_other_words, in_words, plain
+from kgctl.simulate.scenario.vocabulary import did_you_mean, in_other_words, in_words, other_words, plain
 from kgctl.yaml_files import Path, Problem, Tree
 
 
@@ -125,7 +125,7 @@ def _event_with(name: str, members: str) -> str:
     """An event of a set of members that is called so, or has such a key; "": none."""
     if name in EVENT_KINDS:
         return f"{{{name}: {members}}}"
-    for word in (name, *OTHER_WORDS.get(plain(name), ())):
+    for word in (name, *other_words().get(plain(name), ())):
         for kind in with_key(word):
             if EVENT_KINDS[kind].target_type is MEMBER_SET:
                 return f"{{{kind}: {members}, {word}: ...}}"

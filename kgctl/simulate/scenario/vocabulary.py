@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kgctl import errors
+from kgctl.model import MeantNumber
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.quantities import parse_share, shown
 
@@ -66,38 +69,24 @@ _ENDS = frozenset({PodChange.STOPPED, PodChange.KILLED, PodChange.EXIT, PodChang
 
 
 @quick_enum
-class Cause(IntEnum):
+class Cause(MeantNumber):
     """The causes of a gap. A gap is split where its cause changes."""
 
-    REBALANCE = 0
-    HANDOVER = 1
-    DETECTION = 2
-    STATIC_WAIT = 3
-    BOOT = 4
-    STALL = 5
-    DISCOVERY = 6
-    COORDINATOR = 7
-    FETCH = 8
-    BROKER = 9
+    REBALANCE = 0, "the owner lives and had to give the partition up for a rebalance"
+    HANDOVER = 1, "given up to move, the next owner does not have it yet"
+    DETECTION = 2, "the owner is gone and the coordinator does not know"
+    STATIC_WAIT = 3, "the owner is down, the partition is kept for its instance id"
+    BOOT = 4, "no member is there that could take it"
+    STALL = 5, "the owner's process does not go on, or is past max.poll.interval.ms"
+    DISCOVERY = 6, "the partition exists and the group has not seen it"
+    COORDINATOR = 7, "there is no coordinator"
+    FETCH = 8, "the owner runs its callback or fetches its offset"
+    BROKER = 9, "a broker with the partition is away, and nobody can read it"
 
     @property
     def label(self) -> str:
         """Return the cause's name in metrics and logs."""
         return self.name.lower()
-
-
-MEANINGS = {
-    Cause.REBALANCE: "the owner lives and had to give the partition up for a rebalance",
-    Cause.HANDOVER: "given up to move, the next owner does not have it yet",
-    Cause.DETECTION: "the owner is gone and the coordinator does not know",
-    Cause.STATIC_WAIT: "the owner is down, the partition is kept for its instance id",
-    Cause.BOOT: "no member is there that could take it",
-    Cause.STALL: "the owner's process does not go on, or is past max.poll.interval.ms",
-    Cause.DISCOVERY: "the partition exists and the group has not seen it",
-    Cause.COORDINATOR: "there is no coordinator",
-    Cause.FETCH: "the owner runs its callback or fetches its offset",
-    Cause.BROKER: "a broker with the partition is away, and nobody can read it",
-}
 
 
 FAILOVER = "CoordinatorFailover"
@@ -344,7 +333,7 @@ def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0, also: 
 def in_other_words(word: str, choice: Sequence[str]) -> str:
     """Return which of them is meant for certain: the same word in other letters, or what others call it; "": none."""
     same = next((each for each in choice if plain(each) == plain(word)), "")
-    named = next((each for each in OTHER_WORDS.get(plain(word), ()) if each.partition(":")[0] in choice), "")
+    named = next((each for each in other_words().get(plain(word), ()) if each.partition(":")[0] in choice), "")
     return same or named or _setting_of_config(word, choice)
 
 
@@ -359,55 +348,10 @@ def plain(word: str) -> str:
     return re.sub(r"[\s_.-]", "", word).lower()
 
 
-OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
-    plain(word): meant
-    for word, meant in {
-        "replicas": ("count", "to"),
-        "instances": ("count", "members"),
-        "consumers": ("members", "count"),
-        "pods": ("members", "count"),
-        "deployment": ("members",),
-        "deployments": ("members",),
-        "statefulset": ("members",),
-        "workers": ("members",),
-        "topics": ("subscribe", "topics"),
-        "replication_factor": ("replicas",),
-        "group.id": ("id",),
-        "client.id": ("client_id",),
-        "group.instance.id": ("instance_id: $name",),
-        "static": ("instance_id: $name",),
-        "static_membership": ("instance_id: $name",),
-        "zone": ("rack",),
-        "client.rack": ("rack",),
-        "zones": ("racks",),
-        "hpa": ("autoscale",),
-        "keda": ("autoscale",),
-        "autoscaler": ("autoscale",),
-        "autoscaling": ("autoscale",),
-        "steps": ("events",),
-        "timeline": ("events",),
-        "assert": ("expect",),
-        "checks": ("expect",),
-        "slo": ("expect",),
-        "load": ("traffic",),
-        "percent": ("steps",),
-        "weight": ("steps",),
-        "assignor": ("config: {partition.assignment.strategy: ...}",),
-        "config": ("group: {config: ...}", "set", "with"),
-        "throughput": ("rate",),
-        "duration": ("for", "duration"),
-        "timeout": ("deadline", "for"),
-        "terminationGracePeriodSeconds": ("grace",),
-        "minReadySeconds": ("min_ready",),
-        "readinessProbe": ("ready",),
-        "minAvailable": ("budget",),
-        "minReplicas": ("min",),
-        "maxReplicas": ("max",),
-        "lagThreshold": ("target",),
-        "downtime": ("unavailable",),
-    }.items()
-}
-"""What others call a key, in small letters and without separators -> what it is here; the first that may stand there.
+@cache
+def other_words() -> Mapping[str, Sequence[str]]:
+    """What others call a key, as `plain` has it -> what it is here."""
+    import yaml
 
-What they call a kind of events, its class knows.
-"""
+    words = yaml.safe_load(Path(__file__).with_name("others.yaml").read_text(encoding="utf-8"))
+    return {plain(word): meant for word, meant in words.items()}

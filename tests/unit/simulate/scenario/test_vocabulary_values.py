@@ -26,7 +26,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_rate,
     parse_share,
 )
-from kgctl.simulate.scenario.vocabulary import OTHER_WORDS, Choice, Selector, did_you_mean, parse_selector
+from kgctl.simulate.scenario.vocabulary import Choice, Selector, did_you_mean, other_words, parse_selector
 
 DURATIONS = {
     "500ms": 500_000,
@@ -160,7 +160,7 @@ def test_each_word_of_others_means_something_here() -> None:
     keys = {str(field.validation_alias or name) for model in models for name, field in model.model_fields.items()}
     events = {key for kind in EVENT_KINDS.values() for key in (*kind.by_key(), *COMMON)}
     there = keys | events | set(metric_kinds())
-    assert {meant.partition(":")[0] for words in OTHER_WORDS.values() for meant in words} - there == set()
+    assert {meant.partition(":")[0] for words in other_words().values() for meant in words} - there == set()
 
 
 def test_no_other_word_for_a_kind_of_events_is_a_kind_itself() -> None:
