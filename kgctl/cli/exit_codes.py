@@ -16,7 +16,7 @@ from kgctl.errors import (
     UnreachableError,
     UsageError,
 )
-from kgctl.model import MeantNumber
+from kgctl.model.meanings import MeantNumber
 
 
 @unique

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
 from kgctl.errors import KgctlError
-from kgctl.model import MeantText
+from kgctl.model.meanings import MeantText
 
 Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Row: TypeAlias = Mapping[str, Cell]

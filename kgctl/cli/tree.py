@@ -15,12 +15,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import kgctl
-from kgctl.cli.blocks import unfolded
 from kgctl.cli.options import ALL, flag_text, shared_parameters
+from kgctl.cli.parameters import read_here, unfolded
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
 from kgctl.cli.session import DESTRUCTIVE, Session, session_of
-from kgctl.cli.values import read_here
 from kgctl.errors import UsageError, did_you_mean
 
 VERBOSE = {"-v", "--verbose"}

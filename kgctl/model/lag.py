@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgctl.model import MeantText
+from kgctl.model.meanings import MeantText
 
 
 class Flag(MeantText):

@@ -22,7 +22,7 @@ UNKNOWN_LAG = "LAG_UNKNOWN"
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The limits that the user gave; None where not. A block of options (`kgctl.cli.blocks`).
+    """The limits that the user gave; None where not. A block of options (`kgctl.cli.parameters`).
 
     Raises:
         UsageError: the span cannot be read, or ``--allow-unknown`` stands alone.

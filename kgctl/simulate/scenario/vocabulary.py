@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kgctl import errors
-from kgctl.model import MeantNumber
+from kgctl.model.meanings import MeantNumber
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.quantities import parse_share, shown
 
