@@ -6,7 +6,7 @@ The functions stand above, in `kgctl.simulate.metrics`. Checks, reports, compari
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
@@ -40,9 +40,9 @@ WHERE = ("topic", "selector", *TIME)
 BALANCE = ("topic", "selector", "at", "mean", "worst")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MetricKind:
-    """One metric.
+    """One metric, and the decorator that makes it of a function: of its name, with its docstring as ``help``.
 
     ``label`` and ``hint``: what a report calls it and says beside it. ``filters``: which kinds it takes; ``causes``: what
     ``cause`` takes. ``place``: its row in the table that is always shown, from 1; 0: shown where it is asked for. ``is_summary``:
@@ -52,71 +52,41 @@ class MetricKind:
     filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
     """
 
-    name: str
     unit: MetricUnit
-    label: str
-    hint: str
-    help: str
-    compute: Compute
-    filters: tuple[str, ...]
-    causes: tuple[str, ...]
-    is_better_higher: bool
-    place: int
-    is_summary: bool
-    counts_pods: bool
-    is_of_records: bool
-    is_grave: bool
-    is_of_gaps: bool
-    is_playable: bool
-    unmeasured: tuple[str, ...]
+    filters: tuple[str, ...] = TIME
+    _: KW_ONLY
+    label: str = ""
+    hint: str = ""
+    causes: tuple[str, ...] = ()
+    is_better_higher: bool = False
+    place: int = 0
+    is_summary: bool = True
+    counts_pods: bool = False
+    is_of_records: bool = False
+    is_grave: bool = False
+    is_of_gaps: bool = False
+    is_playable: bool = True
+    unmeasured: tuple[str, ...] = ()
+    name: str = ""
+    help: str = ""
+    compute: Compute = field(default=lambda _, __: None)
 
-
-_KINDS: dict[str, MetricKind] = {}
-
-
-def metric(
-    unit: MetricUnit,
-    filters: tuple[str, ...] = TIME,
-    *,
-    label: str = "",
-    hint: str = "",
-    causes: tuple[str, ...] = (),
-    is_better_higher: bool = False,
-    place: int = 0,
-    is_summary: bool = True,
-    counts_pods: bool = False,
-    is_of_records: bool = False,
-    is_grave: bool = False,
-    is_of_gaps: bool = False,
-    is_playable: bool = True,
-    unmeasured: tuple[str, ...] = (),
-) -> Callable[[_C], _C]:
-    """Make the decorated function a metric of its name; its docstring is the metric's help. See `MetricKind`."""
-
-    def register(compute: _C) -> _C:
+    def __call__(self, compute: _C) -> _C:
         name = compute.__name__
-        _KINDS[name] = MetricKind(
+        _KINDS[name] = replace(
+            self,
             name=name,
-            unit=unit,
-            label=label or name,
-            hint=hint,
+            label=self.label or name,
             help=" ".join((compute.__doc__ or "").split()),
             compute=compute,
-            filters=filters,
-            causes=causes,
-            is_better_higher=is_better_higher,
-            place=place,
-            is_summary=is_summary,
-            counts_pods=counts_pods,
-            is_of_records=is_of_records or unit is RECORDS,
-            is_grave=is_grave,
-            is_of_gaps=is_of_gaps,
-            is_playable=is_playable,
-            unmeasured=("step", *unmeasured),
+            is_of_records=self.is_of_records or self.unit is RECORDS,
+            unmeasured=("step", *self.unmeasured),
         )
         return compute
 
-    return register
+
+metric = MetricKind
+_KINDS: dict[str, MetricKind] = {}
 
 
 @cache
