@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 from uuid import UUID
 
@@ -60,17 +60,17 @@ class Codec:
     decode: Callable[[Any, Any], Result]
 
 
+_OF_ALL = frozenset(each.name for each in fields(Request))
+
+
+def _as_named(request: Request, **otherwise: Any) -> dict[str, Any]:
+    """A request's own fields, which the wire calls so too; ``otherwise``: those that it has in another form."""
+    return {each.name: getattr(request, each.name) for each in fields(request) if each.name not in _OF_ALL} | otherwise
+
+
 def _join_group(request: JoinGroup, _: int) -> Values:
-    return {
-        "group_id": request.group_id,
-        "session_timeout_ms": request.session_timeout_ms,
-        "rebalance_timeout_ms": request.rebalance_timeout_ms,
-        "member_id": request.member_id,
-        "group_instance_id": request.group_instance_id,
-        "protocol_type": request.protocol_type,
-        "protocols": [{"name": protocol.name, "metadata": protocol.metadata} for protocol in request.protocols],
-        "reason": request.reason,
-    }
+    protocols = [{"name": protocol.name, "metadata": protocol.metadata} for protocol in request.protocols]
+    return _as_named(request, protocols=protocols)
 
 
 def _join_group_result(_: JoinGroup, answer: Any) -> JoinGroupResult:
@@ -103,15 +103,8 @@ def subscribed_topics(members: Iterable[JoinGroupMember]) -> frozenset[str]:
 
 
 def _sync_group(request: SyncGroup, _: int) -> Values:
-    return {
-        "group_id": request.group_id,
-        "generation_id": request.generation_id,
-        "member_id": request.member_id,
-        "group_instance_id": request.group_instance_id,
-        "protocol_type": request.protocol_type,
-        "protocol_name": request.protocol_name,
-        "assignments": [{"member_id": member, "assignment": assignment} for member, assignment in request.assignments],
-    }
+    assignments = [{"member_id": member, "assignment": assignment} for member, assignment in request.assignments]
+    return _as_named(request, assignments=assignments)
 
 
 def _sync_group_result(_: SyncGroup, answer: Any) -> SyncGroupResult:
@@ -124,12 +117,7 @@ def _sync_group_result(_: SyncGroup, answer: Any) -> SyncGroupResult:
 
 
 def _heartbeat(request: Heartbeat, _: int) -> Values:
-    return {
-        "group_id": request.group_id,
-        "generation_id": request.generation_id,
-        "member_id": request.member_id,
-        "group_instance_id": request.group_instance_id,
-    }
+    return _as_named(request)
 
 
 def _heartbeat_result(_: Heartbeat, answer: Any) -> HeartbeatResult:
@@ -137,11 +125,7 @@ def _heartbeat_result(_: Heartbeat, answer: Any) -> HeartbeatResult:
 
 
 def _leave_group(request: LeaveGroup, _: int) -> Values:
-    members = [
-        {"member_id": each.member_id, "group_instance_id": each.group_instance_id, "reason": each.reason}
-        for each in request.members
-    ]
-    return {"group_id": request.group_id, "members": members}
+    return _as_named(request, members=[asdict(each) for each in request.members])
 
 
 def _leave_group_result(_: LeaveGroup, answer: Any) -> LeaveGroupResult:
@@ -214,20 +198,8 @@ def _fetched_offsets(topics: Any) -> Iterable[FetchedOffset]:
 
 def _consumer_group_heartbeat(request: ConsumerGroupHeartbeat, _: int) -> Values:
     owned = request.topic_partitions
-    return {
-        "group_id": request.group_id,
-        "member_id": request.member_id,
-        "member_epoch": request.member_epoch,
-        "instance_id": request.instance_id,
-        "rack_id": request.rack_id,
-        "rebalance_timeout_ms": request.rebalance_timeout_ms,
-        "subscribed_topic_names": request.subscribed_topic_names,
-        "subscribed_topic_regex": request.subscribed_topic_regex,
-        "server_assignor": request.server_assignor,
-        "topic_partitions": None
-        if owned is None
-        else [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in owned],
-    }
+    told = None if owned is None else [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in owned]
+    return _as_named(request, topic_partitions=told)
 
 
 def _consumer_group_heartbeat_result(_: ConsumerGroupHeartbeat, answer: Any) -> ConsumerGroupHeartbeatResult:

@@ -18,7 +18,7 @@ from uuid import UUID
 from kgctl.model import coordinator_records as model
 from kgctl.model.coordinator_records import OpaqueKey, RecordKey, RecordType, RecordValue
 from kgctl.model.values import frozen_in_order
-from kgctl.serde.coordinator_records import UnknownValueVersionError, decode_record, value_structure
+from kgctl.serde.coordinator_records import KEYS, VALUES, KeySchema, UnknownValueVersionError, decode_record, value_structure
 from kgctl.serde.record_schema import (
     INT8,
     INT16,
@@ -83,13 +83,12 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """``build`` makes the key, ``value`` the value, which has one version, 0, and the compact encoding; None: not looked into."""
+    """``value`` makes the value, of ``fields``; it has one version, 0, and the compact encoding; None: not looked into."""
 
     type: Literal["share", "streams"]
-    build: Callable[..., Any]
+    key: KeySchema
     value: Callable[..., Any] | None = None
     fields: Sequence[Field] = ()
-    has_member: bool = False
 
 
 def _topic_partitions(build: Callable[..., Any], *more: Field) -> Callable[[Layout], Structure]:
@@ -128,8 +127,18 @@ def _endpoint(layout: Layout) -> Structure:
 
 _NAMED = (Field("topic_id", uuid), Field("topic_name", string))
 _EPOCH = (Field("epoch", INT32), Field("metadata_hash", INT64))
-_TARGET_EPOCH = (Field("assignment_epoch", INT32), Field("assignment_timestamp_ms", INT64, tag=0, default=0))
 _MEMBER_EPOCHS = (Field("member_epoch", INT32), Field("previous_member_epoch", INT32), Field("state", INT8))
+_SHARE_MEMBER = (
+    Field("rack_id", nullable_string),
+    Field("client_id", string),
+    Field("client_host", string),
+    Field("subscribed_topic_names", array(string)),
+)
+_SHARE_STATE = (
+    Field("initializing_topics", array(_named_partitions)),
+    Field("initialized_topics", array(_named_partitions)),
+    Field("deleting_topics", array(_named_topic)),
+)
 _STREAMS_MEMBER = (
     Field("instance_id", nullable_string),
     Field("rack_id", nullable_string),
@@ -169,73 +178,44 @@ def _current_tasks(
     return CurrentTasksValue(member_epoch, state - 1, (*active_tasks_pending_revocation, *active_tasks))
 
 
+def _as(
+    group_type: Literal["share", "streams"],
+    of_consumers: RecordType,
+    fields: Sequence[Field] | None = None,
+    value: Callable[..., Any] | None = None,
+) -> _Schema:
+    """A record that says what this one of a consumer group says: it has its key, and its fields and value if none are given."""
+    if of_consumers not in VALUES:
+        return _Schema(group_type, KEYS[of_consumers], value, fields or ())
+    theirs = VALUES[of_consumers]
+    return _Schema(group_type, KEYS[of_consumers], value or theirs.build, theirs.fields if fields is None else fields)
+
+
 SCHEMAS: Mapping[int, _Schema] = {
-    RecordType.SHARE_GROUP_MEMBER_METADATA: _Schema(
+    RecordType.SHARE_GROUP_MEMBER_METADATA: _as("share", RecordType.CONSUMER_GROUP_MEMBER_METADATA, _SHARE_MEMBER),
+    RecordType.SHARE_GROUP_METADATA: _as("share", RecordType.CONSUMER_GROUP_METADATA, _EPOCH),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _as("share", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _as("share", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER),
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _as(
         "share",
-        model.ConsumerGroupMemberMetadataKey,
-        model.ConsumerGroupMemberMetadataValue,
-        (
-            Field("rack_id", nullable_string),
-            Field("client_id", string),
-            Field("client_host", string),
-            Field("subscribed_topic_names", array(string)),
-        ),
-        has_member=True,
-    ),
-    RecordType.SHARE_GROUP_METADATA: _Schema("share", model.ConsumerGroupMetadataKey, model.ConsumerGroupMetadataValue, _EPOCH),
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _Schema(
-        "share",
-        model.ConsumerGroupTargetAssignmentMetadataKey,
-        model.ConsumerGroupTargetAssignmentMetadataValue,
-        _TARGET_EPOCH,
-    ),
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _Schema(
-        "share",
-        model.ConsumerGroupTargetAssignmentMemberKey,
-        model.ConsumerGroupTargetAssignmentMemberValue,
-        (Field("topic_partitions", array(_topic_partitions(lambda topic_id, partitions: (topic_id, partitions)))),),
-        has_member=True,
-    ),
-    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _Schema(
-        "share",
-        model.ConsumerGroupCurrentMemberAssignmentKey,
-        model.ConsumerGroupCurrentMemberAssignmentValue,
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
         (*_MEMBER_EPOCHS, Field("assigned_partitions", array(_topic_partitions(model.AssignedTopicPartitions)))),
-        has_member=True,
     ),
-    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _Schema(
-        "share",
-        model.ConsumerGroupPartitionMetadataKey,
-        _names,
-        (
-            Field("initializing_topics", array(_named_partitions)),
-            Field("initialized_topics", array(_named_partitions)),
-            Field("deleting_topics", array(_named_topic)),
-        ),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _as(
+        "share", RecordType.CONSUMER_GROUP_PARTITION_METADATA, _SHARE_STATE, _names
     ),
-    RecordType.STREAMS_GROUP_METADATA: _Schema(
-        "streams", model.ConsumerGroupMetadataKey, model.ConsumerGroupMetadataValue, _EPOCH
+    RecordType.STREAMS_GROUP_METADATA: _as("streams", RecordType.CONSUMER_GROUP_METADATA, _EPOCH),
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: _as(
+        "streams", RecordType.CONSUMER_GROUP_MEMBER_METADATA, _STREAMS_MEMBER, _streams_member
     ),
-    RecordType.STREAMS_GROUP_MEMBER_METADATA: _Schema(
-        "streams", model.ConsumerGroupMemberMetadataKey, _streams_member, _STREAMS_MEMBER, has_member=True
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _as("streams", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _as(
+        "streams", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, _TARGET_TASKS, _target_tasks
     ),
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _Schema(
-        "streams",
-        model.ConsumerGroupTargetAssignmentMetadataKey,
-        model.ConsumerGroupTargetAssignmentMetadataValue,
-        _TARGET_EPOCH,
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _as(
+        "streams", RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, (*_MEMBER_EPOCHS, *_CURRENT_TASKS), _current_tasks
     ),
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _Schema(
-        "streams", model.ConsumerGroupTargetAssignmentMemberKey, _target_tasks, _TARGET_TASKS, has_member=True
-    ),
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _Schema(
-        "streams",
-        model.ConsumerGroupCurrentMemberAssignmentKey,
-        _current_tasks,
-        (*_MEMBER_EPOCHS, *_CURRENT_TASKS),
-        has_member=True,
-    ),
-    RecordType.STREAMS_GROUP_TOPOLOGY: _Schema("streams", TopologyKey),
+    RecordType.STREAMS_GROUP_TOPOLOGY: _Schema("streams", KeySchema(TopologyKey, KEYS[RecordType.GROUP_METADATA].fields)),
 }
 
 
@@ -250,9 +230,8 @@ def structure_of(record_type: int, version: int) -> Structure | None:
 
 @cache
 def _key_structure(record_type: int) -> Structure:
-    schema = SCHEMAS[record_type]
-    fields = (Field("group", string), *((Field("member_id", string),) if schema.has_member else ()))
-    return Structure(schema.build, fields, PLAIN)
+    key = SCHEMAS[record_type].key
+    return Structure(key.build, key.fields, PLAIN)
 
 
 def interpreted_key(key: OpaqueKey) -> GroupKey:
