@@ -80,7 +80,7 @@ ROOMS = {
         ),
     ),
     "coordinator": Room(
-        5_106,
+        5_058,
         raised=(
             (3, "Kafka's own words for settings of groups"),
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),

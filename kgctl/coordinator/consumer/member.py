@@ -84,12 +84,7 @@ class GroupStateFacts:
 
 
 GROUP_STATES = (
-    GroupStateFacts(
-        EMPTY,
-        "no members; offsets may be left",
-        "there are no members",
-        lambda group: not group.member_count,
-    ),
+    GroupStateFacts(EMPTY, "no members; offsets may be left", "there are no members", lambda group: not group.member_count),
     GroupStateFacts(
         ASSIGNING,
         "a new target assignment has to be computed, on somebody's next heartbeat",
@@ -102,12 +97,7 @@ GROUP_STATES = (
         "every member is STABLE at the assignment epoch",
         lambda group: group.is_reconciled,
     ),
-    GroupStateFacts(
-        RECONCILING,
-        "members are on the way to their targets",
-        "otherwise",
-        lambda _: True,
-    ),
+    GroupStateFacts(RECONCILING, "members are on the way to their targets", "otherwise", lambda _: True),
 )
 """The first that holds is the state. A group that does not exist is described as Dead."""
 
@@ -143,35 +133,17 @@ class MemberRules:
     The steps of ``changed_*`` count when the request changed the subscription.
     """
 
-    behind: Step
-    at_target: Step
-    changed_at_target: Step
-    holding: Step
-    changed_holding: Step
+    behind: Step = Step.COMPUTE_NEXT
+    at_target: Step = Step.COMPUTE_NEXT
+    changed_at_target: Step = Step.COMPUTE_NEXT
+    holding: Step = Step.COMPUTE_NEXT
+    changed_holding: Step = Step.COMPUTE_NEXT
 
 
 MEMBER_RULES = {
-    MemberState.STABLE: MemberRules(
-        behind=Step.COMPUTE_NEXT,
-        at_target=Step.NOTHING,
-        changed_at_target=Step.TRIM,
-        holding=Step.COMPUTE_NEXT,
-        changed_holding=Step.COMPUTE_NEXT,
-    ),
-    MemberState.UNREVOKED_PARTITIONS: MemberRules(
-        behind=Step.COMPUTE_NEXT,
-        at_target=Step.COMPUTE_NEXT,
-        changed_at_target=Step.COMPUTE_NEXT,
-        holding=Step.NOTHING,
-        changed_holding=Step.TRIM,
-    ),
-    MemberState.UNRELEASED_PARTITIONS: MemberRules(
-        behind=Step.COMPUTE_NEXT,
-        at_target=Step.COMPUTE_NEXT,
-        changed_at_target=Step.COMPUTE_NEXT,
-        holding=Step.COMPUTE_NEXT,
-        changed_holding=Step.COMPUTE_NEXT,
-    ),
+    MemberState.STABLE: MemberRules(at_target=Step.NOTHING, changed_at_target=Step.TRIM),
+    MemberState.UNREVOKED_PARTITIONS: MemberRules(holding=Step.NOTHING, changed_holding=Step.TRIM),
+    MemberState.UNRELEASED_PARTITIONS: MemberRules(),
 }
 """``holding`` can only be asked of a member that has partitions to revoke."""
 
@@ -190,39 +162,19 @@ MEMBER_TRANSITIONS = (
 class ClassicResponses:
     """What a member that uses the classic protocol is answered when it is at the assignment epoch, and when behind."""
 
-    heartbeat: ErrorCode
-    heartbeat_behind: ErrorCode
-    sync: ErrorCode
-    sync_behind: ErrorCode
+    heartbeat: ErrorCode = ErrorCode.NONE
+    heartbeat_behind: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
+    sync: ErrorCode = ErrorCode.NONE
+    sync_behind: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
 
 
 CLASSIC_RESPONSES = {
-    MemberState.STABLE: ClassicResponses(
-        heartbeat=ErrorCode.NONE,
-        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-        sync=ErrorCode.NONE,
-        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-    ),
+    MemberState.STABLE: ClassicResponses(),
     # It has to revoke first: it syncs the smaller assignment and is then told to join again.
-    MemberState.UNREVOKED_PARTITIONS: ClassicResponses(
-        heartbeat=ErrorCode.REBALANCE_IN_PROGRESS,
-        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-        sync=ErrorCode.NONE,
-        sync_behind=ErrorCode.NONE,
-    ),
+    MemberState.UNREVOKED_PARTITIONS: ClassicResponses(heartbeat=ErrorCode.REBALANCE_IN_PROGRESS, sync_behind=ErrorCode.NONE),
     # REBALANCE_IN_PROGRESS also as soon as nothing of its target is blocked any more.
-    MemberState.UNRELEASED_PARTITIONS: ClassicResponses(
-        heartbeat=ErrorCode.NONE,
-        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-        sync=ErrorCode.NONE,
-        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-    ),
-    MemberState.UNKNOWN: ClassicResponses(
-        heartbeat=ErrorCode.NONE,
-        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-        sync=ErrorCode.NONE,
-        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
-    ),
+    MemberState.UNRELEASED_PARTITIONS: ClassicResponses(),
+    MemberState.UNKNOWN: ClassicResponses(),
 }
 
 
