@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -328,34 +329,46 @@ class SparkEngine(Engine):
         self, function: Callable[[Item], Result], missing: dict[int, Item], jobs: Sequence[_Numbered[Item]]
     ) -> Generator[Done[Result], None, None]:
         """What comes of ``jobs``; it is taken out of ``missing``."""
-        tag = f"kgctl-{next(_numbers)}"
-        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix=tag)
-        running: list[Future[list[Done[Result]]]] = [pool.submit(self._run, tag, function, job) for job in jobs]
-        try:
-            for future in as_completed(running):
-                try:
-                    found = future.result()
-                except KgctlError as error:
-                    self._trouble = error.message
-                    continue
-                for done in found:
-                    del missing[done.index]
-                    yield done
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            if not all(future.done() for future in running):
-                with suppress(Exception):  # a session that has ended has nothing to be ended
-                    self.session.interruptTag(tag)
-            pool.shutdown()
+        for future in side_by_side(self.session, partial(self._run, function), jobs):
+            try:
+                found = future.result()
+            except KgctlError as error:
+                self._trouble = error.message
+                continue
+            for done in found:
+                del missing[done.index]
+                yield done
 
-    def _run(self, tag: str, function: Callable[[Item], Result], job: _Numbered[Item]) -> list[Done[Result]]:
+    def _run(self, function: Callable[[Item], Result], job: _Numbered[Item]) -> list[Done[Result]]:
         with spark_errors():
-            self.session.addTag(tag)
             rows = [(index, pickle.dumps(item)) for index, item in job]
             frame = self.session.createDataFrame(rows, "number int, item binary").coalesce(1)
             spread = frame.repartition(min(len(job), self.slots * TASKS_PER_SLOT))
             found = spread.mapInArrow(shipped(_Items(function)), "done binary").collect()
         return [pickle.loads(row.done) for row in found]  # noqa: S301 - what this process has sent out to be made
+
+
+def side_by_side(
+    session: SparkSession, run: Callable[[_Numbered[Item]], Result], jobs: Sequence[_Numbered[Item]]
+) -> Generator[Future[Result], None, None]:
+    """``run`` of each of these jobs, as they end. Those that have not ended with the generator are interrupted."""
+    tag = f"kgctl-{next(_numbers)}"
+
+    def tagged(job: _Numbered[Item]) -> Result:
+        with spark_errors():
+            session.addTag(tag)
+        return run(job)
+
+    pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix=tag)
+    running = [pool.submit(tagged, job) for job in jobs]
+    try:
+        yield from as_completed(running)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if not all(future.done() for future in running):
+            with suppress(Exception):  # a session that has ended has nothing to be ended
+                session.interruptTag(tag)
+        pool.shutdown()
 
 
 def dealt(items: Mapping[int, Item], most: int) -> list[_Numbered[Item]]:

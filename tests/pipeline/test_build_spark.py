@@ -21,6 +21,10 @@ import kgctl
 import kgctl.spark
 from kgctl.errors import UsageError
 from kgctl.pipeline.builds import cut
+from kgctl.pipeline.builds.carry import Slice
+from kgctl.pipeline.builds.fold import Portion
+from kgctl.pipeline.builds.spark import fold_all
+from kgctl.pipeline.engines import JOBS
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
 from tests.pipeline.test_collect_spark import FEW_PARTITIONS, collect_here, commits, kept
@@ -68,6 +72,24 @@ def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None
     assert tables_of(warehouse) == expected
     assert kgctl.spark.build(spark, tmp_path / "w", ["c1"]).unchanged == 1
     assert len(warehouse.table("lag").files()) > 3
+
+
+def test_slices_are_built_side_by_side(tmp_path: Path, spark: SparkSession) -> None:
+    """In a few jobs with a task for each slice, not in a job for each: those would come one after the other."""
+    location = Warehouse.create(tmp_path / "w").location
+    portions = [Portion(location, "c1", Slice(number, number + 1), []) for number in range(40)]
+    before = _newest_job(spark)
+
+    found = dict(fold_all(spark, portions))
+
+    assert {number: folded.slice for number, folded in found.items()} == {
+        number: portion.slice for number, portion in enumerate(portions)
+    }
+    assert _newest_job(spark) - before <= 2 * JOBS
+
+
+def _newest_job(spark: SparkSession) -> int:
+    return max(spark.sparkContext.statusTracker().getJobIdsForGroup(), default=-1)
 
 
 @pytest.mark.deep

@@ -462,10 +462,8 @@ def _fold_all(engine: Engine, portions: Sequence[Portion]) -> Iterator[tuple[int
         yield from ((done.index, done.get()) for done in engine.stream(fold, portions))
         return
     from kgctl.pipeline.builds.spark import fold_all
-    from kgctl.pipeline.engines import spark_errors
 
-    with spark_errors():
-        yield from fold_all(engine.session, portions)
+    yield from fold_all(engine.session, portions)
 
 
 Replaced = tuple[list[DataFile], list[DataFile]]

@@ -1,15 +1,17 @@
-"""Portions of a build as a plan of Spark: its own scan of the records, a shuffle by slices, and the same fold in each task."""
+"""Portions of a build as plans of Spark: its own scan of the records, a shuffle by slices, and the same fold in each task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kgctl.pipeline.builds.cut import placed
 from kgctl.pipeline.builds.fold import Folded, Portion, folding
+from kgctl.pipeline.engines import JOBS, dealt, side_by_side, spark_errors
 from kgctl.pipeline.store.files import Location, opened
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 
@@ -24,18 +26,25 @@ _SCHEMA = (
 
 
 def fold_all(spark: SparkSession, portions: Sequence[Portion]) -> Iterator[tuple[int, Folded]]:
-    """Fold these portions, of different slices; each with its number."""
+    """Fold these portions, of different slices; each with its number, a job's at a time."""
+    for future in side_by_side(spark, partial(_fold, spark), dealt(dict(enumerate(portions)), JOBS)):
+        yield from future.result()
+
+
+def _fold(spark: SparkSession, job: Sequence[tuple[int, Portion]]) -> list[tuple[int, Folded]]:
+    """One job: a task for each portion. Nothing is sorted on the way, as it would be for groups."""
+    portions = [portion for _, portion in job]
     paths = list(dict.fromkeys(each.path for portion in portions for each in portion.records))
-    location = portions[0].location
-    rows = stored_frame(spark, location, "records", paths, _SCHEMA).where(_condition(portions))
-    numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
-    every = spark.createDataFrame([(number,) for number in range(len(portions))], "portion int")
-    empty = every.selectExpr(
-        "portion", "-1 AS log_partition", *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds()[1:])
-    )
-    grouped = numbered.unionByName(empty).groupBy("portion").applyInArrow(_task(portions), "portion int, result string")
-    for row in grouped.toLocalIterator():
-        yield row.portion, Folded.of_text(row.result)
+    with spark_errors():
+        rows = stored_frame(spark, portions[0].location, "records", paths, _SCHEMA).where(_condition(portions))
+        numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
+        every = spark.createDataFrame([(number,) for number in range(len(portions))], "portion int")
+        empty = every.selectExpr(
+            "portion", "-1 AS log_partition", *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds()[1:])
+        )
+        apart = numbered.unionByName(empty).repartitionById(len(portions), "portion")
+        found = apart.mapInArrow(_task(portions), "portion int, result string").collect()  # an iterator runs one task at a time
+    return [(job[row.portion][0], Folded.of_text(row.result)) for row in found]
 
 
 def _kinds() -> list[list[str]]:
@@ -43,7 +52,7 @@ def _kinds() -> list[list[str]]:
 
 
 def _number(portions: Sequence[Portion]) -> str:
-    """In Spark's SQL, the number of the portion that a record is of."""
+    """In Spark's SQL, the number of the portion that a record is of; their slices ascend."""
     cases = (f"WHEN log_partition < {portion.slice.end} THEN {number}" for number, portion in enumerate(portions))
     return f"CASE {' '.join(cases)} END"
 
@@ -61,15 +70,16 @@ def _condition(portions: Sequence[Portion]) -> str:
 def _task(portions: Sequence[Portion]) -> Any:
     given = [replace(portion, records=()) for portion in portions]
 
-    def build(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+    def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        number = int(key[0].as_py())
+        rows = pa.Table.from_batches(batches)
+        (number,) = pc.unique(rows.column("portion")).to_pylist()
         own = rows.filter(pc.greater_equal(rows.column("log_partition"), 0)).select(list(_COLUMNS))
         raw, _ = placed(conform(from_stored("records", own), RAW))
         done = folding(given[number], raw)
-        return pa.table({"portion": pa.array([number], pa.int32()), "result": [done.text()]})
+        yield pa.record_batch({"portion": pa.array([number], pa.int32()), "result": [done.text()]})
 
     return build
 

@@ -248,8 +248,9 @@ def _named_anew(known: pa.Table, now: pa.Table) -> set[str]:
     """The groups of which a topic's name was told that was not known before."""
     if now.num_rows == known.num_rows:
         return set()
-    rows = zip(*(column.to_pylist() for column in now.columns), strict=True)
-    return {row[0] for row in set(rows) - set(zip(*(column.to_pylist() for column in known.columns), strict=True))}
+    both = pa.concat_tables([known, now]).unify_dictionaries()
+    counted = both.group_by(both.column_names, use_threads=False).aggregate([([], "count_all")])
+    return set(counted.filter(pc.equal(counted.column("count_all"), 1)).column("group").unique().to_pylist())
 
 
 def _played_again(before: Carried, played: set[str]) -> dict[str, pa.Table]:
