@@ -340,11 +340,10 @@ class SparkEngine(Engine):
                 yield done
 
     def _run(self, function: Callable[[Item], Result], job: _Numbered[Item]) -> list[Done[Result]]:
-        with spark_errors():
-            rows = [(index, pickle.dumps(item)) for index, item in job]
-            frame = self.session.createDataFrame(rows, "number int, item binary").coalesce(1)
-            spread = frame.repartition(min(len(job), self.slots * TASKS_PER_SLOT))
-            found = spread.mapInArrow(shipped(_Items(function)), "done binary").collect()
+        rows = [(index, pickle.dumps(item)) for index, item in job]
+        frame = self.session.createDataFrame(rows, "number int, item binary").coalesce(1)
+        spread = frame.repartition(min(len(job), self.slots * TASKS_PER_SLOT))
+        found = spread.mapInArrow(shipped(partial(_items_done, function)), "done binary").collect()
         return [pickle.loads(row.done) for row in found]  # noqa: S301 - what this process has sent out to be made
 
 
@@ -357,7 +356,7 @@ def side_by_side(
     def tagged(job: _Numbered[Item]) -> Result:
         with spark_errors():
             session.addTag(tag)
-        return run(job)
+            return run(job)
 
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix=tag)
     running = [pool.submit(tagged, job) for job in jobs]
@@ -384,19 +383,14 @@ def _parallelism(session: SparkSession) -> int:
     return int(found[1]) if found else 1
 
 
-class _Items:
+def _items_done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What a task does with its rows."""
+    import pyarrow as pa
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in batches:
-            for number, item in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                done = attempt(self.function, number, pickle.loads(item))  # noqa: S301 - what the driver has sent
-                yield pa.record_batch({"done": pa.array([pickle.dumps(done)], pa.binary())})
+    for batch in batches:
+        for number, item in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            done = attempt(function, number, pickle.loads(item))  # noqa: S301 - what the driver has sent
+            yield pa.record_batch({"done": pa.array([pickle.dumps(done)], pa.binary())})
 
 
 def shipped(function: Callable[..., Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -31,19 +31,15 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 _PORTS = {"sc": 15002, "spark": 7077}
 
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_SMALL = "-Xms64m"
-"""What Java begins with otherwise is a share of the machine's memory, and is never given back."""
-_FORGETFUL = {
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "1000",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.sql.codegen.cache.maxEntries": "20",
-}
+_QUICK = "-Xms64m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java begins otherwise with a share of the machine's memory, which it never gives back."""
+_KEPT = (
+    "spark.ui.retainedJobs",
+    "spark.ui.retainedStages",
+    "spark.sql.ui.retainedExecutions",
+    "spark.sql.codegen.cache.maxEntries",
+)
 """Of jobs that are over Spark keeps, for a page that nobody sees, so many hundreds that a long build would grow by them."""
-_ARENAS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
-"""The C library's pools of memory, of which each thread would have its own, and keep it."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
@@ -165,7 +161,8 @@ class _Started:
         self.archive = options.archive or ClassArchive.of(java)
         self.log = _Log(shown=options.shows_log)
         settings = {**_common(options), **options.settings}
-        launcher = {"JAVA_HOME": str(java.home), "SPARK_LAUNCHER_OPTS": _QUICK, **_ARENAS, **_python_variables(options)}
+        launcher = {"JAVA_HOME": str(java.home), "SPARK_LAUNCHER_OPTS": _QUICK, **_python_variables(options)}
+        launcher["MALLOC_ARENA_MAX"] = os.environ.get("MALLOC_ARENA_MAX", "2")  # pools that each thread would have, and keep
         try:
             with _variables(launcher), _signals_kept():
                 self.gateway = self._launch(settings, options)
@@ -194,7 +191,7 @@ class _Started:
     def _launched(self, settings: Mapping[str, str], options: SparkOptions, flags: str) -> JavaGateway:
         from pyspark import java_gateway
 
-        words = " ".join(filter(None, (f"{_QUICK} {_SMALL}" if options.is_light else "", flags, settings.get(_JAVA_OPTIONS))))
+        words = " ".join(filter(None, (_QUICK if options.is_light else "", flags, settings.get(_JAVA_OPTIONS))))
         conf, target = _conf({**settings, _JAVA_OPTIONS: words} if words else settings), self.log.target
         with _given_up_whole(java_gateway):
             return java_gateway.launch_gateway(conf, {"stdout": target, "stderr": target, "start_new_session": True})  # type: ignore[no-untyped-call]
@@ -271,7 +268,7 @@ def _common(options: SparkOptions) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": "512m" if options.is_light else "1g",
-        **_FORGETFUL,
+        **dict.fromkeys(_KEPT, "20"),
     }
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         found["spark.master"] = options.master or LOCAL

@@ -157,15 +157,9 @@ def placed(raw: pa.Table) -> tuple[pa.Table, int]:
     return table, left_out
 
 
-def partition_of(place: Int64s) -> Int64s:
-    """Return the partition of the log in each place."""
-    found: Int64s = place >> PLACE_BITS
-    return found
-
-
 def by_partition(place: Int64s) -> Iterator[tuple[int, int, int]]:
     """(partition, first row, row behind the last) of places that ascend."""
-    partition = partition_of(place)
+    partition = place >> PLACE_BITS
     edges = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(place)]
     return ((int(partition[low]), low, high) for low, high in pairwise(edges) if low < high)
 
@@ -185,7 +179,7 @@ def unplaced(table: pa.Table) -> pa.Table:
         return table
     place = table.column("log_offset").to_numpy()
     columns = {name: table.column(name) for name in table.column_names}
-    columns["log_partition"] = pa.array(partition_of(place).astype(np.int32))
+    columns["log_partition"] = pa.array((place >> PLACE_BITS).astype(np.int32))
     columns["log_offset"] = pa.array(place & _MASK)
     if "effect_offset" in columns:
         columns["effect_offset"] = pa.array(table.column("effect_offset").to_numpy() & _MASK)

@@ -58,11 +58,6 @@ class Portion:
     sampled_from_ms: int = BEGIN_MS
     is_last: bool = True
 
-    @property
-    def rows(self) -> int:
-        """Return how many records it has."""
-        return sum(each.rows for each in self.records)
-
 
 @dataclass(frozen=True)
 class Folded:

@@ -243,7 +243,7 @@ def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) 
         return known
     is_rebuild = is_rebuild or _differ(warehouse, cluster, FORGOTTEN, FORGOTTEN)
     is_pruned = _differ(warehouse, cluster, PRUNED, PRUNED_TABLES)
-    if not is_rebuild and not is_pruned and not any(_is_new(warehouse, cluster, name, since[name]) for name in since):
+    if not is_rebuild and not is_pruned and not any(warehouse.new_files(name, since[name], cluster=cluster) for name in since):
         return None
     rows = pa.Table.from_pylist(
         [
@@ -292,10 +292,6 @@ def _differ(warehouse: Warehouse, cluster: str, collected: str, built: str) -> b
         warehouse.table("state").number(_number(built, cluster)),
     )
     return now is not None and now != then
-
-
-def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
-    return bool(warehouse.new_files(name, since, cluster=cluster))
 
 
 @dataclass
@@ -348,8 +344,9 @@ class _Work:
         extents = list(extents_of(warehouse.location, files))
         partitions = max([standing.partitions, *(each.partition + 1 for each in extents)])
         slices = slices_of(extents, partitions, sum(file.size for file in standing.states))
+        new = {each.partition for each in extents}
         touched = {
-            number for number, each in enumerate(slices) if _touches(extents, each) or (fresh and standing.states_of(each))
+            number for number, each in enumerate(slices) if new & set(range(*each)) or (fresh and standing.states_of(each))
         }
         for number in _with_neighbours(slices, touched, standing):
             states = [file.path for file in standing.states_of(slices[number])]
@@ -406,8 +403,10 @@ class _Work:
 
     def _from_all_records(self, queue: _Queue) -> _Queue:
         """The slice once more, from every record and sample that was collected."""
-        every = [file for file in self.job.new_files("records", -1, self.job.plan.bronze_to) if _may_be_of(file, queue.slice)]
-        extents = list(extents_of(self.job.warehouse.location, every))
+        first, end = queue.slice
+        every = self.job.new_files("records", -1, self.job.plan.bronze_to)
+        own = [file for file in every if file.may_hold("log_partition", first, end - 1)]
+        extents = list(extents_of(self.job.warehouse.location, own))
         portions = portions_of(extents, queue.slice) or [[]]
         samples = replace(self.samples, new=self.samples.every)
         return _Queue(queue.slice, portions, (), samples, queue.outdated)
@@ -437,14 +436,6 @@ def _rows(portions: Sequence[Sequence[Extent]]) -> int:
     return sum(each.rows for portion in portions for each in portion)
 
 
-def _touches(extents: Sequence[Extent], chosen: Slice) -> bool:
-    return any(chosen.first <= each.partition < chosen.end for each in extents)
-
-
-def _may_be_of(file: DataFile, chosen: Slice) -> bool:
-    return file.may_hold("log_partition", chosen.first, chosen.end - 1)
-
-
 def _with_neighbours(slices: Sequence[Slice], touched: set[int], standing: Standing) -> list[int]:
     """The slices to be made: those that are touched, and those that share a file of states with one that is made."""
     found = set(touched)
@@ -460,10 +451,10 @@ def _fold_all(engine: Engine, portions: Sequence[Portion]) -> Iterator[tuple[int
     """Each portion's number with what came of it, as they come."""
     if engine.session is None:
         yield from ((done.index, done.get()) for done in engine.stream(fold, portions))
-        return
-    from kgctl.pipeline.builds.spark import fold_all
+    else:
+        from kgctl.pipeline.builds.spark import fold_all
 
-    yield from fold_all(engine.session, portions)
+        yield from fold_all(engine.session, portions)
 
 
 Replaced = tuple[list[DataFile], list[DataFile]]

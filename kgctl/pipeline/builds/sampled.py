@@ -44,7 +44,7 @@ class Sampled:
             pc.less(found.column("timestamp_ms"), self.until_ms),
             pc.is_in(found.column("topic"), pc.unique(self.cleaned.column("topic"))),
         )
-        return _numbered_on(self.cleaned, found.filter(pc.invert(is_old)), _logs(self.raw)), raw
+        return _numbered_on(self.cleaned, found.filter(pc.invert(is_old)), pc.unique(_log_texts(self.raw))), raw
 
     def without(self, topics: Sequence[str]) -> Sampled:
         """Return what is left without the samples of some topics."""
@@ -83,12 +83,8 @@ def _is_among_last(log: Int64s, number: Int64s, is_old: Bools, count: int) -> Bo
     return found
 
 
-def _logs(table: pa.Table) -> pa.Array:
-    """Each log, as one text."""
-    return pc.unique(_log_texts(table))
-
-
 def _log_texts(table: pa.Table) -> pa.ChunkedArray:
+    """The log of each sample, as one text."""
     return pc.binary_join_element_wise(table.column("topic").cast(pa.string()), table.column("partition").cast(pa.string()), "/")
 
 

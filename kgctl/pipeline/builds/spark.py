@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.builds.cut import placed
 from kgctl.pipeline.builds.fold import Folded, Portion, folding
-from kgctl.pipeline.engines import JOBS, dealt, side_by_side, spark_errors
+from kgctl.pipeline.engines import JOBS, dealt, side_by_side
 from kgctl.pipeline.store.files import Location, opened
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 
@@ -35,20 +35,12 @@ def _fold(spark: SparkSession, job: Sequence[tuple[int, Portion]]) -> list[tuple
     """One job: a task for each portion. Nothing is sorted on the way, as it would be for groups."""
     portions = [portion for _, portion in job]
     paths = list(dict.fromkeys(each.path for portion in portions for each in portion.records))
-    with spark_errors():
-        rows = stored_frame(spark, portions[0].location, "records", paths, _SCHEMA).where(_condition(portions))
-        numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
-        every = spark.createDataFrame([(number,) for number in range(len(portions))], "portion int")
-        empty = every.selectExpr(
-            "portion", "-1 AS log_partition", *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _kinds()[1:])
-        )
-        apart = numbered.unionByName(empty).repartitionById(len(portions), "portion")
-        found = apart.mapInArrow(_task(portions), "portion int, result string").collect()  # an iterator runs one task at a time
+    rows = stored_frame(spark, portions[0].location, "records", paths, _SCHEMA).where(_condition(portions))
+    numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
+    every = spark.createDataFrame([(number, -1) for number in range(len(portions))], "portion int, log_partition int")
+    apart = numbered.unionByName(every, allowMissingColumns=True).repartitionById(len(portions), "portion")
+    found = apart.mapInArrow(_task(portions), "portion int, result string").collect()  # an iterator runs one task at a time
     return [(job[row.portion][0], Folded.of_text(row.result)) for row in found]
-
-
-def _kinds() -> list[list[str]]:
-    return [each.split(" ") for each in _SCHEMA.split(", ")]
 
 
 def _number(portions: Sequence[Portion]) -> str:

@@ -149,12 +149,10 @@ def replaced(files: Sequence[DataFile], made: Sequence[Slice], anew: Sequence[Sl
     """Of a table's files those that a build of slices takes away: what was provisional of those ``made``, and all with rows of
     those ``anew``. Of the latter `beside` keeps the rows of others."""
     return [
-        file for file in files if any(overlaps(file, each) for each in anew) or (is_provisional(file) and _within(file, made))
+        file
+        for file in files
+        if any(overlaps(file, each) for each in anew) or (is_provisional(file) and any(overlaps(file, each) for each in made))
     ]
-
-
-def _within(file: DataFile, made: Sequence[Slice]) -> bool:
-    return any(overlaps(file, each) for each in made)
 
 
 def beside(
