@@ -357,6 +357,10 @@ class GroupAdmin(Protocol):
         """Topic -> number of partitions; None asks for all. Topics that do not exist are left out."""
         ...
 
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """Topic -> its id: one of the same name that is made anew has another. Those that nobody tells are left out."""
+        ...
+
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """Commit these offsets for a group without members; creates the group where there is none."""
         ...

@@ -297,6 +297,10 @@ class ConfluentGroupAdmin(Closing):
         names = sorted(found) if topics is None else sorted(set(topics) & set(found))
         return {name: len(found[name].partitions) for name in names if not found[name].error}
 
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002
+        """None: librdkafka's Metadata has no ids."""
+        return {}
+
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP; the broker itself says UNKNOWN_MEMBER_ID, which tells nobody anything."""
         return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())

@@ -319,6 +319,11 @@ class EmbeddedGroupAdmin(Closing):
         names = sorted(found) if topics is None else sorted({*topics} & {*found})
         return {name: found[name].partition_count for name in names}
 
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """Of the topics that the folder knows."""
+        found = self._folder.topics.topics()
+        return {name: str(found[name].topic_id) for name in topics if name in found}
+
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
         topics = self._folder.topics.topics()

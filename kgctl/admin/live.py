@@ -338,6 +338,13 @@ class LiveGroupAdmin(Closing):
         """Topic -> number of partitions."""
         return list_topics(self._cluster, topics, self._deadline())
 
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """From Kafka 2.8 on."""
+        if not topics:
+            return {}
+        found = self._cluster.layout(sorted(set(topics)), self._deadline()).topics
+        return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id and not topic.error_code}
+
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
         return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())

@@ -40,6 +40,7 @@ class FileHeader:
     """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan.
 
     ``share_groups`` are those of the groups whose offsets are start offsets: so are they made anew where they were deleted.
+    ``topic_ids``: of the topics as they were then, where the cluster tells them.
     """
 
     kind: str
@@ -50,11 +51,16 @@ class FileHeader:
     groups: tuple[str, ...]
     partitions: int
     share_groups: tuple[str, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+_OPTIONAL = ("share_groups", "topic_ids")
+"""Left out where there are none, and by an earlier kgctl."""
 
 
 def seal(header: FileHeader, csv_text: str) -> str:
     """The file's whole text. ``csv_text`` has one header line and ``header.partitions`` rows."""
-    said = {name: value for name, value in asdict(header).items() if value or name != "share_groups"}
+    said = {name: value for name, value in asdict(header).items() if value or name not in _OPTIONAL}
     body = f"{_MARK}{json.dumps(said, ensure_ascii=False)}\n{csv_text}"
     return f"{body}# end rows={header.partitions} sha256={_digest(body)}\n"
 
@@ -91,9 +97,9 @@ def read_header(line: str, name: str) -> FileHeader | None:
         return None
     try:
         found = json.loads(line.removeprefix(_MARK))
-        known = {field.name: found[field.name] for field in fields(FileHeader) if field.name != "share_groups"}
-        shared = tuple(map(str, found.get("share_groups", ())))  # left out by an earlier kgctl
-        return FileHeader(**{**known, "groups": tuple(known["groups"]), "share_groups": shared})
+        known = {field.name: found[field.name] for field in fields(FileHeader) if field.name not in _OPTIONAL}
+        shared, ids = tuple(map(str, found.get("share_groups", ()))), dict(found.get("topic_ids", {}))
+        return FileHeader(**{**known, "groups": tuple(known["groups"]), "share_groups": shared, "topic_ids": ids})
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{name}, line 1: written by another version of kgctl, and not readable") from None
 
@@ -441,10 +447,16 @@ class PlannedOffset:
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """To what a file says, by group; ``header`` where the file tells whose it is."""
+    """To what a file says, by group; ``header`` where the file tells whose it is; ``made_anew``: topics that are others since."""
 
     groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
     header: FileHeader | None = None
+    made_anew: frozenset[str] = frozenset()
+
+    def seeing(self, topic_ids: Mapping[str, str]) -> FromFile:
+        """The same, beside the topics that the file's cluster has now; one whose id is not told counts as the same."""
+        then = self.header.topic_ids if self.header is not None else {}
+        return replace(self, made_anew=frozenset(name for name, was in then.items() if topic_ids.get(name, was) != was))
 
     @property
     def is_blind(self) -> bool:

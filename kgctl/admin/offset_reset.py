@@ -196,6 +196,7 @@ CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
 """The code of what is refused, or has no effect, because somebody else was there meanwhile."""
 LEFT_ALONE = "left alone: other partitions of the group are not as they were"
 
+_INSISTS = " (--overwrite insists)"
 UNCHECKED = "the bounds of the log are not known: not checked"
 
 _Wanted = tuple[OffsetAndMetadata | None, str | None]
@@ -264,11 +265,15 @@ def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
     found = None if row.old is None else row.old.offset
     target = None if planned.target is None else planned.target.offset
     is_untouched = row.old is None or row.old.is_all(row.log.log_end_offset)
+    if planned.verify and found != target and row.partition.topic in strategy.made_anew:
+        note = f"the topic was deleted and made anew since: offsets of the old one mean nothing in it{_INSISTS * planned.undoes}"
+        code = CHANGED_MEANWHILE if planned.undoes else PLAN_OUTDATED
+        return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=code)
     if not planned.verify or (found in (planned.expected_old, target) and is_untouched):  # nothing to refuse where it is done
         return planned.target, None
     then, now = _shown(planned.expected_old), f"{_shown(found)}{'' if is_untouched else _past(row.old)}"
     if planned.undoes:
-        note, code = f"went on since: the change left {then}, {now} now (--overwrite insists)", CHANGED_MEANWHILE
+        note, code = f"went on since: the change left {then}, {now} now{_INSISTS}", CHANGED_MEANWHILE
     else:
         note, code = f"changed since the plan was made: {then} then, {now} now", PLAN_OUTDATED
     return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=code)

@@ -88,6 +88,7 @@ class FakeGroupAdmin:
         self.calls: list[tuple[str, Any]] = []
         self.records: dict[Place, Record] = {}
         self.commit_times: dict[tuple[str, TopicPartition], int] = {}
+        self.made: dict[str, str] = {}
         self.closed = 0
         self.own_cluster_id: str | None = None
         self.own_sight = Sight()
@@ -204,6 +205,9 @@ class FakeGroupAdmin:
         for partition in sorted(self.logs):
             counts[partition.topic] = partition.partition + 1
         return {topic: count for topic, count in counts.items() if topics is None or topic in topics}
+
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
+        return {topic: self.made[topic] for topic in topics if topic in self.made}
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         if self.before_alter:

@@ -427,6 +427,10 @@ class ZooKeeperGroupAdmin(Closing):
             return self._brokers.list_topics(topics)
         return registry.read_topics(self._connection, topics)
 
+    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """By the brokers, where there are any."""
+        return self._brokers.topic_ids(topics) if self._brokers is not None else {}
+
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """In one transaction for up to 1,000 partitions; NON_EMPTY_GROUP while instances run. Metadata has no place there."""
         if not is_name(group_id):

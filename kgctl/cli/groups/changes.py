@@ -224,10 +224,11 @@ def row_warnings(plan: ResetPlan) -> Iterator[str]:
 
 def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
     """That nothing was changed, and what stands in the way of changing it."""
+    changed = {row.group_id for row in plan.to_change()}
     for group in plan.groups:
         if not group.state.is_inactive:
             yield f"Group {group.group_id!r} is active ({group.state.value}): --execute is refused until its members have left."
-        elif group.description is None:
+        elif group.description is None and group.group_id in changed:
             yield f"Group {group.group_id!r} does not exist: --execute makes it."
     if plan.rows:
         changes = plan.to_change()
@@ -284,7 +285,7 @@ class Change:
     summary: bool = False
     internal: InternalTopics = field(default_factory=InternalTopics)
 
-    def write_plan(self, plan: ResetPlan, path: str) -> None:
+    def write_plan(self, admin: GroupAdmin, plan: ResetPlan, path: str) -> None:
         """Keep what executing would change, in a file that knows its cluster.
 
         Raises:
@@ -296,17 +297,17 @@ class Change:
         groups = tuple(dict.fromkeys(row.group_id for row in rows))
         now_ms = self.session.environment.now_ms()
         cluster = self.cluster
-        header = FileHeader("plan", cluster.identity, cluster.label, self.session.command_line, now_ms, groups, len(rows))
+        topic_ids = admin.topic_ids(sorted({row.partition.topic for row in rows}))
+        about = (cluster.identity, cluster.label, self.session.command_line, now_ms, groups, len(rows))
+        header = FileHeader("plan", *about, topic_ids=topic_ids)
         text = plan_rows([(row.group_id, row.partition, row.old.offset if row.old else None, row.new) for row in rows])
         write_new(Path(path).expanduser(), seal(header, text))
-        self.session.notice(
-            f"Plan written; to execute: {shlex.join(['kgctl', *cluster.arguments, 'reset-offsets', '--plan', path, '--execute'])}"
-        )
+        create = ["--create"] if any(group.description is None for group in plan.groups) else []
+        line = ["kgctl", *cluster.arguments, "reset-offsets", "--plan", path, *create, "--execute"]
+        self.session.notice(f"Plan written; to execute: {shlex.join(line)}")
 
-    def show(self, plan: ResetPlan, plan_out: str | None = None) -> Report:
-        """The dry run, kept as a plan where ``plan_out`` names a file."""
-        if plan_out is not None:
-            self.write_plan(plan, plan_out)
+    def show(self, plan: ResetPlan) -> Report:
+        """The dry run."""
         notices = [*self.remarks, *row_warnings(plan), *left_alone(plan, self.internal), *self.internal.planned()]
         notices += dry_run_notices(plan, self.cluster)
         return self._shown(reset_report(plan, notices), plan)
@@ -327,7 +328,7 @@ class Change:
                 check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
         saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
-        started = start_change(self.session, self.cluster, saved, self.backup)
+        started = start_change(self.session, admin, self.cluster, saved, self.backup)
         with self.session.telling(how_far(stop, {row.group_id for row in rows})):
             executed = execute_reset(admin, plan, stop)
             self.internal.delete(admin, _whole(executed))

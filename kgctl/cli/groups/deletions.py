@@ -106,7 +106,7 @@ def delete_groups(
             if plan.unread and not backup.no_backup:
                 raise plan.unread[0]
         stop = session.stop_signals()
-        started = start_change(session, cluster, plan.saved, backup, list(plan.deletable))
+        started = start_change(session, admin, cluster, plan.saved, backup, groups=list(plan.deletable))
         with session.telling(how_far(stop, plan.deletable)):
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
             internal.delete(admin, account.having(Outcome.DONE))
@@ -257,7 +257,7 @@ def delete_offsets(
             now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
-        started = start_change(session, cluster, saved, backup)
+        started = start_change(session, admin, cluster, saved, backup)
         with session.telling(how_far(stop, {group_id for group_id, _ in plan.commits})):
             account = carry_out(
                 list(_steps(admin, plan)),

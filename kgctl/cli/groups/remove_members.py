@@ -93,7 +93,7 @@ def remove_members(
         if confirm(session, _question(members, cluster), yes=yes) and all_members:
             check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0], cluster)
         stop = session.stop_signals()
-        started = start_change(session, cluster, (), Backup(), list(dict.fromkeys(one.group_id for one in members)))
+        started = start_change(session, admin, cluster, (), Backup(), groups=list(dict.fromkeys(one.group_id for one in members)))
         with session.telling(how_far(stop, members, "member")):
             account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin)
     report = _report(members, account, errors, str(cluster))

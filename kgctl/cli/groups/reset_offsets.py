@@ -34,7 +34,7 @@ from kgctl.cli.groups.changes import (
 )
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, DeleteSome, InternalTopics
 from kgctl.cli.groups.targets import Target, read_scopes
-from kgctl.cli.groups.undo_files import Backup, check_cluster, check_new_file
+from kgctl.cli.groups.undo_files import Backup, beside_topics, check_cluster, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Report, shows
@@ -135,8 +135,9 @@ def reset_offsets(
     history = _history(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        header = strategy.header if isinstance(strategy, FromFile) else None
-        check_cluster(header, cluster, other_cluster=other_cluster, name=str(target.file))
+        if isinstance(strategy, FromFile):
+            check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(target.file))
+            strategy = beside_topics(admin, strategy, cluster)
         chosen = _chosen(admin, groups, strategy)
         if target.from_group is not None:
             strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
@@ -153,7 +154,9 @@ def reset_offsets(
         change = Change(session, cluster, remarks, backup, export=export, summary=summary, internal=internal)
         if execute:
             return change.execute(admin, planned, None if groups.is_by_name else again, yes=yes)
-        return change.show(planned, plan_out)
+        if plan_out is not None:
+            change.write_plan(admin, planned, plan_out)
+        return change.show(planned)
 
 
 def _planned(admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:

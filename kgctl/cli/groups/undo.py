@@ -22,6 +22,7 @@ from kgctl.cli.groups.undo_files import (
     Backup,
     LoggedChange,
     UndoFile,
+    beside_topics,
     check_cluster,
     find_undo_file,
     is_path,
@@ -124,6 +125,7 @@ def undo(
         path = find_undo_file(session.environment, file, cluster.identity)
         strategy = read_file(str(path), (), session.environment.stdin)
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
+        strategy = beside_topics(admin, strategy, cluster)
         remarks = _remarks(strategy, path)
         if strategy.is_blind and execute and not overwrite:
             raise RefusedError(f"{_blind(path)}: --overwrite insists; nothing was changed", code=CHANGED_MEANWHILE)

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.admin.notation import FileHeader, UndoRow, read_header, seal, share_groups, undo_rows
+from kgctl.admin import GroupAdmin
+from kgctl.admin.notation import FileHeader, FromFile, UndoRow, read_header, seal, share_groups, undo_rows
 from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.files import write_again, write_new
@@ -123,7 +124,13 @@ class Backup:
 
 
 def start_change(
-    session: Session, cluster: NamedCluster, rows: Sequence[UndoRow], backup: Backup, groups: Sequence[str] = ()
+    session: Session,
+    admin: GroupAdmin,
+    cluster: NamedCluster,
+    rows: Sequence[UndoRow],
+    backup: Backup,
+    *,
+    groups: Sequence[str] = (),
 ) -> StartedChange:
     """Save what is about to be changed, log it, and say how it is brought back.
 
@@ -139,6 +146,8 @@ def start_change(
     change_id = _free_id(environment, now_ms, session.command)
     path = backup.place(environment.undo_folder, change_id) if rows else None
     if path is not None:
+        topic_ids = admin.topic_ids(sorted({row.partition.topic for row in rows}))
+        header = replace(header, topic_ids=topic_ids)
         _save(path, replace(header, groups=_groups(rows)), rows, make_folder=not backup.backup)
     if (project := naming_project_file(session.flags, environment)) is not None:
         session.notice(f"The cluster is the one that {project} names: {cluster}.")
@@ -301,6 +310,14 @@ def find_undo_file(environment: Environment, name: str, identity: str) -> Path:
 
 def is_path(name: str) -> bool:
     return name != LAST and ("/" in name or name.endswith(".csv") or Path(name).expanduser().is_file())
+
+
+def beside_topics(admin: GroupAdmin, strategy: FromFile, cluster: NamedCluster) -> FromFile:
+    """The strategy, which knows which of the file's topics were made anew since; those of another cluster are others anyway."""
+    header = strategy.header
+    if header is None or header.cluster_id != cluster.identity:
+        return strategy
+    return strategy.seeing(admin.topic_ids(sorted(header.topic_ids)))
 
 
 def check_cluster(header: FileHeader | None, cluster: NamedCluster, *, other_cluster: bool, name: str) -> None:

@@ -75,7 +75,7 @@ def _plain(commits: Mapping[TopicPartition, OffsetAndMetadata]) -> Mapping[Topic
 def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     session, admin = tool.session, tool.admin
     saved = [UndoRow(group_id, partition, commits.get(partition), offset) for partition, offset in offsets.items()]
-    started = start_change(session, session.cluster(admin), saved, Backup())
+    started = start_change(session, admin, session.cluster(admin), saved, Backup())
     wanted = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
     results = admin.alter_offsets(group_id, wanted)
     done = {(group_id, partition) for partition in offsets if partition not in results.errors}
@@ -262,7 +262,7 @@ def delete_groups(tool: Tool) -> None:
     ids = _groups(tool)
     commits = admin.list_committed_offsets(ids).values
     saved = [UndoRow(group_id, *each) for group_id, offsets in commits.items() for each in offsets.items()]
-    started = start_change(session, session.cluster(admin), saved, Backup(), ids)
+    started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids)
     results = admin.delete_groups(ids)
     done = [group_id for group_id in ids if group_id not in results.errors]
     started.settle({row[:2] for row in saved if row.group_id in done}, {"deleted": len(done)})
@@ -301,7 +301,7 @@ def delete_offsets(tool: Tool) -> None:
     partitions = [*named, *(TopicPartition(topic, number) for topic, count in counts.items() for number in range(count))]
     commits = admin.list_committed_offsets([group_id]).values.get(group_id, {})
     saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
-    started = start_change(session, session.cluster(admin), saved, Backup(), [group_id])
+    started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=[group_id])
     errors = _deleted(admin, group_id, partitions)
     done = {(group_id, partition) for partition in partitions if partition not in errors}
     started.settle(done, {"deleted": len(done)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -488,3 +489,17 @@ def test_a_topic_deleted_between_plan_and_deed_is_told_as_gone(
     ran = cli("reset-offsets g4 --all-topics --to-latest --execute -o json")
     assert [(row["topic"], row["result"]) for row in ran.data] == [("t1", "refused"), ("t2", "refused")]
     assert ran.json["errors"][-1]["message"] == "topic 't2' is gone, or hidden from this user, and so is its commit"
+
+
+def test_a_plan_for_a_topic_that_was_made_anew_is_refused(cli: Cli, cluster: FakeGroupAdmin, tmp_path: Path) -> None:
+    cluster.made = {"t1": "then"}
+    made = cli(f"reset-offsets new --create --topic t1 --to-latest --plan-out {tmp_path}/plan.csv")
+    line = made.err.partition("to execute: kgctl ")[2].partition("\n")[0]
+    assert line.endswith("plan.csv --create --execute")
+    cluster.made = {"t1": "now"}
+    ran = cli(line)
+    assert ran.code == 5
+    assert "t1-0: the topic was deleted and made anew since: offsets of the old one mean nothing in it\n" in ran.err
+    cluster.made = {"t1": "then"}
+    assert cli(line).code == 0
+    assert cluster.commits("new") == {("t1", 0): 100, ("t1", 1): 100, ("t1", 2): 100}

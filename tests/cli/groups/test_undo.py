@@ -276,3 +276,37 @@ def test_foreign_files_in_the_folder_are_passed_over(cli: Cli, tmp_path: Path) -
     for name, content in (("a.csv", b""), ("b.csv", b"\xff"), ("c.csv", b"# kgctl {}\n"), ("d.csv", b"t1,0,1\n")):
         (folder / name).write_bytes(content)
     assert cli("undo").err == "Nothing can be undone on fake:9092.\n"
+
+
+@pytest.mark.parametrize("change", ["delete-offsets g1 --topic t1 --yes", "delete-groups g1 --yes"])
+def test_offsets_of_a_topic_that_was_made_anew_are_not_brought_back(cli: Cli, cluster: FakeGroupAdmin, change: str) -> None:
+    cluster.group("g1", {T1[0]: OffsetAndMetadata(100)})
+    cluster.made = {"t1": "then"}
+    assert cli(change).code == 0
+    assert cli("undo last").code == 0
+    cluster.made = {"t1": "now"}
+    dry = cli("undo last")
+    assert dry.code == 5
+    assert (
+        "t1-0: the topic was deleted and made anew since: offsets of the old one mean nothing in it (--overwrite insists)"
+        in dry.err
+    )
+    assert "--execute makes it" not in dry.err
+    assert (cli("undo last --execute").code, cluster.calls[-1][0] == "alter_offsets") == (5, False)
+    assert cli("undo last --execute --overwrite").code == 0
+    assert cluster.groups["g1"].offsets[T1[0]].offset == 100
+
+
+def test_a_topic_whose_id_nobody_tells_is_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.made = {"t1": "then"}
+    assert cli("reset-offsets g1 --topic t1 --to-earliest --execute").code == 0
+    cluster.made = {}
+    assert cli("undo last --execute").code == 0
+
+
+def test_a_refused_undo_of_a_deleted_group_makes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g1", {T1[0]: OffsetAndMetadata(100)})
+    cli("delete-groups g1 --yes")
+    assert "Group 'g1' does not exist: --execute makes it." in cli("undo last").err
+    cluster.logs.clear()
+    assert "--execute makes it" not in cli("undo last").err
