@@ -77,8 +77,7 @@ ROOMS = {
             (7, "one time limit for groups in ZooKeeper, too"),
             (51, "groups that a broker leads and has not begun to load are not left out of a listing; verdicts that others hide"),
             (5, "rows of 100,000 partitions are made in three quarters of the time"),
-            (22, "topics that were made anew since a plan or a change are others"),
-            (26, "ids of topics, by every way to a cluster, in plans and undo files"),
+            (25, "ids of topics, by every way to a cluster, in plans and undo files"),
         ),
     ),
     "coordinator": Room(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.member.config import settings
@@ -24,6 +24,16 @@ _WORKLOADS = ("Deployment", "StatefulSet")
 _SCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
 _DOCUMENT = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SLEEP = re.compile(r"\bsleep\s+(\d+)\b")
+_JVM_OPTION = re.compile(r"(?<!\S)-D([\w.-]+)=(\S+)")
+_ARGUMENT = re.compile(r"(?<!\S)--([\w.-]+)=(\S+)")
+_REFERENCE = re.compile(r"\$\(([\w.-]+)\)")
+_KEDA_FLAGS = (
+    ("allow_idle_consumers", "allowIdleConsumers"),
+    ("limit_to_partitions_with_lag", "limitToPartitionsWithLag"),
+    ("exclude_persistent_lag", "excludePersistentLag"),
+)
+_Maps: TypeAlias = "Mapping[str, tuple[str, Mapping[str, Any]]]"
+"""ConfigMap -> its file and its data."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -48,6 +58,7 @@ class _Pods:
     scaler: Mapping[str, Any] | None = None
     scaler_kind: str = ""
     topic: str = ""
+    container: Mapping[str, Any] = field(default_factory=dict)
 
     def where(self, what: str) -> str:
         return f"{self.kind} {self.name}, {what} ({self.file})"
@@ -69,6 +80,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> list[_Pods]:
     maps = {_name(each): (name, _dict(each.get("data"))) for name, each in objects if each["kind"] == "ConfigMap"}
     given = [(name, _properties(text)) for name, text in files if _is_properties(name)]
     for pods in found:
+        pods.container = _consuming(pods, maps)
         for name, values in given:
             _take(pods, values, name)
         for where, values in _environment(pods, maps):
@@ -121,30 +133,43 @@ def _properties(text: str) -> dict[str, str]:
     return {pair[0]: pair[1].strip("'\"") if len(pair) > 1 else "" for pair in pairs}
 
 
-def _environment(pods: _Pods, maps: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, str]]]:
-    """(where, entries) of all containers: of whole ConfigMaps, of their files, and of single variables."""
+def _environment(pods: _Pods, maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
+    """(where, entries) of the container with the consumer: of whole ConfigMaps, of their files, of variables and arguments."""
     template = _dict(_dict(pods.spec.get("template")).get("spec"))
     for volume in _list(template.get("volumes")):
         file, data = maps.get(str(_dict(_dict(volume).get("configMap")).get("name")), ("", {}))
         for key, text in data.items():
             if _is_properties(key):
                 yield f"{key} of a ConfigMap ({file})", _properties(str(text))
-    for container in _list(template.get("containers")):
-        for source in _list(_dict(container).get("envFrom")):
-            name = str(_dict(_dict(source).get("configMapRef")).get("name"))
-            file, data = maps.get(name, ("", {}))
-            yield f"ConfigMap {name} ({file})", {key: str(value) for key, value in data.items()}
-        yield (
-            pods.where("env"),
-            {
-                str(each.get("name")): text
-                for each in map(_dict, _list(_dict(container).get("env")))
-                if (text := _value(each, maps))
-            },
-        )
+    yield from _of_container(pods, pods.container, maps)
 
 
-def _value(each: Mapping[str, Any], maps: Mapping[str, tuple[str, Mapping[str, Any]]]) -> str:
+def _of_container(pods: _Pods, container: Mapping[str, Any], maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
+    """What takes the place of what comes before it, as Spring has it: the environment, ``-Dname=value``, ``--name=value``."""
+    known: dict[str, str] = {}
+    for source in map(_dict, _list(container.get("envFrom"))):
+        name = str(_dict(source.get("configMapRef")).get("name"))
+        file, data = maps.get(name, ("", {}))
+        values = {f"{source.get('prefix', '')}{key}": str(value) for key, value in data.items()}
+        known |= values
+        yield f"ConfigMap {name} ({file})", values
+    own: dict[str, str] = {}
+    for each in map(_dict, _list(container.get("env"))):
+        own[str(each.get("name"))] = _expanded(_value(each, maps), known | own)
+    known |= own
+    yield pods.where("env"), own
+    words = [_expanded(str(word), known) for word in (*_list(container.get("command")), *_list(container.get("args")))]
+    line = " ".join((*known.values(), *words))
+    for what, pattern in (("-D", _JVM_OPTION), ("args", _ARGUMENT)):
+        yield pods.where(what), {name: text.strip("'\"") for name, text in pattern.findall(line)}
+
+
+def _expanded(text: str, known: Mapping[str, str]) -> str:
+    """``$(NAME)`` is what stands before it in the environment, as Kubernetes has it."""
+    return _REFERENCE.sub(lambda match: known.get(match.group(1), match.group(0)), text)
+
+
+def _value(each: Mapping[str, Any], maps: _Maps) -> str:
     if "value" in each:
         return str(each["value"])
     source = _dict(each.get("valueFrom"))
@@ -160,9 +185,13 @@ def _take(pods: _Pods, values: Mapping[str, str], where: str) -> None:
         name = re.sub(r"[_.\s-]+", ".", given.lower())
         if re.search(r"(^|\.)topics?(\.name)?$", name) and re.fullmatch(r"[\w.,-]+", text):
             pods.topic = pods.topic or text
-        known = next((each for each in (*settings(), "group.id") if name == each or name.endswith(f".{each}")), None)
+        known = _setting(name) or _setting(f"{name}.ms")  # Spring Boot: heartbeat-interval
         if known is not None and text:
             pods.config[known] = text, where
+
+
+def _setting(name: str) -> str | None:
+    return next((each for each in (*settings(), "group.id") if name == each or name.endswith(f".{each}")), None)
 
 
 # --- facts
@@ -183,20 +212,29 @@ def _of_set(pods: _Pods) -> Iterator[Fact]:
         yield Fact((*way, "count"), pods.spec.get("replicas", 1), pods.where("replicas"))
     if (sleep := _pre_stop_s(pods)) is not None:
         yield Fact((*way, "pre_stop"), f"{sleep}s", pods.where("preStop"))
-    if pods.config.get("group.instance.id", ("", ""))[0] == "$name":
-        yield Fact((*way, "instance_id"), "$name", pods.config["group.instance.id"][1])
+    if "group.instance.id" in pods.config:
+        yield Fact((*way, "instance_id"), *pods.config["group.instance.id"])
 
 
 def _template(pods: _Pods) -> Mapping[str, Any]:
     return _dict(_dict(pods.spec.get("template")).get("spec"))
 
 
-def _container(pods: _Pods) -> Mapping[str, Any]:
-    return _dict(next(iter(_list(_template(pods).get("containers"))), None))
+def _consuming(pods: _Pods, maps: _Maps) -> Mapping[str, Any]:
+    """The container with most settings of consumers, not a sidecar; the first where none has any."""
+    found = [_dict(each) for each in _list(_template(pods).get("containers"))]
+
+    def number(container: Mapping[str, Any]) -> int:
+        tried = replace(pods, config={}, topic="")
+        for where, values in _of_container(tried, container, maps):
+            _take(tried, values, where)
+        return len(tried.config)
+
+    return max(found, key=number, default={})
 
 
 def _pre_stop(pods: _Pods) -> Mapping[str, Any]:
-    return _dict(_dict(_container(pods).get("lifecycle")).get("preStop"))
+    return _dict(_dict(pods.container.get("lifecycle")).get("preStop"))
 
 
 def _pre_stop_s(pods: _Pods) -> int | None:
@@ -252,11 +290,7 @@ def _of_scaler(pods: _Pods) -> Iterator[Fact]:
     trigger = next(
         (_dict(each.get("metadata")) for each in map(_dict, _list(spec.get("triggers"))) if each.get("type") == "kafka"), {}
     )
-    if "consumerGroup" in trigger:
-        yield Fact(("group", "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
-    for key, theirs in (("target", "lagThreshold"), ("activation", "activationLagThreshold")):
-        if theirs in trigger:
-            yield Fact((*way, key), int(trigger[theirs]), f"{where}, {theirs}")
+    yield from _of_trigger(trigger, where)
     for key, theirs in (("poll", "pollingInterval"), ("cooldown", "cooldownPeriod")):
         if theirs in spec:
             yield Fact((*way, key), f"{spec[theirs]}s", f"{where}, {theirs}")
@@ -266,6 +300,19 @@ def _of_scaler(pods: _Pods) -> Iterator[Fact]:
         if rules:
             yield Fact((*way, key), _rules(rules), f"{where}, {theirs}")
     yield from _of_metric(spec, where)
+
+
+def _of_trigger(trigger: Mapping[str, Any], where: str) -> Iterator[Fact]:
+    """What the metadata of KEDA's trigger for Kafka say."""
+    way = ("autoscale",)
+    if "consumerGroup" in trigger:
+        yield Fact(("group", "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
+    for key, theirs in (("target", "lagThreshold"), ("activation", "activationLagThreshold")):
+        if theirs in trigger:
+            yield Fact((*way, key), int(trigger[theirs]), f"{where}, {theirs}")
+    for key, theirs in _KEDA_FLAGS:
+        if theirs in trigger:
+            yield Fact((*way, key), str(trigger[theirs]).lower() == "true", f"{where}, {theirs}")
 
 
 def _of_metric(spec: Mapping[str, Any], where: str) -> Iterator[Fact]:
@@ -377,7 +424,7 @@ def _least(pods: _Pods) -> int:
 
 def _probe(pods: _Pods) -> tuple[str, Mapping[str, Any]]:
     names = ("startupProbe", "readinessProbe")
-    return next(((name, _dict(_container(pods)[name])) for name in names if name in _container(pods)), ("", {}))
+    return next(((name, _dict(pods.container[name])) for name in names if name in pods.container), ("", {}))
 
 
 def _boot_s(pods: _Pods) -> int:
@@ -413,7 +460,7 @@ def _text(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {_text(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"
-    text = str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if re.fullmatch(r"[\w$%./-][\w$%./ -]*", text) and not text.endswith(" ") else "'" + text.replace("'", "''") + "'"
 
 

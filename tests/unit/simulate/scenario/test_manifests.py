@@ -202,3 +202,61 @@ def test_a_manifest_that_cannot_be_read_is_told_where_it_is_named(written: Path,
     with pytest.raises(FileError, match=told) as caught:
         read_source(str(written))
     assert caught.value.problems[0].path == ("from_manifest",)
+
+
+MESHED = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {SPRING_KAFKA_CONSUMER_GROUP_ID: payers, SPRING_KAFKA_CONSUMER_MAX_POLL_RECORDS: "50"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: payments}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers:
+        - name: istio-proxy
+          env: [{name: KAFKA_CONSUMER_MAX_POLL_RECORDS, value: "7"}]
+          lifecycle: {preStop: {sleep: {seconds: 99}}}
+          readinessProbe: {initialDelaySeconds: 1, periodSeconds: 2}
+        - name: app
+          command: [java, -Dspring.kafka.consumer.max-poll-records=99, -jar, app.jar]
+          args: [--spring.kafka.consumer.properties.max.poll.interval.ms=120000]
+          envFrom: [{configMapRef: {name: settings}}]
+          env:
+            - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+            - {name: KAFKA_GROUP_INSTANCE_ID, value: "pay-$(POD_NAME)"}
+            - {name: JAVA_TOOL_OPTIONS, value: "-Xmx1g -Dspring.kafka.consumer.heartbeat-interval=5s"}
+          lifecycle: {preStop: {exec: {command: [/bin/sh, -c, sleep 15]}}}
+          readinessProbe: {initialDelaySeconds: 20, periodSeconds: 5}
+"""
+
+
+def test_the_consumer_is_found_beside_a_sidecar_and_its_arguments_stand_over_its_environment() -> None:
+    found = said(MESHED)
+    assert {way[2]: value for way, value in found.items() if way[0] in ("group", "members") and len(way) == 3} == {
+        "max.poll.records": "99",
+        "max.poll.interval.ms": "120000",
+        "heartbeat.interval.ms": "5s",
+        "count": 3,
+        "pre_stop": "15s",
+        "instance_id": "pay-$name",
+    }
+    assert found["group", "id"] == "payers"
+    text = scenario_of(read_manifests([("k.yaml", MESHED)]), ["k.yaml"])
+    assert "boot: 20s" in text
+    assert "ready: 0s..5s" in text
+
+
+def test_one_instance_id_for_all_pods_is_kept_for_the_linter_to_see() -> None:
+    assert said(MESHED.replace("pay-$(POD_NAME)", "pay"))["members", "payments", "instance_id"] == "pay"
+
+
+def test_what_kedas_trigger_leaves_out_of_the_lag_is_known() -> None:
+    text = SCALED.replace("consumerGroup", 'excludePersistentLag: "true", allowIdleConsumers: "false", consumerGroup')
+    found = said(DEPLOYMENT, text)
+    assert (found["autoscale", "exclude_persistent_lag"], found["autoscale", "allow_idle_consumers"]) == (True, False)
+    assert "exclude_persistent_lag: true" in scenario_of(read_manifests([("k.yaml", DEPLOYMENT), ("s.yaml", text)]), ["k.yaml"])
