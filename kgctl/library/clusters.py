@@ -77,7 +77,7 @@ class Admin(GroupAdmin):
     _list_offsets_at = _alone(GroupAdmin.list_offsets_at)
     list_record_times = _alone(GroupAdmin.list_record_times)
     list_topics = _alone(GroupAdmin.list_topics, not_empty=("topics",))
-    topic_ids = _alone(GroupAdmin.topic_ids)
+    topic_ids = _alone(GroupAdmin.topic_ids, not_empty=("topics",))
     _alter_offsets = _alone(GroupAdmin.alter_offsets)
     _delete_offsets = _alone(GroupAdmin.delete_offsets, not_empty=("group_id",))
     delete_groups = _alone(GroupAdmin.delete_groups, not_empty=("group_ids",))

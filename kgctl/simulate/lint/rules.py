@@ -91,16 +91,24 @@ def client_refuses(context: Context) -> Iterator[Finding]:
             yield Finding(("events", index, event.settings_key), f"a {changed.profile} client does not start with it: {why}")
 
 
-def settings_without_effect(context: Context) -> Iterator[Finding]:
-    """Settings of the classic protocol in a group of the consumer protocol. Those of the group may be for another variant."""
-    dead = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+_OF_CLASSIC = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+_NOT_BESIDE = {"consumer": _OF_CLASSIC, "classic": ("group.remote.assignor",)}
+"""Protocol -> settings of the other one."""
+_REFUSED = {("java", "consumer"), ("librdkafka", "consumer"), ("java", "classic")}
+"""Clients that do not start with them, as tried with Kafka 4.3.1 and librdkafka 2; others pass them over, as members here do."""
+
+
+def settings_of_the_other_protocol(context: Context) -> Iterator[Finding]:
+    """Settings of one protocol in a group of the other. Those of the group may be for another variant."""
     for members, config in context.sets():
-        if config.group_protocol != "consumer":
-            continue
-        for name in dead:
+        protocol = config.group_protocol
+        for name in _NOT_BESIDE[protocol]:
             path = context.path_of_setting(members.name, name)
             if path[-1] == name and (path[0] == "members" or context.is_lone):
-                yield Finding(path, f"{name} has no effect with group.protocol=consumer; the brokers set it (group.consumer.*)")
+                what = f"{name} has no effect with group.protocol={protocol}"
+                if (config.profile, protocol) in _REFUSED:
+                    what += f", and a {config.profile} client does not even start with both: leave it out"
+                yield Finding(path, what)
 
 
 def settings_of_fetching(context: Context) -> Iterator[Finding]:
@@ -487,7 +495,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "mixed-assignors": mixed_assignor_lists,
     "mixed-protocols": mixes_eager_and_cooperative,
     "client-refuses": client_refuses,
-    "setting-without-effect": settings_without_effect,
+    "setting-without-effect": settings_of_the_other_protocol,
     "setting-of-fetching": settings_of_fetching,
     "no-members": no_pod_ever_runs,
     "idle-members": more_members_than_partitions,

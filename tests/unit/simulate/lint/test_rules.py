@@ -177,6 +177,24 @@ def test_setting_of_the_group_has_an_effect_in_another_variant() -> None:
     assert found == [["setting-without-effect"], []]
 
 
+@pytest.mark.parametrize(
+    ("client", "config", "refuses"),
+    [
+        ("java", "group.protocol: consumer, heartbeat.interval.ms: 1s", True),
+        ("librdkafka", "group.protocol: consumer, partition.assignment.strategy: [range]", True),
+        ("java", "group.remote.assignor: range", True),
+        ("librdkafka", "group.remote.assignor: range", False),
+    ],
+)
+def test_clients_that_do_not_start_with_settings_of_the_other_protocol_are_told(
+    client: str, config: str, *, refuses: bool
+) -> None:
+    text = GOOD.replace("count: 3", f"count: 3, client: {client}, config: {{{config}}}")
+    (problem,) = lint(load(read_yaml(text, "f")))
+    assert problem.rule == "setting-without-effect"
+    assert (f"a {client} client does not even start with both" in problem.message) == refuses
+
+
 @pytest.mark.parametrize("name", ["new", "app-new", "app2"])
 def test_variant_may_add_a_set_of_its_own(name: str) -> None:
     assert rules_of(f"members: {{{name}: {{count: 1}}}}") == set()
