@@ -32,7 +32,10 @@ TOP = "top"
 """The modules that lie in ``kgctl`` itself."""
 
 ROOMS = {
-    "simulate": Room(17_344),
+    "simulate": Room(
+        17_344,
+        raised=((39, "consumers beside sidecars, their arguments and references, KEDA's flags; what clients do not start with"),),
+    ),
     "pipeline": Room(
         10_901,
         raised=(
@@ -52,7 +55,7 @@ ROOMS = {
             (5, "one page of metrics for several clusters"),
         ),
     ),
-    "cli": Room(11_541),
+    "cli": Room(11_541, raised=((20, "topics that were made anew since a plan or a change are others"),)),
     "admin": Room(
         5_805,
         raised=(
@@ -77,7 +80,7 @@ ROOMS = {
             (7, "one time limit for groups in ZooKeeper, too"),
             (51, "groups that a broker leads and has not begun to load are not left out of a listing; verdicts that others hide"),
             (5, "rows of 100,000 partitions are made in three quarters of the time"),
-            (25, "ids of topics, by every way to a cluster, in plans and undo files"),
+            (26, "ids of topics, by every way to a cluster, in plans and undo files"),
         ),
     ),
     "coordinator": Room(
