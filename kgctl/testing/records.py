@@ -26,13 +26,14 @@ _SEED, _M = 0x9747B28C, 0x5BD1E995
 
 
 class Writing(NamedTuple):
-    """How the values of one call are written; ``turn``: how many the topic has got before."""
+    """How the values of one call are written; ``turn``: how many the topic has got before; ``most_bytes``: of a batch."""
 
     key: Value
     partition: int | None
     headers: Mapping[str, Value] | None
     timestamp_ms: int
     turn: int
+    most_bytes: int
 
 
 def write(data: PartitionData, topic: str, partitions: int, values: tuple[Value, ...], how: Writing) -> list[TopicPartition]:
@@ -45,6 +46,8 @@ def write(data: PartitionData, topic: str, partitions: int, values: tuple[Value,
     for position, value in enumerate(values):
         number = how.partition if how.partition is not None else _partition_of(key, partitions, how.turn + position)
         batch = build_batch([Record(0, how.timestamp_ms, key, as_bytes(value), headers)])
+        if len(batch) > how.most_bytes:
+            raise UsageError(f"topic '{topic}' takes {how.most_bytes} bytes at most (max.message.bytes), not {len(batch)}")
         written.append(TopicPartition(topic, number))
         data.append(written[-1], batch, check_batch(batch), how.timestamp_ms)
     return written

@@ -14,8 +14,8 @@ from kgctl.model.groups import TopicPartition, topic_name_problem
 from kgctl.model.records import TopicRecord
 from kgctl.serde.record_batch import UnsupportedCompressionError
 from kgctl.server.background import BackgroundServer
-from kgctl.server.cleaner import COMPACT, DELETE, compact, expire, policies
-from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.cleaner import COMPACT, DELETE, compact, expire, policies, setting
+from kgctl.server.cluster import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kgctl.server.runtime import CoordinatorRuntime
 from kgctl.server.settings import TOPICS, check_topic
 from kgctl.testing.records import Writing, as_bytes, read, write
@@ -65,9 +65,12 @@ class Topics:
         not there is made, with one partition. ``timestamp_ms``: now, where nothing else is said.
 
         Raises:
-            UsageError: a name that no topic can have, a partition that this one has not, no key in a topic that is compacted.
+            UsageError: a name that no topic can have, a partition that this one has not, and what no broker takes: no key in a
+                topic that is compacted, a record larger than ``max.message.bytes``, any in a topic of the brokers' own.
         """
         written = tuple(map(as_bytes, values))
+        if topic in INTERNAL_TOPICS:
+            raise UsageError(f"topic '{topic}' is the brokers' own: no client writes to it")
         self.create_topic(topic)
         if key is None and COMPACT in policies(self._server.server.services, topic):
             raise UsageError(f"topic '{topic}' is compacted (cleanup.policy): its records need a key")
@@ -77,7 +80,8 @@ class Topics:
             known = services.catalog.get(topic)
             assert known is not None
             turn = self._turns.get(topic, 0)
-            how = Writing(key, partition, headers, runtime.clock() if timestamp_ms is None else timestamp_ms, turn)
+            now_ms, most_bytes = runtime.clock(), setting(services, topic, "max.message.bytes")
+            how = Writing(key, partition, headers, now_ms if timestamp_ms is None else timestamp_ms, turn, most_bytes)
             self._turns[topic] = turn + len(values)
             return write(services.data, topic, known.partition_count, written, how)
 

@@ -220,6 +220,7 @@ ROOMS = {
             (44, "compact, expire, and settings of topics"),
             (25, "more listeners, and where clients are told that they are; what is no value is refused"),
             (10, "users of one listener"),
+            (6, "nothing is written that no broker takes: too large, or into the brokers' own topics"),
         ),
     ),
     "charts": Room(44),

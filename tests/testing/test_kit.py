@@ -253,6 +253,22 @@ def test_as_much_is_kept_as_retention_bytes_says(kafka_cluster: EmbeddedServer) 
     assert kafka_cluster.expire("orders", retention_ms=0) == 1
 
 
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_nobody_writes_to_the_brokers_own_topics(kafka_cluster: EmbeddedServer, topic: str) -> None:
+    with pytest.raises(UsageError, match=f"topic '{topic}' is the brokers' own: no client writes to it"):
+        kafka_cluster.produce(topic, "a", key="k")
+
+
+def test_what_is_too_large_for_a_broker_is_refused(kafka_cluster: EmbeddedServer) -> None:
+    kafka_cluster.create_topic("small", config={"max.message.bytes": "1000"})
+    overhead = 70  # of a batch of one record of this size
+    kafka_cluster.produce("small", "a" * (1000 - overhead))
+    with pytest.raises(UsageError, match=r"topic 'small' takes 1000 bytes at most \(max.message.bytes\), not 1001"):
+        kafka_cluster.produce("small", "a" * (1001 - overhead))
+    with pytest.raises(UsageError, match="topic 'orders' takes 1048588 bytes at most"):
+        kafka_cluster.produce("orders", "a" * 1_048_588)
+
+
 def test_what_no_broker_would_clean_is_refused(kafka_cluster: EmbeddedServer) -> None:
     kafka_cluster.create_topic("orders")
     kafka_cluster.create_topic("prices", config=COMPACTED)
