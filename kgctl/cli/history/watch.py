@@ -330,28 +330,29 @@ class _Told:
         return head + "\n" + "\n".join(parts)
 
     def report(self, *, is_bounded: bool) -> Report | int:
-        """What remains to be said. The exit code is 6 if an alert fires (``--once``), or has fired in a run with an end."""
+        """What remains to be said. The exit code is 6 if an alert fires (``--once``), or has fired in a run with an end. The last
+        look of such a run has to be whole: what it lacks is an error."""
         firing = self._watches.firing()
-        alerts = firing if self._is_single else self._changes
         has_fired = bool(firing) or self._watches.fired > 0
-        fired = [self._error(change) for change in firing] if is_bounded else []
+        failed = [
+            self._not_whole(each) for each in self._watches if each.measured.looked_ms is None or (is_bounded and each.why_not())
+        ]
         code = ExitCode.EXPECTATION if is_bounded and has_fired else None
         if self._is_for_people:
-            return ExitCode.OK if code is None else code
-        failed = [self._not_judged(each) for each in self._watches if each.measured.looked_ms is None]
-        is_several = len(self._watches) > 1
+            return code or (ExitCode.FAILED if is_bounded and failed else ExitCode.OK)
         return Report(
-            [replace(each, wide=each.wide and not is_several) if each is _CLUSTER else each for each in COLUMNS],
-            [_row(each) for each in alerts],
-            [*self.errors, *failed, *fired],
+            [replace(each, wide=each.wide and len(self._watches) == 1) if each is _CLUSTER else each for each in COLUMNS],
+            [_row(each) for each in (firing if self._is_single else self._changes)],
+            [*self.errors, *failed, *(self._error(change) for change in firing if is_bounded)],
             [] if has_fired or failed else ["No alert fires." if self._is_single else "No alert has fired."],
             ("alert", "group"),
-            fixed_exit_code=code if code is not None or self._is_single else ExitCode.OK,
+            fixed_exit_code=code if code is not None or is_bounded else ExitCode.OK,
             something_done=len(failed) < len(self._watches),
         )
 
-    def _not_judged(self, watch: Watch) -> KgctlError:
-        return StorageError(self._watches.of(watch.cluster, f"the rules could not be judged: {watch.why_not()}"))
+    def _not_whole(self, watch: Watch) -> KgctlError:
+        what = "the rules could not be judged" if watch.measured.looked_ms is None else "that nothing else fires is not known"
+        return StorageError(self._watches.of(watch.cluster, f"{what}: {watch.why_not()}"))
 
     def _error(self, change: Change) -> ExpectationError:
         cluster, alert = change

@@ -11,7 +11,7 @@ from kgctl.errors import StorageError
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.watch.loop import Watch
 from kgctl.pipeline.watch.outlets import Measured
-from kgctl.pipeline.watch.rules import RULES
+from kgctl.pipeline.watch.rules import RULES, Alert
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
 from tests.support.pipeline.gold import commit, run, write_gold
@@ -53,6 +53,21 @@ def unchanged(*_: object, **__: object) -> object:
     from kgctl.pipeline.builds.run import BuildResult
 
     return BuildResult()
+
+
+@pytest.mark.parametrize("broken", ["kgctl.pipeline.builds.run.build", "kgctl.pipeline.watch.rules.StateFile.save"])
+def test_a_look_that_is_not_whole_is_no_pass(cli: Cli, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """What came last is not in the tables, or how long a rule has held is forgotten: that nothing fires is not known."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageError("disk full")
+
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    monkeypatch.setattr(broken, fail)
+    cli.now_ms = minute(55)
+    ran = cli.run([*WATCH, "--once", "--alert", "reset in 10m"])
+    assert (ran.code, "disk full" in ran.err, "No alert fires" in ran.err) == (1, True, False)
+    assert cli.run([*WATCH, "--for", "1s", "--every", "1s", "--alert", "reset in 10m"]).code == 1
 
 
 def test_what_cannot_be_measured_holds_no_threshold(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,10 +311,11 @@ def test_what_goes_wrong_with_one_cluster_harms_no_other(several: Cli, monkeypat
     )
 
 
-def judging_only_west(watch: Watch, now_ms: int) -> None:
+def judging_only_west(watch: Watch, now_ms: int) -> list[Alert]:
     if watch.cluster == "east":
         raise StorageError("unreadable")
     watch.measured = Measured(watch.cluster, looked_ms=now_ms)
+    return []
 
 
 def test_each_cluster_has_its_own_state(several: Cli) -> None:
