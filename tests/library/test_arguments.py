@@ -110,7 +110,7 @@ def test_an_empty_text_is_refused() -> None:
 
 
 def takes_text(call: Call, parameter: str) -> bool:
-    return str(inspect.signature(call).parameters[parameter].annotation).startswith(("str", "Value"))
+    return str(inspect.signature(call).parameters[parameter].annotation).startswith(("str", "bytes | str", "Value"))
 
 
 @pytest.mark.parametrize(
