@@ -23,7 +23,7 @@ from kgctl.member.api import (
     StopReason,
 )
 from kgctl.member.commits import AUTO_COMMIT, POSITIONS, RETRY_COMMIT, CommitIdentity, Committer, Positions
-from kgctl.member.config import MemberConfig, refusal
+from kgctl.member.config import INVALID_CONFIG, MemberConfig, refusal
 from kgctl.member.runtime import LOOKUP, METADATA, REQUESTS, Connection, HeartbeatClock, Runtime, Topics, draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicPartition
@@ -306,7 +306,7 @@ class BaseMember(MemberParts):
         self._enter(now_us)
         message = refusal(self.config)
         if message is not None:
-            self.fail("INVALID_CONFIG", message)
+            self.fail(INVALID_CONFIG, message)
         elif self._joins_itself:
             self._start()
         return self._leave()

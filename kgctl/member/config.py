@@ -125,12 +125,14 @@ class Behaviour:
 class MemberConfig:
     """One field for each setting that a member's group life depends on; ``profile`` names the client, ``behaviour`` is its.
 
+    ``given``: Kafka's names of the settings that were said, whatever their values: clients refuse those of the other protocol.
     ``rebalance_timeout_ms`` None: ``max.poll.interval.ms`` (aiokafka: the session timeout). ``close_operation``: whether
     close() leaves the group; "default" leaves unless the member is static (Java: CloseOptions.GroupMembershipOperation).
     """
 
     profile: str = "java"
     behaviour: Behaviour = Behaviour()
+    given: frozenset[str] = frozenset()
     group_protocol: str = setting("group.protocol", "classic", choices=("classic", "consumer"))
     group_remote_assignor: str | None = setting("group.remote.assignor", None, kind="text")
     group_instance_id: str | None = setting("group.instance.id", None, kind="text")
@@ -200,21 +202,34 @@ class MemberConfig:
         base, aliases = get_profile(profile)
         values: dict[str, SettingValue] = {}
         for given, text in properties.items():
-            name = given.strip().replace("_", ".")
-            name = aliases.get(name, name)
+            if (unknown := unknown_setting(given, profile)) is not None:
+                raise UsageError(unknown)
+            name = _kafkas_name(given, aliases)
             entry = settings().get(name)
             if entry is not None and entry.metadata["client"] in ("", profile):
                 values[entry.name] = parse_setting(entry, text)
-            elif name not in SETTINGS_ELSEWHERE:
-                hint = did_you_mean(name, [*settings(), *SETTINGS_ELSEWHERE], at_most=3)
-                raise UsageError(f"unknown consumer setting {given!r}{hint}")
             elif name.endswith((".ms", ".bytes", ".records")) and not text.strip().removeprefix("-").isdecimal():
                 raise UsageError(f"setting {name!r} must be a whole number, not {text!r}")
-        found = replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
+        said = frozenset(name for name, entry in settings().items() if entry.name in values)
+        found = replace(base, given=said, **values)  # type: ignore[arg-type]  # each value has the type of its field
         if found.watch_partition_changes:
             watching = replace(found.behaviour, watches_partitions=True)
             return replace(found, behaviour=watching, metadata_max_age_ms=found.partition_watch_interval_ms)
         return found
+
+
+def unknown_setting(given: str, profile: str) -> str | None:
+    """Say that this client has no setting of the name, with near ones; None: it has. Raises `UsageError` for no client."""
+    name = _kafkas_name(given, get_profile(profile)[1])
+    entry = settings().get(name)
+    if (entry is not None and entry.metadata["client"] in ("", profile)) or name in SETTINGS_ELSEWHERE:
+        return None
+    return f"unknown consumer setting {given!r}{did_you_mean(name, [*settings(), *SETTINGS_ELSEWHERE], at_most=3)}"
+
+
+def _kafkas_name(given: str, aliases: Mapping[str, str]) -> str:
+    name = given.strip().replace("_", ".")
+    return aliases.get(name, name)
 
 
 @cache
@@ -431,8 +446,23 @@ def is_cooperative(strategy: tuple[str, ...]) -> bool:
     return bool(strategy) and all(name in COOPERATIVE_ASSIGNORS for name in strategy)
 
 
+OF_OTHER_PROTOCOL = {
+    "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"),
+    "classic": ("group.remote.assignor",),
+}
+"""Protocol -> settings of the other one. Kafka: ConsumerConfig#checkUnsupportedConfigsPostProcess."""
+_REFUSES_OTHERS = frozenset({("java", "consumer"), ("librdkafka", "consumer"), ("java", "classic")})
+"""Clients that do not start with them, as tried with Kafka 4.3.1 and librdkafka 2; others pass them over."""
+
+
+INVALID_CONFIG = "INVALID_CONFIG"
+"""What a member ends with that its client does not start: see `refusal`."""
+
+
 def refusal(config: MemberConfig) -> str | None:
     """Why the client would not start with these settings; None: it starts."""
+    if others := others_refused(config):
+        return f"{config.profile} refuses {', '.join(others)} beside group.protocol={config.group_protocol}: leave it out (null)"
     if config.group_protocol == "consumer":
         if not config.behaviour.speaks_consumer_protocol:
             return f"{config.profile} does not speak the consumer protocol (group.protocol=consumer)"
@@ -443,6 +473,13 @@ def refusal(config: MemberConfig) -> str | None:
             f"({config.session_timeout_ms})"
         )
     return _strategy_refusal(config)
+
+
+def others_refused(config: MemberConfig) -> list[str]:
+    """Settings of the other protocol that were said, and with which this client does not start."""
+    if (config.profile, config.group_protocol) not in _REFUSES_OTHERS:
+        return []
+    return [name for name in OF_OTHER_PROTOCOL[config.group_protocol] if name in config.given]
 
 
 def _strategy_refusal(config: MemberConfig) -> str | None:

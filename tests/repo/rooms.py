@@ -34,7 +34,10 @@ TOP = "top"
 ROOMS = {
     "simulate": Room(
         17_344,
-        raised=((39, "consumers beside sidecars, their arguments and references, KEDA's flags; what clients do not start with"),),
+        raised=(
+            (39, "consumers beside sidecars, their arguments and references, KEDA's flags; what clients do not start with"),
+            (17, "events that leave settings out; why a client did not start"),
+        ),
     ),
     "pipeline": Room(
         10_901,
@@ -131,6 +134,7 @@ ROOMS = {
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
             (27, "librdkafka commits what it gives up as it gives it up"),
+            (13, "clients that do not start with settings of the other protocol"),
         ),
     ),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),

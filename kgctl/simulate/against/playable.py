@@ -10,7 +10,7 @@ from kgctl.simulate.scenario.checks import Check, Compiled
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
-from kgctl.simulate.scenario.fields import CommitMode, client_id_of, commit_of, member_config
+from kgctl.simulate.scenario.fields import CommitMode, changed_settings, client_id_of, commit_of, member_config
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import Distribution
@@ -148,7 +148,7 @@ def unknown_to(profile: str, scenario: Scenario) -> Iterator[str]:
         )
         for event in scenario.events:
             if _STRATEGY in event.settings:
-                config = member_config(members, {**members.config, **event.settings})
+                config = member_config(members, changed_settings(members.config, event.settings))
                 yield from _unknown(f"event {event.title}", config.partition_assignment_strategy, known)
 
 

@@ -16,7 +16,7 @@ from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.scenario.event_port import LinkFault
-from kgctl.simulate.scenario.fields import RANDOM_DRIFT, client_id_of, member_config
+from kgctl.simulate.scenario.fields import RANDOM_DRIFT, changed_settings, client_id_of, member_config
 from kgctl.simulate.scenario.model import SECOND_US, MemberSet, Network
 from kgctl.simulate.scenario.quantities import Constant
 
@@ -301,8 +301,10 @@ class Pod:
     def _note_latency(self) -> None:
         self.context.history.pods[self.number].latency_us = self.link.mean_us
 
-    def configure(self, settings: Mapping[str, str]) -> None:
-        self.settings.update(settings)
+    def configure(self, settings: Mapping[str, str | None]) -> None:
+        after = changed_settings(self.settings, settings)
+        self.settings.clear()  # the pod's history has the same mapping
+        self.settings.update(after)
 
     def member_config(self) -> MemberConfig:
         """The settings of a process that starts now. Raises `UsageError`."""

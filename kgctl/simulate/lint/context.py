@@ -10,7 +10,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.event import Event
-from kgctl.simulate.scenario.fields import read_broker_settings
+from kgctl.simulate.scenario.fields import changed_settings, read_broker_settings
 from kgctl.simulate.scenario.load import EMPTY_REPORT, Report, Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.yaml_files import Path
@@ -24,8 +24,8 @@ class Finding:
     message: str
 
 
-def _config_of(members: MemberSet, settings: Mapping[str, str] | None = None) -> MemberConfig:
-    return MemberConfig.from_properties({**members.config, **(settings or {})}, members.client)
+def _config_of(members: MemberSet, settings: Mapping[str, str | None] | None = None) -> MemberConfig:
+    return MemberConfig.from_properties(changed_settings(members.config, settings or {}), members.client)
 
 
 @dataclass(frozen=True)

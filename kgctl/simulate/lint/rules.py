@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from kgctl.coordinator.config import replicas_of
 from kgctl.errors import did_you_mean
-from kgctl.member.config import COOPERATIVE_ASSIGNORS, MemberConfig, refusal
+from kgctl.member.config import COOPERATIVE_ASSIGNORS, OF_OTHER_PROTOCOL, MemberConfig, others_refused, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
 from kgctl.simulate.scenario.expressions import metrics_of
@@ -84,31 +84,21 @@ def client_refuses(context: Context) -> Iterator[Finding]:
     """Settings with which the client does not start."""
     for members, config in context.sets():
         if (why := refusal(config)) is not None:
-            yield Finding(("members", members.name), f"a {config.profile} client does not start: {why}")
+            yield Finding(("members", members.name), f"the client does not start: {why}")
     for index, event in enumerate(context.scenario.events):
         changed = context.config_from(event)
         if changed is not None and (why := refusal(changed)) is not None:
-            yield Finding(("events", index, event.settings_key), f"a {changed.profile} client does not start with it: {why}")
-
-
-_OF_CLASSIC = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
-_NOT_BESIDE = {"consumer": _OF_CLASSIC, "classic": ("group.remote.assignor",)}
-"""Protocol -> settings of the other one."""
-_REFUSED = {("java", "consumer"), ("librdkafka", "consumer"), ("java", "classic")}
-"""Clients that do not start with them, as tried with Kafka 4.3.1 and librdkafka 2; others pass them over, as members here do."""
+            yield Finding(("events", index, event.settings_key), f"the client does not start with it: {why}")
 
 
 def settings_of_the_other_protocol(context: Context) -> Iterator[Finding]:
     """Settings of one protocol in a group of the other. Those of the group may be for another variant."""
     for members, config in context.sets():
-        protocol = config.group_protocol
-        for name in _NOT_BESIDE[protocol]:
+        refused = others_refused(config)
+        for name in OF_OTHER_PROTOCOL[config.group_protocol]:
             path = context.path_of_setting(members.name, name)
-            if path[-1] == name and (path[0] == "members" or context.is_lone):
-                what = f"{name} has no effect with group.protocol={protocol}"
-                if (config.profile, protocol) in _REFUSED:
-                    what += f", and a {config.profile} client does not even start with both: leave it out"
-                yield Finding(path, what)
+            if name not in refused and path[-1] == name and (path[0] == "members" or context.is_lone):
+                yield Finding(path, f"{name} has no effect with group.protocol={config.group_protocol}")
 
 
 def settings_of_fetching(context: Context) -> Iterator[Finding]:

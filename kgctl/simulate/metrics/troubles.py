@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+from kgctl.member.config import INVALID_CONFIG, refusal
 from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.metrics.measured import SECOND
 from kgctl.simulate.metrics.rebalances import stuck_since
@@ -64,7 +65,9 @@ def _at(result: RunResult, at_us: int) -> str:
 def _failed(result: RunResult) -> Iterator[Found]:
     pods = result.recording.history.pods
     for each in sorted(result.recording.history.failed):
-        yield pods[each.pod].name, f"failed at {_at(result, each.at_us)}: {each.what}"
+        pod = pods[each.pod]
+        why = refusal(member_config(pod.members, pod.settings)) if each.what == INVALID_CONFIG else None
+        yield pod.name, f"failed at {_at(result, each.at_us)}: {each.what}{f': {why}' if why else ''}"
 
 
 def _kicked(result: RunResult) -> Iterator[Found]:

@@ -364,8 +364,8 @@ class Event(Section):
         return False
 
     @property
-    def settings(self) -> Mapping[str, str]:
-        """Return the consumer settings that processes have from it on."""
+    def settings(self) -> Mapping[str, str | None]:
+        """Return the consumer settings that processes have from it on; None: they have it no more."""
         return {}
 
     @property
@@ -419,20 +419,20 @@ _Event = TypeVar("_Event", bound=Event)
 class StartsWith(Event):
     """Events after which processes start with other settings, which ``with`` gives."""
 
-    given: fields.Config = key("consumer settings from this start on", {}, of="with")
+    given: fields.ConfigChange = key("consumer settings from this start on", {}, of="with")
 
     @property
-    def settings(self) -> Mapping[str, str]:
+    def settings(self) -> Mapping[str, str | None]:
         return self.given
 
 
 class Sets(Event):
     """Events whose new processes have other settings, which ``set`` gives."""
 
-    given: fields.Config = key("consumer settings that the new processes have", {}, of="set")
+    given: fields.ConfigChange = key("consumer settings that the new processes have", {}, of="set")
 
     @property
-    def settings(self) -> Mapping[str, str]:
+    def settings(self) -> Mapping[str, str | None]:
         return self.given
 
 

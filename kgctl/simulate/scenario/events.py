@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError, ValidationInfo
 
-from kgctl.member.config import profile_names
+from kgctl.member.config import profile_names, unknown_setting
 from kgctl.simulate.scenario import kinds
 from kgctl.simulate.scenario.event import WORDS_OF_AFTER, Event, EventSurroundings, GoesWith
 from kgctl.simulate.scenario.fields import Reading, check_settings, read_client_settings, reading
@@ -156,7 +156,12 @@ class EventReader:
         client = self._around.member_sets.get(member_set, "java")
         if client in profile_names():
             read = read_client_settings(client)
-            check_settings(event.settings, read, (*path, event.settings_key), self._file.tree, self._file.problems)
+            place = (*path, event.settings_key)
+            given = {name: value for name, value in event.settings.items() if value is not None}
+            check_settings(given, read, place, self._file.tree, self._file.problems)
+            for name in event.settings.keys() - given.keys():
+                if (unknown := unknown_setting(name, client)) is not None:
+                    self._file.wrong((*place, name), unknown)
 
 
 def _near(word: str, target: Any) -> str:

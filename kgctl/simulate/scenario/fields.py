@@ -269,6 +269,11 @@ CONFIG_SCHEMA = {
     "description": "Kafka's own names; times may have a unit (45s), plain numbers are Kafka's.",
     "additionalProperties": {"type": ["string", "number", "boolean", "array"]},
 }
+CHANGE_SCHEMA = {
+    **CONFIG_SCHEMA,
+    "description": f"{CONFIG_SCHEMA['description']} null: left out from then on.",
+    "additionalProperties": {"type": ["string", "number", "boolean", "array", "null"]},
+}
 
 
 def drift(raw: object) -> int:
@@ -365,6 +370,18 @@ def config(raw: object) -> dict[str, str]:
     return plain_settings({name: config_text(value) for name, value in raw.items() if value is not None})
 
 
+def config_change(raw: object) -> dict[str, str | None]:
+    """As `config`, and None for a setting that is left out from then on, whatever it was."""
+    found = config(raw)
+    assert isinstance(raw, dict)
+    return {name: found.get(name) for name in raw}
+
+
+def changed_settings(settings: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The settings after such a change."""
+    return {name: value for name, value in {**settings, **changes}.items() if value is not None}
+
+
 def broker_version(raw: object) -> str:
     """``4.2``, which YAML takes for a number, or a release of it: ``4.2.0``."""
     from kgctl.coordinator.profile import profile_of
@@ -398,6 +415,7 @@ Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds), WithJsonSchema(
 Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
 Drift: TypeAlias = Annotated[int, as_written(drift), WithJsonSchema({"type": ["string", "integer"]})]
 Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema(CONFIG_SCHEMA)]
+ConfigChange: TypeAlias = Annotated[dict[str, str | None], as_written(config_change), WithJsonSchema(CHANGE_SCHEMA)]
 BrokerVersion: TypeAlias = Annotated[
     str | None, as_written(broker_version), WithJsonSchema({"type": ["number", "string", "array"]})
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgctl.errors import UsageError
+from kgctl.member.config import OF_OTHER_PROTOCOL
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
 
 _HEX_TAIL = re.compile(r"[-_.]?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -185,7 +186,8 @@ def _variants(observed: Observed) -> list[str]:
     if dynamic:
         patches["static"] = f"members: {{{', '.join(f'{name}: {{instance_id: $name}}' for name in dynamic)}}}"
     if group.type is not GroupType.CONSUMER:
-        patches["kip848"] = "group: {config: {group.protocol: consumer}}"
+        others = "".join(f", {name}: null" for name in OF_OTHER_PROTOCOL["consumer"])
+        patches["kip848"] = f"group: {{config: {{group.protocol: consumer{others}}}}}"
     lines = [f"  {name}: {{{patch}}}" for name, patch in patches.items()]
     return ["variants:", "  as-is: {}", *lines, ""] if lines else []
 

@@ -24,7 +24,23 @@ from kgctl.member.config import MemberConfig, is_cooperative, refusal
             "aiokafka does not rebalance cooperatively: it has no assignor 'cooperative-sticky'",
         ),
         ("kafka-go", {"group.protocol": "consumer"}, "kafka-go does not speak the consumer protocol (group.protocol=consumer)"),
-        ("java", {"group.protocol": "consumer", "heartbeat.interval.ms": "90000"}, None),
+        (
+            "java",
+            {"group.protocol": "consumer", "heartbeat.interval.ms": "90000", "session.timeout.ms": "45000"},
+            "java refuses session.timeout.ms, heartbeat.interval.ms beside group.protocol=consumer: leave it out (null)",
+        ),
+        (
+            "librdkafka",
+            {"group.protocol": "consumer", "partition.assignment.strategy": "range"},
+            "librdkafka refuses partition.assignment.strategy beside group.protocol=consumer: leave it out (null)",
+        ),
+        (
+            "java",
+            {"group.remote.assignor": "range"},
+            "java refuses group.remote.assignor beside group.protocol=classic: leave it out (null)",
+        ),
+        ("java", {"group.protocol": "consumer"}, None),
+        ("librdkafka", {"group.remote.assignor": "range"}, None),
         (
             "java",
             {"heartbeat.interval.ms": "45000"},

@@ -82,7 +82,7 @@ class Rollout(Terminates, Abortable, Sets):
         1_800_000_000,
         of="deadline",
     )
-    given: fields.Config = key("consumer settings that the new version has", {}, of="set")
+    given: fields.ConfigChange = key("consumer settings that the new version has", {}, of="set")
 
     def begin(self, run: EventPort) -> None:
         found = _StatefulSet(self, run) if self.workload == "statefulset" else _STRATEGIES[self.strategy](self, run)
@@ -138,7 +138,8 @@ class _Rollout(ABC):
         """Start a pod of the new version; ``then`` when it counts as available."""
         event = self.event
         pod.configure(event.given)
-        self.run.versions[event.target].update(event.given)
+        versions = self.run.versions
+        versions[event.target] = fields.changed_settings(versions[event.target], event.given)
 
         def ready() -> None:
             if not event.never_ready:

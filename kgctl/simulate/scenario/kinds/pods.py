@@ -262,7 +262,7 @@ class Upgrade(_Rolling):
 
     kind = "upgrade"
 
-    given: fields.Config = key("consumer settings that the new processes have", of="set")
+    given: fields.ConfigChange = key("consumer settings that the new processes have", of="set")
 
 
 class _Batches:

@@ -27,7 +27,7 @@ events:
   - {{at: 200s, rolling_restart: side}}
 variants:
   eager: {{}}
-  kip848: {{group: {{config: {{group.protocol: consumer}}}}}}
+  kip848: {{group: {{config: {{group.protocol: consumer, session.timeout.ms: null, partition.assignment.strategy: null}}}}}}
 expect:
   - lost == 0
   - {{check: max_gap < 30s, variants: [eager], why: the session}}

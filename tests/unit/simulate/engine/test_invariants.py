@@ -14,14 +14,17 @@ from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scen
 
 SLOW_NETWORK = Cluster(network=Network(latency=Uniform(1_000, 60_000)))
 
+TO_CONSUMER = {**CONSUMER, "partition.assignment.strategy": None}
+"""A Java client does not start with both."""
+
 
 def there_and_back(config: dict[str, str], settle_s: int) -> Scenario:
     """A group that goes over to the consumer protocol in the middle of classic rounds, and back again."""
     settle = settle_s * S
     calm = scenario(
-        event("upgrade", "app", 0, set_=CONSUMER, batch=2, settle=settle),
+        event("upgrade", "app", 0, set_=TO_CONSUMER, batch=2, settle=settle),
         event("upgrade", "app", 90, set_={"group.protocol": "classic", **config}, batch=3, settle=settle),
-        event("upgrade", "app", 180, set_=CONSUMER, batch=4, settle=settle),
+        event("upgrade", "app", 180, set_=TO_CONSUMER, batch=4, settle=settle),
         count=7,
         partitions=20,
         config=config,
@@ -81,7 +84,7 @@ def test_a_leader_whose_assignor_throws_has_failed_and_the_others_go_on_without_
 def test_a_group_in_the_place_of_one_that_was_left_counts_from_its_start() -> None:
     """A classic group without members ends with the first member of the consumer protocol, and its generations with it."""
     restarts = [event("restart", "app/0", at_s=at_s, for_us=S) for at_s in (5, 25)]
-    over = (event("stop", "app", at_s=45), event("start", "app", at_s=60, with_=CONSUMER))
+    over = (event("stop", "app", at_s=45), event("start", "app", at_s=60, with_=TO_CONSUMER))
     result = run(scenario(*restarts, *over, count=2, duration_s=100), 1)
     points = [(point.state, point.generation) for point in result.recording.history.group]
     assert points[points.index(("Empty", 6)) :] == [

@@ -63,6 +63,29 @@ def found(text: str) -> dict[str, str]:
     return {each.kind: each.text for each in troubles_of(run(variant_of(text).scenario, 1))}
 
 
+TO_CONSUMER = "events: [{at: 10s, upgrade: app, set: {group.protocol: consumer%s}, settle: 5s}]\n"
+
+
+@pytest.mark.parametrize("client", ["java", "librdkafka"])
+def test_an_upgrade_that_leaves_a_setting_of_the_other_protocol_behind_fails(client: str) -> None:
+    text = f"members: {{app: {{count: 4, client: {client}, config: {{session.timeout.ms: 30s}}}}}}\n"
+    why = f"{client} refuses session.timeout.ms beside group.protocol=consumer: leave it out (null)"
+    told = found(text + TO_CONSUMER % "")["failed"]
+    assert re.fullmatch(rf"app-0 failed at 15\.\ds: INVALID_CONFIG: {re.escape(why)}; then app-1, app-2, app-3", told)
+    assert found(text + TO_CONSUMER % ", session.timeout.ms: null") == {}
+
+
+def test_a_setting_that_an_event_leaves_out_has_to_be_one() -> None:
+    with pytest.raises(FileError, match=r"unknown consumer setting 'session\.timeout'; did you mean session\.timeout\.ms"):
+        variant_of(APP + TO_CONSUMER % ", session.timeout: null")
+
+
+@pytest.mark.parametrize("client", ["aiokafka", "franz-go"])
+def test_clients_that_pass_such_a_setting_over_go_on(client: str) -> None:
+    text = f"members: {{app: {{count: 4, client: {client}, config: {{group.remote.assignor: range}}}}}}\n"
+    assert found(text + "events: [{at: 10s, rolling_restart: app, settle: 5s}]\n") == {}
+
+
 def test_each_kind_has_a_case() -> None:
     assert list(FAILS) == list(TROUBLES)
 
