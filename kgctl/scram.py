@@ -26,7 +26,7 @@ class ScramError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class ScramKeys:
     """What a server keeps of a password: nothing that a login can be made from."""
 
     salt: bytes
@@ -35,16 +35,16 @@ class Keys:
     iterations: int
 
 
-def keys_of(mechanism: str, password: str, salt: bytes | None = None, iterations: int = FEWEST_ITERATIONS) -> Keys:
+def keys_of(mechanism: str, password: str, salt: bytes | None = None, iterations: int = FEWEST_ITERATIONS) -> ScramKeys:
     """Return the keys of a password, with a new salt where none is given."""
     salt = secrets.token_bytes(24) if salt is None else salt
     return keys_of_salted(mechanism, _salted(mechanism, password, salt, iterations), salt, iterations)
 
 
-def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Keys:
+def keys_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> ScramKeys:
     """Return the keys of a password that a client has salted so often already."""
     client_key, server_key = _keys(mechanism, salted)
-    return Keys(salt, hashlib.new(HASHES[mechanism], client_key).digest(), server_key, iterations)
+    return ScramKeys(salt, hashlib.new(HASHES[mechanism], client_key).digest(), server_key, iterations)
 
 
 def client(mechanism: str, name: str, password: str) -> Generator[bytes, bytes, None]:
@@ -69,7 +69,7 @@ def client(mechanism: str, name: str, password: str) -> Generator[bytes, bytes, 
         raise ScramError("it does not know the password")
 
 
-def server(mechanism: str, keys_of_user: Callable[[str], Keys]) -> Generator[tuple[bytes, str], bytes, None]:
+def server(mechanism: str, keys_of_user: Callable[[str], ScramKeys]) -> Generator[tuple[bytes, str], bytes, None]:
     """Yield answers, the last one with the user's name; is sent what the client says, and started with ``next``.
 
     Raises `ScramError`. Kafka: ScramSaslServer#evaluateResponse.

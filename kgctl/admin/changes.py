@@ -50,7 +50,7 @@ _UNANSWERED = frozenset(
 second says nothing of the first."""
 
 
-class Stop(Protocol):
+class StopRequest(Protocol):
     """Whether the change shall end. ``signal`` is the number of the signal that asked for it, None as long as none did."""
 
     @property
@@ -77,7 +77,7 @@ class NeverStop:
         """Do nothing: nobody waits."""
 
 
-class Outcome(StrEnum):
+class ItemOutcome(StrEnum):
     """What became of one item of a change."""
 
     DONE = "done"
@@ -89,7 +89,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[K]):
+class StepAnswer(Generic[K]):
     """Items that were answered for, and the errors of those that failed."""
 
     items: Sequence[K]
@@ -97,19 +97,19 @@ class Answer(Generic[K]):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[K]):
+class ChangeStep(Generic[K]):
     """The items that it changes, and what sends the requests for them, or for some, and yields their answers as they come."""
 
     items: Sequence[K]
-    act: Callable[[Sequence[K]], Iterator[Answer[K]]]
+    act: Callable[[Sequence[K]], Iterator[StepAnswer[K]]]
 
     @classmethod
     def of_one_request(cls, items: Sequence[K], act: Callable[[Sequence[K]], Mapping[K, ItemError]]) -> Self:
         """A step of one request: ``act`` sends it and answers the errors of the items that failed."""
-        return cls(items, lambda wanted: iter([Answer(wanted, act(wanted))]))
+        return cls(items, lambda wanted: iter([StepAnswer(wanted, act(wanted))]))
 
 
-class Watch(Protocol[K]):
+class ChangeWatch(Protocol[K]):
     """Looks at the cluster right before and right after each step: at what others did since the change was planned."""
 
     def before(self, items: Sequence[K]) -> Mapping[K, str | ItemError]:
@@ -130,27 +130,27 @@ class Account(Generic[K]):
     where none did; ``signal`` is the signal that did.
     """
 
-    outcomes: dict[K, Outcome] = field(default_factory=dict)
+    outcomes: dict[K, ItemOutcome] = field(default_factory=dict)
     errors: dict[K, ItemError] = field(default_factory=dict)
     notes: dict[K, str] = field(default_factory=dict)
     ended_by: KgctlError | None = None
     signal: int | None = None
 
-    def having(self, outcome: Outcome) -> list[K]:
+    def having(self, outcome: ItemOutcome) -> list[K]:
         """Return the items with this outcome."""
         return [item for item, found in self.outcomes.items() if found is outcome]
 
     @property
     def may_have_changed(self) -> bool:
         """Whether the cluster is, or may be, no longer as it was."""
-        return any(outcome in (Outcome.DONE, Outcome.MOVED, Outcome.UNKNOWN) for outcome in self.outcomes.values())
+        return any(outcome in (ItemOutcome.DONE, ItemOutcome.MOVED, ItemOutcome.UNKNOWN) for outcome in self.outcomes.values())
 
 
 def carry_out(
-    steps: Iterable[Step[K]],
+    steps: Iterable[ChangeStep[K]],
     read_back: Callable[[Sequence[K]], Mapping[K, bool]],
-    stop: Stop | None = None,
-    watch: Watch[K] | None = None,
+    stop: StopRequest | None = None,
+    watch: ChangeWatch[K] | None = None,
     *,
     admin: object = None,
 ) -> Account[K]:
@@ -177,10 +177,10 @@ class _Carrying(Generic[K]):
 
     def __init__(
         self,
-        steps: Sequence[Step[K]],
+        steps: Sequence[ChangeStep[K]],
         read_back: Callable[[Sequence[K]], Mapping[K, bool]],
-        stop: Stop,
-        watch: Watch[K] | None,
+        stop: StopRequest,
+        watch: ChangeWatch[K] | None,
         admin: object,
     ) -> None:
         self._steps = steps
@@ -192,7 +192,7 @@ class _Carrying(Generic[K]):
         self._steps_limit = self._new_limit()
         self._last_look_s = LAST_SHARE * self._time_s()
         self._patience_s = self._time_left_s() - self._last_look_s
-        self._account: Account[K] = Account({item: Outcome.NOT_TRIED for step in steps for item in step.items})
+        self._account: Account[K] = Account({item: ItemOutcome.NOT_TRIED for step in steps for item in step.items})
 
     def through(self) -> Account[K]:
         account, lost_in_a_row = self._account, 0
@@ -234,7 +234,7 @@ class _Carrying(Generic[K]):
         """Of the whole time; all of it where the look before went well."""
         return self._before.left_s if self._before is not None and self._before.is_troubled else self._time_s()
 
-    def _step(self, step: Step[K]) -> UnreachableError | None:
+    def _step(self, step: ChangeStep[K]) -> UnreachableError | None:
         """Send what the step has, and again what was lost on the way; None where that came through in the end.
 
         Raises:
@@ -253,7 +253,7 @@ class _Carrying(Generic[K]):
         self._patience_s -= max(0.0, time.monotonic() - begun_s - free_s)
         return None if is_answered else error
 
-    def _again(self, step: Step[K], begun_s: float) -> UnreachableError | None:
+    def _again(self, step: ChangeStep[K], begun_s: float) -> UnreachableError | None:
         """Send once more what was lost, as long as the step, which began then, has time; as `_send`."""
         error, waits, most = None, RECONNECT.waits_s(), len(step.items)
         while lost := list(filter(self._is_lost, step.items)):
@@ -264,7 +264,7 @@ class _Carrying(Generic[K]):
             readable = self._read(lost)
             again = [item for item in lost if item in readable and self._is_lost(item)][:most]
             error = self._send(step, again) or error
-            self._read([item for item in again if self._account.outcomes[item] in (Outcome.FAILED, Outcome.REFUSED)])
+            self._read([item for item in again if self._account.outcomes[item] in (ItemOutcome.FAILED, ItemOutcome.REFUSED)])
             # All that is under way on a connection is lost with it: the fewer, the more comes through.
             most = max(1, len(again) // 2) if any(map(self._is_lost, again)) else 2 * most
             waits = waits if all(map(self._is_lost, again)) else RECONNECT.waits_s()
@@ -275,7 +275,7 @@ class _Carrying(Generic[K]):
         if self._admin:
             self._admin.limit = None if seconds is None else self._steps_limit.renewed(seconds)
 
-    def _send(self, step: Step[K], items: Sequence[K]) -> UnreachableError | None:
+    def _send(self, step: ChangeStep[K], items: Sequence[K]) -> UnreachableError | None:
         """One try; what it was cut short by, where it was."""
         unanswered, is_sent = dict.fromkeys(items), False
         try:
@@ -290,14 +290,14 @@ class _Carrying(Generic[K]):
         except Interrupted:
             self._stop.allow(LAST_LOOK_S)
             interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came", own_code="INTERRUPTED")
-            self._mark(unanswered if is_sent else (), Outcome.UNKNOWN, interrupted)
+            self._mark(unanswered if is_sent else (), ItemOutcome.UNKNOWN, interrupted)
             raise
         except UnreachableError as error:
             may_be_done = is_sent and not error.nothing_sent
-            self._mark(unanswered, Outcome.UNKNOWN if may_be_done else Outcome.FAILED, _item_error(error))
+            self._mark(unanswered, ItemOutcome.UNKNOWN if may_be_done else ItemOutcome.FAILED, _item_error(error))
             return error
         except KgctlError as error:
-            self._mark(unanswered, Outcome.FAILED, _item_error(error))
+            self._mark(unanswered, ItemOutcome.FAILED, _item_error(error))
             raise
         return None
 
@@ -321,36 +321,36 @@ class _Carrying(Generic[K]):
         found = self._watch.before(items) if self._watch else {}
         for item, why in found.items():
             if isinstance(why, ItemError):
-                self._mark([item], Outcome.FAILED, replace(why, nothing_sent=True))
+                self._mark([item], ItemOutcome.FAILED, replace(why, nothing_sent=True))
             else:
-                self._settle(item, Outcome.REFUSED)
+                self._settle(item, ItemOutcome.REFUSED)
                 self._account.notes[item] = why
         return [item for item in items if item not in found] if found else items
 
     def _look_again(self, items: Sequence[K]) -> None:
         """Where the cluster does not answer, what it said of the step holds."""
-        done = [item for item in items if self._account.outcomes[item] is Outcome.DONE]
+        done = [item for item in items if self._account.outcomes[item] is ItemOutcome.DONE]
         if self._watch is None:
             return
         with suppress(KgctlError, Interrupted):
             for item, note in self._watch.after(done).items():
-                self._account.outcomes[item], self._account.notes[item] = Outcome.MOVED, note
+                self._account.outcomes[item], self._account.notes[item] = ItemOutcome.MOVED, note
 
-    def _note(self, answer: Answer[K]) -> None:
+    def _note(self, answer: StepAnswer[K]) -> None:
         for item in answer.items:
             error = answer.errors.get(item)
             if error is None:
-                self._settle(item, Outcome.DONE)
+                self._settle(item, ItemOutcome.DONE)
             else:
                 is_unknown = error.code in _UNANSWERED and not error.nothing_sent
-                self._mark([item], Outcome.UNKNOWN if is_unknown else Outcome.FAILED, error)
+                self._mark([item], ItemOutcome.UNKNOWN if is_unknown else ItemOutcome.FAILED, error)
 
-    def _settle(self, item: K, outcome: Outcome) -> None:
+    def _settle(self, item: K, outcome: ItemOutcome) -> None:
         self._account.outcomes[item] = outcome
         self._account.errors.pop(item, None)
         self._account.notes.pop(item, None)
 
-    def _mark(self, items: Iterable[K], outcome: Outcome, error: ItemError) -> None:
+    def _mark(self, items: Iterable[K], outcome: ItemOutcome, error: ItemError) -> None:
         for item in items:
             self._account.outcomes[item], self._account.errors[item] = outcome, error
 
@@ -364,11 +364,14 @@ class _Carrying(Generic[K]):
             return {}
         for item, is_done in found.items():
             if is_done:
-                self._settle(item, Outcome.DONE)
+                self._settle(item, ItemOutcome.DONE)
         return found
 
     def _look_for_the_last_time(self) -> None:
-        unknown = [*self._account.having(Outcome.UNKNOWN), *filter(self._is_doubtful, self._account.having(Outcome.FAILED))]
+        unknown = [
+            *self._account.having(ItemOutcome.UNKNOWN),
+            *filter(self._is_doubtful, self._account.having(ItemOutcome.FAILED)),
+        ]
         if not unknown:
             return
         if self._account.signal is not None:
@@ -427,7 +430,7 @@ def _decision(group_id: str, listing: GroupListing | None, error: ItemError | No
 
 
 def execute_deletion(
-    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None, saved: Mapping[str, Committed]
+    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: StopRequest | None, saved: Mapping[str, Committed]
 ) -> Account[str]:
     """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it.
 
@@ -436,7 +439,7 @@ def execute_deletion(
     wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
     size = groups_a_step(admin, _GROUPS_PER_STEP)
     batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
-    steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
+    steps = [ChangeStep.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
     watch = _GroupsAsSaved(admin, saved)
     return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin)
 

@@ -122,7 +122,7 @@ def _not_found(group_id: str) -> KgctlError:
     return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id).to_exception(group=group_id)
 
 
-class Watch:
+class RateWatch:
     """The last samples, and what they say of each group."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Groups over kgctl's own connection: which there are, what they are like, removal of members, and what a user may not see.
 
 Here is what confluent-kafka cannot do, or cannot do exactly: groups of every type, raw states, epochs, many groups a request,
-removal of members. Each is a function of a `kgctl.wire.cluster.Cluster` and a deadline.
+removal of members. Each is a function of a `kgctl.wire.cluster.ClusterClient` and a deadline.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kgctl.model.groups import (
 from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, coordinator_in, coordinator_question, is_worth_asking
-from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
+from kgctl.wire.cluster import ClusterClient, ClusterLayout, layout_of
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
@@ -97,7 +97,7 @@ _TYPES_SINCE = 5  # KIP-848, KIP-1043
 
 
 def list_groups(
-    cluster: Cluster, deadline: Deadline, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()
+    cluster: ClusterClient, deadline: Deadline, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()
 ) -> GroupResults[GroupListing]:
     """All groups, sorted by id. A broker that does not answer is in ``unreachable``; raises its error when none answers.
 
@@ -287,7 +287,7 @@ _NOT_OF_THIS_TYPE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORT
 Answer = GroupDescription | Failure
 
 
-def describe_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[GroupDescription]:
+def describe_groups(cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[GroupDescription]:
     """Each group, of any type.
 
     A missing group has the error GROUP_ID_NOT_FOUND, one of a type that its broker cannot describe INCONSISTENT_GROUP_PROTOCOL
@@ -456,7 +456,7 @@ _LEAVE = -1
 
 
 def remove_members(
-    cluster: Cluster,
+    cluster: ClusterClient,
     group_id: str,
     deadline: Deadline,
     *,
@@ -484,7 +484,7 @@ def _member_error(code: ErrorCode, group_id: str, member: str) -> ItemError:
 
 
 def _leave(
-    cluster: Cluster, group_id: str, identities: Sequence[Mapping[str, str]], reason: str, deadline: Deadline
+    cluster: ClusterClient, group_id: str, identities: Sequence[Mapping[str, str]], reason: str, deadline: Deadline
 ) -> dict[str, ErrorCode]:
     members = [{"group_instance_id": None, "reason": reason, **identity} for identity in identities]
 
@@ -500,7 +500,7 @@ def _leave(
     return {str(key): found.get(key, ErrorCode.UNKNOWN_SERVER_ERROR) for key in keys}
 
 
-def _leave_consumer_group(cluster: Cluster, group_id: str, keys: Sequence[str], deadline: Deadline) -> dict[str, ErrorCode]:
+def _leave_consumer_group(cluster: ClusterClient, group_id: str, keys: Sequence[str], deadline: Deadline) -> dict[str, ErrorCode]:
     """Those of ``keys`` that are members by the consumer protocol after all."""
     described = describe_groups(cluster, [group_id], deadline)
     if group_id in described.errors:
@@ -515,7 +515,7 @@ def _leave_consumer_group(cluster: Cluster, group_id: str, keys: Sequence[str], 
 
 
 def _last_heartbeats(
-    cluster: Cluster, group_id: str, members: Mapping[str, MemberDescription], deadline: Deadline
+    cluster: ClusterClient, group_id: str, members: Mapping[str, MemberDescription], deadline: Deadline
 ) -> dict[str, ErrorCode]:
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
         version = connection.version(CONSUMER_GROUP_HEARTBEAT)
@@ -543,7 +543,7 @@ def _last_heartbeat(group_id: str, member: MemberDescription) -> dict[str, Any]:
 _DESCRIBE = 8  # AclOperation's number, and so its bit in a set of authorised operations
 
 
-def sight(cluster: Cluster, deadline: Deadline, user: str | None) -> Sight:
+def sight(cluster: ClusterClient, deadline: Deadline, user: str | None) -> Sight:
     """Both questions in one go, at any broker.
 
     DescribeGroups looks at the right before anything else (KafkaApis#handleDescribeGroupsRequest), and Metadata answers

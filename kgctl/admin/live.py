@@ -55,7 +55,7 @@ from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     LEAVE_GROUP,
@@ -79,7 +79,7 @@ _new_partition = partial(tuple.__new__, TopicPartition)
 
 
 def list_committed_offsets(
-    cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, *, require_stable: bool = False
+    cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline, *, require_stable: bool = False
 ) -> GroupResults[Committed]:
     """All committed offsets of each group, by topic and partition; a group that does not exist has none.
 
@@ -208,7 +208,7 @@ def _offset(each: Any) -> OffsetAndMetadata:
 
 
 def list_log_offsets(
-    cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline, *, read_committed: bool = False
+    cluster: ClusterClient, partitions: Sequence[TopicPartition], deadline: Deadline, *, read_committed: bool = False
 ) -> PartitionResults[LogOffsets]:
     """Log start and log end (the high watermark, or the last stable offset) of each partition, both asked at once."""
 
@@ -220,7 +220,7 @@ def list_log_offsets(
 
 
 def list_offsets_at(
-    cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int, deadline: Deadline
+    cluster: ClusterClient, partitions: Sequence[TopicPartition], timestamp_ms: int, deadline: Deadline
 ) -> PartitionResults[int | None]:
     """The first offset at or after the time; None where there is no such record."""
 
@@ -240,7 +240,7 @@ def _both(start: int | Failure, end: int | Failure) -> LogOffsets | Failure:
     return LogOffsets(start, end)
 
 
-def list_topics(cluster: Cluster, topics: Sequence[str] | None, deadline: Deadline) -> Mapping[str, int]:
+def list_topics(cluster: ClusterClient, topics: Sequence[str] | None, deadline: Deadline) -> Mapping[str, int]:
     """Topic -> number of partitions, sorted; None asks for all. Topics that do not exist, or may not be seen, are left out."""
     if topics is not None and not topics:
         return {}
@@ -275,7 +275,7 @@ class LiveGroupAdmin(Closing):
         self.limit: Deadline | None = None
         settings = WireSettings.from_properties(properties)
         self._user = settings.sasl.username if settings.sasl else None
-        self._cluster = Cluster(settings)
+        self._cluster = ClusterClient(settings)
 
     @property
     def _confluent(self) -> ConfluentGroupAdmin:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
 from kgctl.admin.changes import (
     Account,
-    Answer,
+    ChangeStep,
     CommitKey,
     CommitsAsPlanned,
     Committed,
-    Outcome,
-    Step,
-    Stop,
+    ItemOutcome,
+    StepAnswer,
+    StopRequest,
     carry_out,
     committed_now,
     groups_a_step,
@@ -252,7 +252,7 @@ def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes:
     return FromFile(dict.fromkeys(group_ids, wanted))
 
 
-def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) -> Executed:
+def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: StopRequest | None = None) -> Executed:
     """Do what the plan says, and tell what became of each row, whatever ends it.
 
     Groups that are active, or not as the plan says, are left alone as a whole. The caller saves the old offsets first.
@@ -285,7 +285,7 @@ GROUPS_AT_ONCE = 32
 nobody knows after a cut are soon read back."""
 
 
-def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[CommitKey]]:
+def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[ChangeStep[CommitKey]]:
     """Commits first, of several groups at once; then commits are taken away, a request a group."""
     at_once = groups_a_step(admin, GROUPS_AT_ONCE)
     for start in range(0, len(groups), at_once):
@@ -305,16 +305,16 @@ def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[Comm
             yield _removal(admin, group_id, partitions)
 
 
-def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[CommitKey]:
-    def act(items: Sequence[CommitKey]) -> Iterator[Answer[CommitKey]]:
+def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> ChangeStep[CommitKey]:
+    def act(items: Sequence[CommitKey]) -> Iterator[StepAnswer[CommitKey]]:
         still: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         for group_id, partition in items:
             still.setdefault(group_id, {})[partition] = wanted[group_id][partition]
         for group_id, results in _altered(admin, still):
             errors = {(group_id, partition): error for partition, error in results.errors.items()}
-            yield Answer([(group_id, partition) for partition in still[group_id]], errors)
+            yield StepAnswer([(group_id, partition) for partition in still[group_id]], errors)
 
-    return Step([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
+    return ChangeStep([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
 
 
 def _altered(
@@ -328,12 +328,12 @@ def _altered(
         yield group_id, admin.alter_offsets(group_id, offsets)
 
 
-def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[CommitKey]:
+def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> ChangeStep[CommitKey]:
     def act(items: Sequence[CommitKey]) -> Mapping[CommitKey, ItemError]:
         errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
         return {(group_id, partition): error for partition, error in errors.items()}
 
-    return Step.of_one_request([(group_id, partition) for partition in partitions], act)
+    return ChangeStep.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[CommitKey, bool]:
@@ -355,10 +355,10 @@ def _told(row: ResetRow, account: Account[CommitKey]) -> ResetRow:
         return row
     key = (row.group_id, row.partition)
     outcome, error = account.outcomes[key], account.errors.get(key)
-    if outcome is Outcome.DONE:
+    if outcome is ItemOutcome.DONE:
         result = ResetResult.RESET if row.new else ResetResult.DELETED
         return ResetRow(row.group_id, row.partition, row.old, row.new, row.log, result, row.note, row.clamp, row.code)
-    if outcome is Outcome.NOT_TRIED:
+    if outcome is ItemOutcome.NOT_TRIED:
         return replace(row, result=ResetResult.NOT_TRIED, note="nothing was sent for it")
     if key in account.notes:
         return replace(row, result=ResetResult(outcome.value), note=account.notes[key], code=CHANGED_MEANWHILE)
@@ -366,8 +366,8 @@ def _told(row: ResetRow, account: Account[CommitKey]) -> ResetRow:
     return _told_failed(row, outcome, error)
 
 
-def _told_failed(row: ResetRow, outcome: Outcome, error: ItemError) -> ResetRow:
-    if outcome is Outcome.UNKNOWN:
+def _told_failed(row: ResetRow, outcome: ItemOutcome, error: ItemError) -> ResetRow:
+    if outcome is ItemOutcome.UNKNOWN:
         return replace(row, result=ResetResult.UNKNOWN, note=f"sent, and not answered: {error.message}", error=error)
     if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
         # A group with members answers an administrator's commit with UNKNOWN_MEMBER_ID: it became active after the plan was made.

@@ -16,7 +16,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupType, MemberDescription, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.wire import Deadline
 from kgctl.wire.asking import LEFT_OUT, Failure, ask_coordinators
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import (
     ALTER_SHARE_GROUP_OFFSETS,
     DELETE_SHARE_GROUP_OFFSETS,
@@ -89,7 +89,7 @@ def _start_offsets(group: Any) -> StartOffsets | Failure | None:
 
 
 def alter_start_offsets(
-    cluster: Cluster, wanted: Mapping[str, StartOffsets], deadline: Deadline
+    cluster: ClusterClient, wanted: Mapping[str, StartOffsets], deadline: Deadline
 ) -> dict[str, PartitionResults[None]]:
     """Set start offsets of groups without members, a request a group; of the records past them none is acknowledged then. Makes a
     group that does not exist. One with members has NON_EMPTY_GROUP on each partition.
@@ -141,7 +141,7 @@ def in_part(starts: StartOffsets, partitions: Collection[TopicPartition]) -> dic
 
 
 def delete_start_offsets(
-    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
+    cluster: ClusterClient, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
 ) -> PartitionResults[None]:
     """Take the start offsets on whole topics away, as there is no request for less: those of ``partitions``."""
     topics = [{"topic_name": topic} for topic in dict.fromkeys(partition.topic for partition in partitions)]

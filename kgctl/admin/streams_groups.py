@@ -14,7 +14,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupType, MemberDescription
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import Connection
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _tasks(tasks: Any) -> Tasks:
 
 
 def with_assignments(
-    cluster: Cluster, descriptions: Mapping[str, GroupDescription], deadline: Deadline
+    cluster: ClusterClient, descriptions: Mapping[str, GroupDescription], deadline: Deadline
 ) -> dict[str, GroupDescription]:
     """The groups; members of streams groups are assigned the partitions that their active tasks read.
 

@@ -16,7 +16,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.wire import Deadline
 from kgctl.wire.asking import LEFT_OUT, Failure, ask_coordinators, is_passing
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import DELETE_GROUPS, DELETE_TOPICS, OFFSET_COMMIT, OFFSET_DELETE, Connection, Request
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -28,7 +28,9 @@ ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, E
 """How coordinators answer a commit from outside where the group has members."""
 
 
-def commit_offsets(cluster: Cluster, wanted: Mapping[str, Offsets], deadline: Deadline) -> dict[str, PartitionResults[None]]:
+def commit_offsets(
+    cluster: ClusterClient, wanted: Mapping[str, Offsets], deadline: Deadline
+) -> dict[str, PartitionResults[None]]:
     """Commit for groups without members, a request a group; a group with members is NON_EMPTY_GROUP on each partition."""
 
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
@@ -86,7 +88,7 @@ def _by_partition(answer: Any) -> dict[TopicPartition, Failure | None]:
 
 
 def delete_offsets(
-    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
+    cluster: ClusterClient, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
 ) -> PartitionResults[None]:
     """Success also where nothing was committed. A failure of the whole request is on each partition."""
     wanted = list(dict.fromkeys(partitions))
@@ -111,7 +113,7 @@ def _topics(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
     return [{"name": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
 
 
-def delete_topics(cluster: Cluster, topics: Sequence[str], deadline: Deadline) -> Results[str, None]:
+def delete_topics(cluster: ClusterClient, topics: Sequence[str], deadline: Deadline) -> Results[str, None]:
     """Asked again where the connection is lost: one that is gone by then was deleted."""
     left_ms = int(deadline.seconds_left() * 1000)
     answer = cluster.call(DELETE_TOPICS, {"topic_names": list(topics), "timeout_ms": left_ms}, deadline)
@@ -124,7 +126,7 @@ def delete_topics(cluster: Cluster, topics: Sequence[str], deadline: Deadline) -
     return Results({topic: None for topic in topics if topic not in errors}, errors)
 
 
-def delete_groups(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[None]:
+def delete_groups(cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[None]:
     """Delete groups of every type; NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are errors of the one group."""
 
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Failure | None]]:

@@ -27,7 +27,7 @@ from kgctl.assignors.spec import (
     subscribed_space,
 )
 from kgctl.assignors.sticky_general import GeneralAssignment
-from kgctl.assignors.sticky_state import Claim, Ownership, RackInfo, settle_claims
+from kgctl.assignors.sticky_state import Claim, RackInfo, StickyOwnership, settle_claims
 from kgctl.assignors.wire_form import decode_cooperative, decode_sticky
 
 _INVERT = bytes([1, 0]) + bytes(254)
@@ -51,7 +51,7 @@ class ConstrainedAssignment:
     When `build` is done, ``kept`` and ``given`` hold each member's partitions, ``transferring`` who is to get which later.
     """
 
-    def __init__(self, space: PartitionSpace, ownership: Ownership, racks: RackInfo, id_rank: Sequence[int]) -> None:
+    def __init__(self, space: PartitionSpace, ownership: StickyOwnership, racks: RackInfo, id_rank: Sequence[int]) -> None:
         self._space = space
         self._ownership = ownership
         self._racks = racks

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import AssignorError, MemberSpec
-from kgctl.assignors.sticky_state import Claim, GeneralState, Ownership, PartitionMovements, RackInfo
+from kgctl.assignors.sticky_state import Claim, GeneralState, PartitionMovements, RackInfo, StickyOwnership
 
 
 class Balancer:
@@ -152,7 +152,12 @@ class GeneralAssignment:
     """The work of one assignment. The caller's positions are those of map order, ``id_rank`` is each one's place by member id."""
 
     def __init__(
-        self, space: PartitionSpace, members: Sequence[MemberSpec], id_rank: Sequence[int], racks: RackInfo, ownership: Ownership
+        self,
+        space: PartitionSpace,
+        members: Sequence[MemberSpec],
+        id_rank: Sequence[int],
+        racks: RackInfo,
+        ownership: StickyOwnership,
     ) -> None:
         self._space = space
         self._racks = racks

@@ -13,7 +13,7 @@ from kgctl.model.values import bucket, string_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StickySnapshot:
     """Owners and sizes at one moment, and the score they had."""
 
     owners: list[int]
@@ -98,17 +98,17 @@ class GeneralState:
         self.fixed = full - movable
         self.active = [member for member in self.active if member not in self.fixed]
 
-    def copy(self) -> Snapshot:
+    def copy(self) -> StickySnapshot:
         """Return the present owners and sizes, to `restore` them."""
-        return Snapshot(self.owners.copy(), self.sizes.copy(), self.active)
+        return StickySnapshot(self.owners.copy(), self.sizes.copy(), self.active)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: StickySnapshot) -> None:
         """Go back to owners and sizes that `copy` returned."""
         self.owners, self.sizes = snapshot.owners, snapshot.sizes
 
     def score(self) -> int:
         """How unbalanced the members in play are; 0 is even."""
-        return Snapshot([], self.sizes, self.active).score()
+        return StickySnapshot([], self.sizes, self.active).score()
 
     def lists(self) -> list[list[int]]:
         """Return each member's partitions, by the member's number."""
@@ -154,7 +154,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Ownership:
+class StickyOwnership:
     """Who owns what when the conflicts are settled: ``owned`` stands in map order, as the claims did.
 
     ``is_clean``: every partition that is owned exists. ``marks``: a byte a partition, 1 where somebody owns it.
@@ -169,13 +169,13 @@ class Ownership:
 
 def settle_claims(
     space: PartitionSpace, members: Sequence[MemberSpec], claims: Sequence[Claim], max_generation: int
-) -> Ownership:
+) -> StickyOwnership:
     """Settles conflicting claims. ``members`` and ``claims`` stand in map order."""
     generations = [NO_GENERATION if claim.generation is None else claim.generation for claim in claims]
     highest = max((max_generation, *generations))
     marks = _mark(space, claims)
     if marks is not None and marks.count(1) == sum(len(claim.ids) for claim in claims):
-        return Ownership([claim.ids for claim in claims], highest, marks=marks)
+        return StickyOwnership([claim.ids for claim in claims], highest, marks=marks)
     return _settle_conflicts(space, members, claims, generations, highest)
 
 
@@ -196,7 +196,7 @@ def _mark(space: PartitionSpace, claims: Sequence[Claim]) -> bytearray | None:
 
 def _settle_conflicts(
     space: PartitionSpace, members: Sequence[MemberSpec], claims: Sequence[Claim], generations: Sequence[int], highest: int
-) -> Ownership:
+) -> StickyOwnership:
     owned: list[dict[int, None]] = [{} for _ in claims]
     holder: dict[int, int] = {}
     multiple: set[int] = set()
@@ -227,7 +227,7 @@ def _settle_conflicts(
                 marks[number] = 1
             else:
                 is_clean = False
-    return Ownership(lists, highest, multiple, is_clean, marks)
+    return StickyOwnership(lists, highest, multiple, is_clean, marks)
 
 
 Pair = tuple[int, int]

@@ -23,7 +23,7 @@ from kgctl.cli.completion import complete_contexts
 from kgctl.cli.options import Yes
 from kgctl.cli.project import Contexts, project_file, read_contexts, read_project_file, trust
 from kgctl.cli.render import printable
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CONTEXT = Column("context", meaning="the context's name")
 CONTEXTS = (
     CONTEXT,
-    Column("current", kind=Kind.BOOL, meaning="whether it is the current one"),
+    Column("current", kind=JsonKind.BOOL, meaning="whether it is the current one"),
     Column("bootstrap_server", meaning="the brokers' addresses"),
     Column("embedded", meaning="the data folder of an embedded coordinator"),
     Column("zookeeper", meaning="the addresses of ZooKeeper"),

@@ -42,7 +42,7 @@ def demo(
     """
     outer = session_of(ctx).environment
     with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
-        stage = Stage(outer, Path(folder))
+        stage = DemoStage(outer, Path(folder))
         with played(stage) as bootstrap:
             if keep:
                 _stay(stage, bootstrap)
@@ -53,7 +53,7 @@ def demo(
 
 
 @contextmanager
-def played(stage: Stage) -> Iterator[str]:
+def played(stage: DemoStage) -> Iterator[str]:
     """The whole story, on a cluster whose address this is and that is gone with the block."""
     from kgctl.server.background import BackgroundServer
 
@@ -64,7 +64,7 @@ def played(stage: Stage) -> Iterator[str]:
 
 
 @contextmanager
-def kept(stage: Stage, bootstrap: str) -> Iterator[None]:
+def kept(stage: DemoStage, bootstrap: str) -> Iterator[None]:
     """What README's examples speak of beside the story: a second group, with members inside the block, and a history."""
     from kgctl.admin.librdkafka import ConsumerTeam, produce
 
@@ -76,7 +76,7 @@ def kept(stage: Stage, bootstrap: str) -> Iterator[None]:
         yield
 
 
-class Stage:
+class DemoStage:
     """Plays the story: says what happens, shows each command line, runs it, and remembers the worst exit code.
 
     The commands see an environment of their own: this cluster and no other, no configuration of the user's, backups in a folder
@@ -149,7 +149,7 @@ class Stage:
         self.run("undo", "last", "--execute")
 
 
-def _stay(stage: Stage, bootstrap: str) -> None:
+def _stay(stage: DemoStage, bootstrap: str) -> None:
     """Until Ctrl-C, with all that README's examples speak of."""
     try:
         with kept(stage, bootstrap):

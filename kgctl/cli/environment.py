@@ -212,7 +212,7 @@ MOST_LATE = 2
 
 
 class StopSignals:
-    """A `kgctl.admin.changes.Stop` that is in force inside of its ``with`` block, where it has the two signals to itself.
+    """A `kgctl.admin.changes.StopRequest` that is in force inside of its ``with`` block, where it has the two signals to itself.
 
     The block lasts until the rows of the change are told (`kgctl.cli.session.Session.stop_signals`): a signal that comes when the
     change is over ends nothing.

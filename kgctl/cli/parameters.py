@@ -53,13 +53,13 @@ def _options(block: type) -> list[inspect.Parameter]:
 
 
 def read_here(parameters: Iterable[Any]) -> None:
-    """Have these parameters of a command read by `Reader`, where typer would read them through pydantic."""
+    """Have these parameters of a command read by `WordReader`, where typer would read them through pydantic."""
     for parameter in parameters:
         if hasattr(parameter, "get_runtime_param"):
-            parameter.get_runtime_param = Reader
+            parameter.get_runtime_param = WordReader
 
 
-class Reader:
+class WordReader:
     """Makes values of words, in the way in which typer's parameters ask for it."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:

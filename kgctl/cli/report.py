@@ -17,7 +17,7 @@ Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Row: TypeAlias = Mapping[str, Cell]
 
 
-class Kind(StrEnum):
+class JsonKind(StrEnum):
     """A type of JSON, and how it is written where that is text. Every value may be null besides, which is unknown or none."""
 
     TEXT = "text"
@@ -50,7 +50,7 @@ class Column:
     most: int | None = None
     if_any: bool = False
     may_be_cut: bool = False
-    kind: Kind = Kind.TEXT
+    kind: JsonKind = JsonKind.TEXT
     meaning: str = ""
     unit: str = ""
     when: str = ""

@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class StoredOffset:
+class LoggedOffset:
     """An offset record and its place in the log: of two, the one further on counts. ``fetched``: the answer, once asked for."""
 
     position: int
@@ -33,7 +33,7 @@ def fetched_offset(partition: TopicPartition, value: OffsetCommitValue | None) -
     return FetchedOffset(partition=partition, offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata)
 
 
-class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
+class OffsetTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
     """Group -> topic -> partition -> something, in the order in which Kafka's maps of the same shape iterate."""
 
     def get_at(self, group_id: str, topic: str, partition: int) -> V | None:
@@ -88,9 +88,9 @@ class OffsetStore:
     def __init__(self) -> None:
         self._position = 0
         self._count = 0
-        self._stored: PartitionTable[StoredOffset] = PartitionTable()
-        self._pending: dict[int, PartitionTable[StoredOffset]] = {}
-        self._open: PartitionTable[dict[int, None]] = PartitionTable()
+        self._stored: OffsetTable[LoggedOffset] = OffsetTable()
+        self._pending: dict[int, OffsetTable[LoggedOffset]] = {}
+        self._open: OffsetTable[dict[int, None]] = OffsetTable()
         """The producers that hold back an offset of the partition; ordered, so that nothing depends on hashing."""
 
     def __len__(self) -> int:
@@ -121,9 +121,9 @@ class OffsetStore:
 
     def fetch_each(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[FetchedOffset]:
         """Return the answers to a fetch of these partitions; each is made once, as members fetch the same in every rebalance."""
-        topics: Mapping[str, Mapping[int, StoredOffset]] = self._stored.get(group_id, {})
+        topics: Mapping[str, Mapping[int, LoggedOffset]] = self._stored.get(group_id, {})
         found, last = [], None
-        by_number: Mapping[int, StoredOffset] = {}
+        by_number: Mapping[int, LoggedOffset] = {}
         for partition in partitions:
             topic, number = partition
             if topic != last:
@@ -181,13 +181,13 @@ class OffsetStore:
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """Store a committed offset."""
         self._position += 1
-        self._store(key.group, key.topic, key.partition, StoredOffset(self._position, value))
+        self._store(key.group, key.topic, key.partition, LoggedOffset(self._position, value))
 
     def put_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """An offset that counts once the producer's transaction is committed."""
         self._position += 1
-        held = self._pending.setdefault(producer_id, PartitionTable())
-        held.put_at(key.group, key.topic, key.partition, StoredOffset(self._position, value))
+        held = self._pending.setdefault(producer_id, OffsetTable())
+        held.put_at(key.group, key.topic, key.partition, LoggedOffset(self._position, value))
         producers = self._open.get_at(key.group, key.topic, key.partition)
         if producers is None:
             self._open.put_at(key.group, key.topic, key.partition, {producer_id: None})
@@ -204,7 +204,7 @@ class OffsetStore:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Commit or drop what the producer's transaction held back. A newer committed offset stays."""
-        held = self._pending.pop(producer_id, None) or PartitionTable[StoredOffset]()
+        held = self._pending.pop(producer_id, None) or OffsetTable[LoggedOffset]()
         for group_id in held:
             for (topic, partition), pending in held.of_group(group_id):
                 self._close(producer_id, group_id, topic, partition)
@@ -230,7 +230,7 @@ class OffsetStore:
         self._count += sum(map(len, self._stored.get(group_id, {}).values()))
         for producer_id, held in other._pending.items():
             if group_id in held:
-                self._pending.setdefault(producer_id, PartitionTable())[group_id] = held.pop(group_id)
+                self._pending.setdefault(producer_id, OffsetTable())[group_id] = held.pop(group_id)
 
     def durable(self) -> object:
         """Return everything that is stored, without positions in the log, as a value to compare."""
@@ -238,7 +238,7 @@ class OffsetStore:
         pending = {(i, g, *p): s.value for i, table in self._pending.items() for g in table for p, s in table.of_group(g)}
         return stored, pending
 
-    def _store(self, group_id: str, topic: str, partition: int, offset: StoredOffset) -> None:
+    def _store(self, group_id: str, topic: str, partition: int, offset: LoggedOffset) -> None:
         if self._stored.get_at(group_id, topic, partition) is None:
             self._count += 1
         self._stored.put_at(group_id, topic, partition, offset)

@@ -269,7 +269,7 @@ _OBVIOUS = ("request_id", "group_id", "client_host", "protocols", "assignments")
 """Fields of requests that would fill the lines and tell little."""
 
 
-class Story:
+class GroupStory:
     """The last events of each group. Cheap to write: an event is kept as it came, and turned into text on reading."""
 
     def __init__(self) -> None:
@@ -327,7 +327,7 @@ class Shard:
         self.group_configs: dict[str, GroupConfig] = {}
         self._broker_group_config = GroupConfig.of_broker(config)
         self.timers = TimerQueue()
-        self.story = Story()
+        self.story = GroupStory()
         self.last_version_with_new_topics = image.version
         self.regexes_to_resolve: dict[str, tuple[str, ...]] = {}
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol
 
 from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError, UnsupportedError, UserCodeError, users_code
-from kgctl.group.lines import CoordinatorConnection, Errands, Line, denied
+from kgctl.group.lines import CoordinatorConnection, Errands, JobLine, denied
 from kgctl.group.requests import subscribed_topics
 from kgctl.member.api import (
     Action,
@@ -252,7 +252,7 @@ class Driver(MemberDriver):
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._errands = Errands(identity.group_id, settings, timeout_ms)
         self._connection: CoordinatorConnection | None = None
-        self._line: Line | None = None
+        self._line: JobLine | None = None
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
     def start(self, listener: Listener) -> None:
@@ -349,7 +349,7 @@ class Driver(MemberDriver):
         self._drop_coordinator()
         self.coordinator = node
         self._connection = CoordinatorConnection(node, self._settings)
-        self._line = Line(f"kgctl-group-coordinator-{node.node_id}", self._bug)
+        self._line = JobLine(f"kgctl-group-coordinator-{node.node_id}", self._bug)
 
     def _drop_coordinator(self) -> None:
         if self._connection is not None and self._line is not None:

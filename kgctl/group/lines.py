@@ -23,7 +23,7 @@ from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, To
 from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_leaders, find_coordinators
-from kgctl.wire.cluster import Cluster, ClusterLayout, layout_of
+from kgctl.wire.cluster import ClusterClient, ClusterLayout, layout_of
 from kgctl.wire.connection import METADATA, Connection, open_connection
 from kgctl.wire.connection import Request as WireRequest
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
@@ -41,7 +41,7 @@ T = TypeVar("T")
 Job = Callable[[], None]
 
 
-class Line:
+class JobLine:
     """A thread that does jobs in order until it is closed. A job that raises ends it, and ``on_bug`` is told."""
 
     def __init__(self, name: str, on_bug: Callable[[BaseException], None]) -> None:
@@ -149,15 +149,15 @@ class ClusterLine:
     """
 
     def __init__(self, name: str, settings: WireSettings) -> None:
-        self._line = Line(name, _never)
-        self._cluster = Cluster(settings)
+        self._line = JobLine(name, _never)
+        self._cluster = ClusterClient(settings)
         self._kept: dict[Hashable, _Outcome] = {}
 
     def put(self, job: Job) -> None:
         """Do this after all that was put before; a job does not raise."""
         self._line.put(job)
 
-    def ask(self, key: Hashable, since_s: float, request: Callable[[Cluster], T]) -> T:
+    def ask(self, key: Hashable, since_s: float, request: Callable[[ClusterClient], T]) -> T:
         """Return what ``request`` answers, or answered to another job with this key that began after ``since_s``. In a job.
 
         Raises what it raised.
@@ -309,7 +309,7 @@ class Errands:
         """
         topics = None if own is None else tuple(sorted({*own, *others}))
 
-        def ask(cluster: Cluster) -> Metadata:
+        def ask(cluster: ClusterClient) -> Metadata:
             asked = None if topics is None else [{"name": topic} for topic in topics]
             values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
             answer = cluster.call(METADATA, values, self._deadline())

@@ -52,7 +52,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class RequestCodec:
     """How one kind of request goes over the wire: its API, its fields in a version, and what its answer says."""
 
     api: Api
@@ -217,12 +217,12 @@ def _consumer_group_heartbeat_result(_: ConsumerGroupHeartbeat, answer: Any) -> 
     )
 
 
-CODECS: Mapping[type[Request], Codec] = {
-    JoinGroup: Codec(JOIN_GROUP, _join_group, _join_group_result),
-    SyncGroup: Codec(SYNC_GROUP, _sync_group, _sync_group_result),
-    Heartbeat: Codec(HEARTBEAT, _heartbeat, _heartbeat_result),
-    LeaveGroup: Codec(LEAVE_GROUP, _leave_group, _leave_group_result),
-    OffsetCommit: Codec(OFFSET_COMMIT, _offset_commit, _offset_commit_result),
-    OffsetFetch: Codec(OFFSET_FETCH, _offset_fetch, _offset_fetch_result),
-    ConsumerGroupHeartbeat: Codec(CONSUMER_GROUP_HEARTBEAT, _consumer_group_heartbeat, _consumer_group_heartbeat_result),
+CODECS: Mapping[type[Request], RequestCodec] = {
+    JoinGroup: RequestCodec(JOIN_GROUP, _join_group, _join_group_result),
+    SyncGroup: RequestCodec(SYNC_GROUP, _sync_group, _sync_group_result),
+    Heartbeat: RequestCodec(HEARTBEAT, _heartbeat, _heartbeat_result),
+    LeaveGroup: RequestCodec(LEAVE_GROUP, _leave_group, _leave_group_result),
+    OffsetCommit: RequestCodec(OFFSET_COMMIT, _offset_commit, _offset_commit_result),
+    OffsetFetch: RequestCodec(OFFSET_FETCH, _offset_fetch, _offset_fetch_result),
+    ConsumerGroupHeartbeat: RequestCodec(CONSUMER_GROUP_HEARTBEAT, _consumer_group_heartbeat, _consumer_group_heartbeat_result),
 }

@@ -12,7 +12,7 @@ from typing import Any
 from kgctl.arguments import checked
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of, with_worst
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of, with_worst
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import TraceEvent
@@ -109,7 +109,7 @@ def simulate(
     first = loaded.seed if seed is None else seed
     count = runs if runs is not None else 1 if seed is not None else loaded.runs
     seeds = list(range(first, first + count))
-    tasks = tasks_of(loaded, seeds, Options(pictures=True), None)
+    tasks = tasks_of(loaded, seeds, BatchOptions(pictures=True), None)
     values = run_all(tasks, jobs, lambda _: None)
     outcome = with_worst(outcome_of(loaded, seeds, values), loaded, pictures=True, stories=False, jobs=jobs)
     scenarios = {task.variant: task.scenario for task in tasks}

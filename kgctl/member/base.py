@@ -24,7 +24,7 @@ from kgctl.member.api import (
 )
 from kgctl.member.commits import AUTO_COMMIT, POSITIONS, RETRY_COMMIT, CommitIdentity, Committer, Positions
 from kgctl.member.config import INVALID_CONFIG, MemberConfig, refusal
-from kgctl.member.runtime import LOOKUP, METADATA, REQUESTS, Connection, HeartbeatClock, Runtime, Topics, draw
+from kgctl.member.runtime import LOOKUP, METADATA, REQUESTS, HeartbeatClock, MemberConnection, MemberTopics, Runtime, draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicPartition
 
@@ -79,8 +79,8 @@ class MemberParts(ABC):
         self.config = config
         self.runtime = Runtime(identity, config, rng, positions_of)
         self._deadlines = self.runtime.deadlines
-        self.connection = Connection(self.runtime, request_ids, self.on_coordinator_found)
-        self.topics = Topics(self.runtime, self.connection)
+        self.connection = MemberConnection(self.runtime, request_ids, self.on_coordinator_found)
+        self.topics = MemberTopics(self.runtime, self.connection)
         if config.behaviour.rebootstraps and config.metadata_recovery_strategy == "rebootstrap":
             self.connection.on_no_broker = self.topics.forget
         self.positions = Positions(self.runtime, self.connection, self.fetch_identity)

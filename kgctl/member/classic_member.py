@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionsOf, Rng, RunAssignor, StopReason
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
-from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
+from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, ClassicSession, JoinPhase, Membership, SessionGeneration
 from kgctl.member.commits import CommitIdentity, RoundCommit
 from kgctl.member.config import MemberConfig, is_cooperative
 from kgctl.member.leader import Assignments, LeaderAssignor, Remembered, group_spec
@@ -204,7 +204,7 @@ class Rebalance:
             **({"api_version": OLD_JOIN_VERSION} if config.behaviour.joins_without_id else {}),
         )
 
-    def _on_join(self, sent: Generation, result: JoinGroupResult | NetworkError) -> None:
+    def _on_join(self, sent: SessionGeneration, result: JoinGroupResult | NetworkError) -> None:
         member = self._member
         membership = member.membership
         # It left or was cast out since: AbstractCoordinator.JoinGroupResponseHandler#handle drops such an answer.
@@ -215,7 +215,7 @@ class Rebalance:
         elif result.error is ErrorCode.NONE:
             # The coordinator counts the session from this answer, so the heartbeats begin here and not with SyncGroup's.
             membership.phase = JoinPhase.COMPLETING
-            membership.generation = Generation(result.generation_id, result.member_id, result.protocol_name)
+            membership.generation = SessionGeneration(result.generation_id, result.member_id, result.protocol_name)
             member.session.enable()
             # A follower's SyncGroup has nothing to say; the coordinator parks it until the leader's has come.
             if result.leader == result.member_id:
@@ -225,11 +225,11 @@ class Rebalance:
         else:
             self._join_refused(sent, result)
 
-    def _join_refused(self, sent: Generation, result: JoinGroupResult) -> None:
+    def _join_refused(self, sent: SessionGeneration, result: JoinGroupResult) -> None:
         membership = self._member.membership
         # KIP-394: the id comes with the refusal, and the same JoinGroup follows with it at once.
         if result.error is ErrorCode.MEMBER_ID_REQUIRED:
-            membership.generation = Generation(member_id=result.member_id)
+            membership.generation = SessionGeneration(member_id=result.member_id)
         # A heartbeat may have learnt the same and forgotten the id before: forgetting twice would throw a new one away
         # (AbstractCoordinator.CoordinatorResponseHandler#generationUnchanged).
         elif result.error is ErrorCode.UNKNOWN_MEMBER_ID and membership.generation == sent:
@@ -303,7 +303,7 @@ class Rebalance:
             assignments=assignments,
         )
 
-    def _on_sync(self, sent: Generation, result: SyncGroupResult | NetworkError) -> None:
+    def _on_sync(self, sent: SessionGeneration, result: SyncGroupResult | NetworkError) -> None:
         membership = self._member.membership
         if not self._is_joining:
             return
@@ -424,7 +424,7 @@ class ClassicMember(BaseMember):
     ) -> None:
         super().__init__(config, identity, rng, positions_of, request_ids)
         self.membership = Membership()
-        self.session = Session(self.runtime, self.connection, self.membership, lambda: None)
+        self.session = ClassicSession(self.runtime, self.connection, self.membership, lambda: None)
         self.rebalance = Rebalance(self)
         self._limit_is_over = False
         self._has_left_late = False

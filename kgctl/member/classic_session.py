@@ -12,7 +12,7 @@ from enum import Enum
 
 from kgctl.member.api import NetworkError
 from kgctl.member.base import HEARTBEAT, SESSION
-from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, Backoff, HeartbeatClock, MemberConnection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, HeartbeatResult, LeaveGroup
 from kgctl.model.requests import MemberIdentity as Leaver
@@ -22,7 +22,7 @@ NO_GENERATION_ID = -1
 
 
 @frozen_in_order
-class Generation:
+class SessionGeneration:
     """A generation as the member was told of it."""
 
     generation_id: int = NO_GENERATION_ID
@@ -30,7 +30,7 @@ class Generation:
     protocol_name: str | None = None
 
 
-NO_GENERATION = Generation()
+NO_GENERATION = SessionGeneration()
 
 
 @quick_enum
@@ -47,7 +47,7 @@ class JoinPhase(Enum):
 class Membership:
     """The mutable whole. ``needs_prepare``: partitions have to be given up (as the protocol has it) before the next JoinGroup."""
 
-    generation: Generation = NO_GENERATION
+    generation: SessionGeneration = NO_GENERATION
     phase: JoinPhase = JoinPhase.UNJOINED
     rejoin_needed: bool = True
     needs_prepare: bool = True
@@ -74,7 +74,7 @@ class Membership:
         Kafka: AbstractCoordinator#resetStateAndRejoin.
         """
         self.phase = JoinPhase.UNJOINED
-        self.generation = Generation(member_id=self.generation.member_id) if keeps_member_id else NO_GENERATION
+        self.generation = SessionGeneration(member_id=self.generation.member_id) if keeps_member_id else NO_GENERATION
         self.request_rejoin(reason)
         self.needs_prepare = True
 
@@ -82,7 +82,7 @@ class Membership:
 OUTSIDE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
 
 
-class Session:
+class ClassicSession:
     """Heartbeats, the client's own view of the session timeout, and leaving. ``fatal`` is what the next poll() will throw."""
 
     __slots__ = (
@@ -90,7 +90,9 @@ class Session:
         "woken_us",
     )  # fmt: skip
 
-    def __init__(self, runtime: Runtime, connection: Connection, membership: Membership, on_reset: Callable[[], None]) -> None:
+    def __init__(
+        self, runtime: Runtime, connection: MemberConnection, membership: Membership, on_reset: Callable[[], None]
+    ) -> None:
         self.is_enabled = False
         self.is_locked = False
         self.woken_us = 0
@@ -186,7 +188,7 @@ class Session:
         operation = self._runtime.config.close_operation if is_closing else "default"
         return operation == "leave" or (operation == "default" and self._runtime.identity.group_instance_id is None)
 
-    def _on_heartbeat(self, sent: Generation, result: HeartbeatResult | NetworkError) -> None:
+    def _on_heartbeat(self, sent: SessionGeneration, result: HeartbeatResult | NetworkError) -> None:
         if self._runtime.config.behaviour.leaves_when_refused and (isinstance(result, NetworkError) or result.error):
             self._ends_generation(sent)
         elif isinstance(result, NetworkError):
@@ -206,7 +208,7 @@ class Session:
         else:
             self._failed()
 
-    def _ends_generation(self, sent: Generation) -> None:
+    def _ends_generation(self, sent: SessionGeneration) -> None:
         """kafka-go's heartbeat loop: whatever the error, the next generation is joined with the same member id."""
         if sent == self._membership.generation:
             self._membership.request_rejoin("")
@@ -220,7 +222,7 @@ class Session:
         if self.is_enabled:
             self._runtime.arm_in(HEARTBEAT, self._backoff.next_us())
 
-    def _cast_out(self, sent: Generation, error: ErrorCode) -> None:
+    def _cast_out(self, sent: SessionGeneration, error: ErrorCode) -> None:
         if sent != self._membership.generation:
             self._answered()  # about a generation that is over
             return

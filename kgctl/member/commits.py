@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 from kgctl.member.api import CommitDone, ListOffsets, ListOffsetsResult, NetworkError, StartConsuming
-from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, Backoff, Connection, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, Backoff, MemberConnection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, OffsetFetchResult, PartitionErrors
@@ -66,7 +66,7 @@ class Committer:
         "_begun_us", "_connection", "_interval_us", "_on_refused", "_runtime", "_term", "_waiting", "_who", "is_automatic",
     )  # fmt: skip
 
-    def __init__(self, runtime: Runtime, connection: Connection, who: WhoCommits, on_refused: OnRefused) -> None:
+    def __init__(self, runtime: Runtime, connection: MemberConnection, who: WhoCommits, on_refused: OnRefused) -> None:
         self._runtime = runtime
         self._connection = connection
         self._who = who
@@ -248,7 +248,7 @@ class Positions:
 
     __slots__ = ("_asked", "_connection", "_identity", "_is_asking", "_runtime", "awaiting", "consumed", "has_no_start")
 
-    def __init__(self, runtime: Runtime, connection: Connection, identity: FetchIdentity) -> None:
+    def __init__(self, runtime: Runtime, connection: MemberConnection, identity: FetchIdentity) -> None:
         self.consumed: set[TopicPartition] = set()
         self.has_no_start = False
         self._runtime = runtime

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kgctl.member.api import NetworkError, Rng
 from kgctl.member.base import HEARTBEAT
-from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime, Topics
+from kgctl.member.runtime import COORDINATOR_GONE, Backoff, HeartbeatClock, MemberConnection, MemberTopics, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult, TopicPartitions
 from kgctl.model.values import frozen_in_order, quick_enum
@@ -28,7 +28,7 @@ STATIC_LEAVE_EPOCH = -2
 
 
 @quick_enum
-class Phase(Enum):
+class MembershipPhase(Enum):
     """The phases of a membership. Kafka: the consumer's MemberState."""
 
     UNSUBSCRIBED = "not in the group"
@@ -42,9 +42,11 @@ class Phase(Enum):
     FATAL = "an error that nothing helps against"
 
 
-OUTSIDE = frozenset({Phase.UNSUBSCRIBED, Phase.FENCED, Phase.STALE, Phase.FATAL})
-BEATS_AT_ONCE = frozenset({Phase.JOINING, Phase.ACKNOWLEDGING, Phase.LEAVING})
-TAKES_ASSIGNMENTS = frozenset({Phase.JOINING, Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE})
+OUTSIDE = frozenset({MembershipPhase.UNSUBSCRIBED, MembershipPhase.FENCED, MembershipPhase.STALE, MembershipPhase.FATAL})
+BEATS_AT_ONCE = frozenset({MembershipPhase.JOINING, MembershipPhase.ACKNOWLEDGING, MembershipPhase.LEAVING})
+TAKES_ASSIGNMENTS = frozenset(
+    {MembershipPhase.JOINING, MembershipPhase.RECONCILING, MembershipPhase.ACKNOWLEDGING, MembershipPhase.STABLE}
+)
 
 
 @frozen_in_order
@@ -75,7 +77,7 @@ class ConsumerMembership:
     """The mutable whole. ``target`` is what the coordinator wants, ``current`` what the member has and reports."""
 
     member_id: str
-    phase: Phase = Phase.UNSUBSCRIBED
+    phase: MembershipPhase = MembershipPhase.UNSUBSCRIBED
     epoch: int = JOIN_EPOCH
     target: LocalAssignment = NO_ASSIGNMENT
     current: LocalAssignment = NO_ASSIGNMENT
@@ -89,7 +91,7 @@ class ConsumerMembership:
         """Start over with epoch 0."""
         self.epoch = JOIN_EPOCH
         self.target = NO_ASSIGNMENT
-        self.phase = Phase.JOINING
+        self.phase = MembershipPhase.JOINING
 
 
 def new_member_id(rng: Rng) -> str:
@@ -124,8 +126,8 @@ class Heartbeats:
     def __init__(
         self,
         runtime: Runtime,
-        connection: Connection,
-        topics: Topics,
+        connection: MemberConnection,
+        topics: MemberTopics,
         membership: ConsumerMembership,
         *,
         on_fenced: Callable[[], None],
@@ -187,8 +189,8 @@ class Heartbeats:
         self.is_under_way = True
         self._send(self._fields(), self._on_answer)
         # Sent is told: a beat that gets lost says everything again (AbstractMembershipManager#onHeartbeatRequestGenerated).
-        if membership.phase is Phase.ACKNOWLEDGING:
-            membership.phase = Phase.STABLE if membership.is_reconciled else Phase.RECONCILING
+        if membership.phase is MembershipPhase.ACKNOWLEDGING:
+            membership.phase = MembershipPhase.STABLE if membership.is_reconciled else MembershipPhase.RECONCILING
 
     def _send(self, fields: dict[str, Any], handler: Callable[[Any], None]) -> None:
         identity = self._runtime.identity
@@ -205,7 +207,7 @@ class Heartbeats:
     def _fields(self) -> dict[str, Any]:
         """Everything when joining, else what has changed since the last beat."""
         identity, config, sent = self._runtime.identity, self._runtime.config, self._sent
-        is_joining = self._membership.phase is Phase.JOINING
+        is_joining = self._membership.phase is MembershipPhase.JOINING
         current = self._membership.current
         topics, regex = (self._topics.subscription, None) if self._matches else (identity.topics, identity.pattern)
         told = _Sent(config.effective_rebalance_timeout_ms, topics, regex, config.group_remote_assignor, current)
@@ -256,9 +258,9 @@ class Heartbeats:
         if result.assignment is not None:
             membership.target = membership.target.updated(result.assignment)
             if not membership.is_reconciled:
-                membership.phase = Phase.RECONCILING
-            elif membership.phase in (Phase.RECONCILING, Phase.JOINING):
-                membership.phase = Phase.STABLE
+                membership.phase = MembershipPhase.RECONCILING
+            elif membership.phase in (MembershipPhase.RECONCILING, MembershipPhase.JOINING):
+                membership.phase = MembershipPhase.STABLE
 
     def _refused(self, result: ConsumerGroupHeartbeatResult) -> None:
         """Act on an error: find the coordinator, wait, join anew or give up.
@@ -272,7 +274,7 @@ class Heartbeats:
             self._connection.lose()
         elif error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self._not_before_us = self._runtime.now_us + self._backoff.next_us()
-        elif self._membership.phase in OUTSIDE or self._membership.phase is Phase.LEAVING:
+        elif self._membership.phase in OUTSIDE or self._membership.phase is MembershipPhase.LEAVING:
             return
         elif error in FENCED:
             self._on_fenced()

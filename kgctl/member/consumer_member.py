@@ -26,8 +26,8 @@ from kgctl.member.consumer_heartbeats import (
     ConsumerMembership,
     Heartbeats,
     LocalAssignment,
+    MembershipPhase,
     PartitionsById,
-    Phase,
     new_member_id,
 )
 from kgctl.member.runtime import HeartbeatClock
@@ -35,7 +35,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicPartition
 
 
-class Reconciliation:
+class MemberReconciliation:
     """The reconciliations of one member, one at a time. ``abort`` makes what is under way end without effect."""
 
     __slots__ = ("_known", "_member", "_refreshed_for", "_round", "is_under_way")
@@ -50,7 +50,7 @@ class Reconciliation:
     def is_wanted(self) -> bool:
         """Return whether there is an assignment to reconcile and no reconciliation under way."""
         membership = self._member.membership
-        return membership.phase is Phase.RECONCILING and not self.is_under_way and not membership.is_reconciled
+        return membership.phase is MembershipPhase.RECONCILING and not self.is_under_way and not membership.is_reconciled
 
     def abort(self) -> None:
         """Drop the reconciliation under way: the membership has ended, or begun anew."""
@@ -80,7 +80,7 @@ class Reconciliation:
         # (AbstractMembershipManager#maybeReconcile).
         if self._is_only_new_number(resolved):
             membership.current = LocalAssignment(membership.target.number, resolved)
-            membership.phase = Phase.ACKNOWLEDGING
+            membership.phase = MembershipPhase.ACKNOWLEDGING
         elif in_poll or not self._must_wait(assigned):
             self._begin(LocalAssignment(membership.target.number, resolved), assigned)
 
@@ -160,7 +160,7 @@ class Reconciliation:
         member.positions.own(member.owned)
         # With the next beat, which leaves at once, the coordinator may give to others what was given up here.
         member.membership.current = resolved
-        member.membership.phase = Phase.ACKNOWLEDGING
+        member.membership.phase = MembershipPhase.ACKNOWLEDGING
         member.committer.restart_timer()
         self.is_under_way = False
 
@@ -168,26 +168,26 @@ class Reconciliation:
         """Whether this round still counts; one that met another phase is over."""
         if number != self._round:
             return False
-        if self._member.membership.phase is not Phase.RECONCILING:
+        if self._member.membership.phase is not MembershipPhase.RECONCILING:
             self.abort()
             return False
         return True
 
 
-STATES: Mapping[Phase, MemberState] = {
-    Phase.UNSUBSCRIBED: MemberState.NEW,
-    Phase.JOINING: MemberState.JOINING,
-    Phase.RECONCILING: MemberState.RECONCILING,
-    Phase.ACKNOWLEDGING: MemberState.RECONCILING,
-    Phase.STABLE: MemberState.STABLE,
-    Phase.FENCED: MemberState.FENCED,
-    Phase.LEAVING: MemberState.LEAVING,
-    Phase.STALE: MemberState.FENCED,
-    Phase.FATAL: MemberState.FAILED,
+STATES: Mapping[MembershipPhase, MemberState] = {
+    MembershipPhase.UNSUBSCRIBED: MemberState.NEW,
+    MembershipPhase.JOINING: MemberState.JOINING,
+    MembershipPhase.RECONCILING: MemberState.RECONCILING,
+    MembershipPhase.ACKNOWLEDGING: MemberState.RECONCILING,
+    MembershipPhase.STABLE: MemberState.STABLE,
+    MembershipPhase.FENCED: MemberState.FENCED,
+    MembershipPhase.LEAVING: MemberState.LEAVING,
+    MembershipPhase.STALE: MemberState.FENCED,
+    MembershipPhase.FATAL: MemberState.FAILED,
 }
 
 
-_RECONCILING = Phase.RECONCILING
+_RECONCILING = MembershipPhase.RECONCILING
 
 
 class ConsumerMember(BaseMember):
@@ -208,7 +208,7 @@ class ConsumerMember(BaseMember):
         self.heartbeats = Heartbeats(
             self.runtime, self.connection, self.topics, self.membership, on_fenced=self._on_fenced, on_fatal=self._on_fatal
         )
-        self.reconciliation = Reconciliation(self)
+        self.reconciliation = MemberReconciliation(self)
         self._queue: list[tuple[int, Step]] = []
         self._poll_limit_is_over = False
         self._is_silent = False
@@ -239,7 +239,9 @@ class ConsumerMember(BaseMember):
     @property
     def is_at_rest(self) -> bool:
         """Whether the member owns what it is assigned and has said so."""
-        is_settled = self.membership.phase is Phase.STABLE and self.membership.is_reconciled and self.heartbeats.has_told
+        is_settled = (
+            self.membership.phase is MembershipPhase.STABLE and self.membership.is_reconciled and self.heartbeats.has_told
+        )
         return is_settled and not self.reconciliation.is_under_way and not self._queue and not self._poll_limit_is_over
 
     def live_state(self) -> MemberState:
@@ -273,12 +275,12 @@ class ConsumerMember(BaseMember):
         else:
             self._read_on()
         # It joins again only after the callback of what it lost has returned (AbstractMembershipManager#maybeRejoinStaleMember).
-        if self.membership.phase is Phase.STALE and self._is_released:
+        if self.membership.phase is MembershipPhase.STALE and self._is_released:
             self.membership.join()
 
     def awaits_poll(self) -> bool:
         """Return whether only a poll brings the member on: something is queued for it, or the member is stale."""
-        return bool(self._queue) or self._poll_limit_is_over or self.membership.phase is Phase.STALE
+        return bool(self._queue) or self._poll_limit_is_over or self.membership.phase is MembershipPhase.STALE
 
     def on_coordinator_found(self) -> None:
         """Do nothing: the background thread sees for itself."""
@@ -359,23 +361,23 @@ class ConsumerMember(BaseMember):
         self.heartbeats.leave(self._leave_epoch("default"))
         self.heartbeats.is_under_way = False
         self.membership.current = NO_ASSIGNMENT
-        self.membership.phase = Phase.STALE
+        self.membership.phase = MembershipPhase.STALE
         self._lose(StopReason.POLL_TIMEOUT, self._released_as_stale)
 
     def _released_as_stale(self) -> None:
         # The callback runs in the very poll() that the client waited for (AbstractMembershipManager#maybeRejoinStaleMember).
-        if self.membership.phase is Phase.STALE:
+        if self.membership.phase is MembershipPhase.STALE:
             self.membership.join()
 
     def _on_fenced(self) -> None:
         """Give everything up, then join again. Kafka: AbstractMembershipManager#transitionToFenced."""
         # It keeps its id: to the coordinator epoch 0 is a member that begins (KIP-848).
         self.membership.epoch = 0
-        self.membership.phase = Phase.FENCED
+        self.membership.phase = MembershipPhase.FENCED
         self._lose(StopReason.LOST, self._released_as_fenced)
 
     def _released_as_fenced(self) -> None:
-        if self.membership.phase is Phase.FENCED:
+        if self.membership.phase is MembershipPhase.FENCED:
             self.membership.join()
 
     def _lose(self, reason: StopReason, after: Step) -> None:
@@ -395,11 +397,11 @@ class ConsumerMember(BaseMember):
 
         if self.owned:
             self.queue(lambda: self.call_back(CallbackKind.LOST, self.owned, released))
-        elif self.membership.phase is Phase.FENCED:
+        elif self.membership.phase is MembershipPhase.FENCED:
             released()
 
     def _on_fatal(self, error: ErrorCode, message: str) -> None:
-        self.membership.phase = Phase.FATAL
+        self.membership.phase = MembershipPhase.FATAL
         self.reconciliation.abort()
         self._queue.clear()
         self.stop(set(self.owned), StopReason.FAILED)
@@ -441,7 +443,7 @@ class ConsumerMember(BaseMember):
         self.owned.clear()
         if self.membership.phase not in OUTSIDE:
             self.heartbeats.leave(self._leave_epoch(self.config.close_operation))
-        self.membership.phase = Phase.UNSUBSCRIBED
+        self.membership.phase = MembershipPhase.UNSUBSCRIBED
         self.await_close()
 
     def _leave_epoch(self, operation: str) -> int:

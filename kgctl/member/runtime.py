@@ -239,7 +239,7 @@ _InFlight: TypeAlias = tuple[Handler, int, bool, bool]
 """(handler, deadline in microseconds, whether it goes to the coordinator, whether it parks)."""
 
 
-class Connection:
+class MemberConnection:
     """Requests of one member.
 
     A broker reads the next request of a connection only when it has answered the one before. So while a JoinGroup or SyncGroup is
@@ -408,12 +408,12 @@ Snapshot = tuple[tuple[str, int, tuple[tuple[str, ...], ...]], ...]
 """(topic, partitions, racks) of the topics that were looked at."""
 
 
-class Topics:
+class MemberTopics:
     """The member's copy of the metadata, and which topics it subscribes to."""
 
     __slots__ = ("_connection", "_pattern", "_request", "_runtime", "image", "is_ready", "subscription")
 
-    def __init__(self, runtime: Runtime, connection: Connection) -> None:
+    def __init__(self, runtime: Runtime, connection: MemberConnection) -> None:
         self.image: MetadataImage | None = None
         self.subscription: tuple[str, ...] = tuple(dict.fromkeys(runtime.identity.topics))
         self._runtime = runtime

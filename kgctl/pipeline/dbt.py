@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgctl.pipeline.sql import VIEWS, described
-from kgctl.pipeline.store.files import Location
+from kgctl.pipeline.store.files import StoreLocation
 from kgctl.pipeline.store.tables import OF_GROUPS, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 
@@ -18,7 +18,7 @@ _SOURCE = "kgctl"
 _WAREHOUSE = "KGCTL_WAREHOUSE"
 
 
-def make_tables(place: Location) -> None:
+def make_tables(place: StoreLocation) -> None:
     """Make the tables that are not there yet, without a row: what reads a source meets no hole. Raises as `Warehouse.open`."""
     warehouse = Warehouse.open(place)
     for name in OF_GROUPS:

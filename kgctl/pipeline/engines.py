@@ -1,7 +1,7 @@
 """Work spread over this process, several processes, or Spark: the same items, the same results, whoever does it.
 
 An engine takes a module-level function of kgctl (or a ``functools.partial`` of one) and items that can be pickled. An item whose
-function raises gives a `Failure` and is not the end of the others. Spark's works by plans of data frames: a row for each item,
+function raises gives an `ItemFailure` and ends no other. Spark's works by plans of data frames: a row for each item,
 Python functions over Arrow, the same on Spark Connect; an executor needs kgctl of the driver's version (`shipped` sees to that).
 """
 
@@ -45,7 +45,7 @@ _WAITING_PER_PROCESS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ItemFailure:
     """Why an item has no value: text alone, so that it travels. ``trace`` is empty for errors that explain themselves."""
 
     code: str
@@ -54,12 +54,12 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[Result]):
+class ItemDone(Generic[Result]):
     """What came of the item at ``index``: a value, or a failure."""
 
     index: int
     value: Result | None = None
-    failure: Failure | None = None
+    failure: ItemFailure | None = None
 
     def get(self) -> Result:
         """The value.
@@ -80,8 +80,8 @@ class Engine(ABC):
     """Spark's, for plans of data frames; None where there is no Spark."""
 
     @abstractmethod
-    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
-        """One `Done` for each item, as they come, in any order. Closing the iterator early ends the work.
+    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[ItemDone[Result], None, None]:
+        """One `ItemDone` for each item, as they come, in any order. Closing the iterator early ends the work.
 
         Raises `KgctlError` (the engine itself cannot work; what items raise is data).
         """
@@ -91,10 +91,10 @@ class Engine(ABC):
         function: Callable[[Item], Result],
         items: Sequence[Item],
         *,
-        on_done: Callable[[Done[Result]], object] | None = None,
-    ) -> list[Done[Result]]:
-        """One `Done` for each item, in the items' order. ``on_done`` sees each as soon as it is there, for progress."""
-        found: list[Done[Result]] = []
+        on_done: Callable[[ItemDone[Result]], object] | None = None,
+    ) -> list[ItemDone[Result]]:
+        """One `ItemDone` for each item, in the items' order. ``on_done`` sees each as soon as it is there, for progress."""
+        found: list[ItemDone[Result]] = []
         for done in self.stream(function, items):
             found.append(done)
             if on_done is not None:
@@ -102,20 +102,20 @@ class Engine(ABC):
         return sorted(found, key=lambda done: done.index)
 
 
-def attempt(function: Callable[[Item], Result], index: int, item: Item) -> Done[Result]:
+def attempt(function: Callable[[Item], Result], index: int, item: Item) -> ItemDone[Result]:
     """Do one item; what it raises becomes its failure."""
     try:
-        return Done(index, function(item))
+        return ItemDone(index, function(item))
     except KgctlError as error:
-        return Done(index, failure=Failure(error.code, error.message))
+        return ItemDone(index, failure=ItemFailure(error.code, error.message))
     except Exception as error:  # noqa: BLE001 - whatever it is, the other items go on
         kind = type(error).__name__
-        return Done(index, failure=Failure(kind, f"{kind}: {error}", traceback.format_exc()))
+        return ItemDone(index, failure=ItemFailure(kind, f"{kind}: {error}", traceback.format_exc()))
 
 
-def died(index: int) -> Done[Result]:
+def died(index: int) -> ItemDone[Result]:
     """Return the failure of an item whose process has died."""
-    return Done(index, failure=Failure(PROCESS_DIED, "the process that did it died: killed, or out of memory"))
+    return ItemDone(index, failure=ItemFailure(PROCESS_DIED, "the process that did it died: killed, or out of memory"))
 
 
 class LocalEngine(Engine):
@@ -129,8 +129,8 @@ class LocalEngine(Engine):
     def __init__(self, jobs: int = 1) -> None:
         self.slots = max(jobs, 1)
 
-    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
-        """Yield one `Done` for each item, in the order of their ends."""
+    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[ItemDone[Result], None, None]:
+        """Yield one `ItemDone` for each item, in the order of their ends."""
         if self.slots == 1 or len(items) <= 1:
             for index, item in enumerate(items):
                 yield attempt(function, index, item)
@@ -147,9 +147,9 @@ class LocalEngine(Engine):
 
 def _in_processes(
     function: Callable[[Item], Result], items: Sequence[Item], todo: list[int], jobs: int
-) -> Generator[Done[Result], None, list[int]]:
+) -> Generator[ItemDone[Result], None, list[int]]:
     """Takes from ``todo`` a few at a time. Ends early when a process dies, and answers with the items that were under way."""
-    waiting: dict[Future[Done[Result]], int] = {}
+    waiting: dict[Future[ItemDone[Result]], int] = {}
     following = iter(todo[:])
     with _pool(jobs) as pool:
         while todo or waiting:
@@ -308,8 +308,8 @@ class SparkEngine(Engine):
         with spark_errors():
             self.slots = _parallelism(session)
 
-    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
-        """One `Done` for each item, a job's at a time.
+    def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[ItemDone[Result], None, None]:
+        """One `ItemDone` for each item, a job's at a time.
 
         Raises `KgctlError` (no item could be done at all, in the words of Spark).
         """
@@ -327,7 +327,7 @@ class SparkEngine(Engine):
 
     def _done(
         self, function: Callable[[Item], Result], missing: dict[int, Item], jobs: Sequence[_Numbered[Item]]
-    ) -> Generator[Done[Result], None, None]:
+    ) -> Generator[ItemDone[Result], None, None]:
         """What comes of ``jobs``; it is taken out of ``missing``."""
         for future in side_by_side(self.session, partial(self._run, function), jobs):
             try:
@@ -339,7 +339,7 @@ class SparkEngine(Engine):
                 del missing[done.index]
                 yield done
 
-    def _run(self, function: Callable[[Item], Result], job: _Numbered[Item]) -> list[Done[Result]]:
+    def _run(self, function: Callable[[Item], Result], job: _Numbered[Item]) -> list[ItemDone[Result]]:
         rows = [(index, pickle.dumps(item)) for index, item in job]
         frame = self.session.createDataFrame(rows, "number int, item binary").coalesce(1)
         spread = frame.repartition(min(len(job), self.slots * TASKS_PER_SLOT))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kgctl.errors import UsageError
-from kgctl.server.acls import CLUSTER_NAME, Acl, Operation, Resource, Rules, Who, parse_acl
+from kgctl.server.acls import CLUSTER_NAME, Acl, AclOperation, Resource, Rules, Who, parse_acl
 from kgctl.storage.files import ACLS_FILE, Documents
 
 AUTHORIZER = "authorizer.class.name"
@@ -53,7 +53,7 @@ class Denial:
     rules: tuple[Acl, ...]
     hits: int = 0
 
-    def _denies(self, who: Who, operation: Operation, resource: Resource, name: str) -> bool:
+    def _denies(self, who: Who, operation: AclOperation, resource: Resource, name: str) -> bool:
         found = any(rule.is_about(resource, name) and rule.concerns(*who, operation) for rule in self.rules)
         self.hits += found
         return found
@@ -100,7 +100,7 @@ class AccessControl:
         self._denials = denials
         self.is_asked = bool(denials) or self.is_on
 
-    def allows(self, who: Who, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+    def allows(self, who: Who, operation: AclOperation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether somebody may do this."""
         if who.principal == self.owner:
             return True
@@ -111,7 +111,7 @@ class AccessControl:
             who, operation, resource, name, by_default=self.config.by_default
         )
 
-    def allows_any(self, who: Who, operation: Operation, resource: Resource) -> bool:
+    def allows_any(self, who: Who, operation: AclOperation, resource: Resource) -> bool:
         """Whether there is some resource of this kind with which somebody may do this, whatever its name."""
         return self.allows(who, operation, resource, _SOME_NAME) or (
             self.is_on and self.rules.allow_any(who, operation, resource)

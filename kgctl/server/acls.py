@@ -21,13 +21,13 @@ class Resource(IntEnum):
     TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(2, 8)
 
 
-class Pattern(IntEnum):
+class AclPattern(IntEnum):
     """What the name of a rule stands for; MATCH, in filters alone: every rule that concerns a resource of this name."""
 
     MATCH, LITERAL, PREFIXED = range(2, 5)
 
 
-class Operation(IntEnum):
+class AclOperation(IntEnum):
     """What is done, by the protocol's numbers."""
 
     ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS = range(2, 12)
@@ -45,8 +45,8 @@ CLUSTER_NAME = "kafka-cluster"
 WILDCARD = "*"
 EVERYONE = "User:*"
 _IMPLY = {
-    Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
-    Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
+    AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
+    AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
 }
 """Who may do one of these may do that, too. A rule that denies one of them denies nothing else."""
 
@@ -62,13 +62,13 @@ class Acl(NamedTuple):
     operation: int
     permission: int
 
-    def concerns(self, principal: str, host: str, operation: Operation) -> bool:
+    def concerns(self, principal: str, host: str, operation: AclOperation) -> bool:
         """Whether it says anything about who does what; its resource has been looked at."""
         return (
             self.principal in (principal, EVERYONE)
             and self.host in (host, WILDCARD)
             and (
-                self.operation in (operation, Operation.ALL)
+                self.operation in (operation, AclOperation.ALL)
                 or (self.permission == Permission.ALLOW and self.operation in _IMPLY.get(operation, ()))
             )
         )
@@ -77,7 +77,7 @@ class Acl(NamedTuple):
         """Whether it is a rule for this resource."""
         if self.resource != resource:
             return False
-        return name.startswith(self.name) if self.pattern == Pattern.PREFIXED else self.name in (name, WILDCARD)
+        return name.startswith(self.name) if self.pattern == AclPattern.PREFIXED else self.name in (name, WILDCARD)
 
 
 class AclFilter(NamedTuple):
@@ -95,7 +95,7 @@ class AclFilter(NamedTuple):
         """Whether the rule passes all parts."""
         return (
             self.resource in (ANY, rule.resource)
-            and self.pattern in (ANY, Pattern.MATCH, rule.pattern)
+            and self.pattern in (ANY, AclPattern.MATCH, rule.pattern)
             and self._names(rule)
             and self.principal in (None, rule.principal)
             and self.host in (None, rule.host)
@@ -106,7 +106,7 @@ class AclFilter(NamedTuple):
     def _names(self, rule: Acl) -> bool:
         if self.name is None or self.name == rule.name:
             return True
-        return self.pattern == Pattern.MATCH and rule.is_about(Resource(rule.resource), self.name)
+        return self.pattern == AclPattern.MATCH and rule.is_about(Resource(rule.resource), self.name)
 
 
 class Rules:
@@ -127,11 +127,11 @@ class Rules:
     def about(self, resource: Resource, name: str) -> Iterator[Acl]:
         """Those for a resource of this name: of the name itself, of all names, of each beginning of it."""
         for literal in dict.fromkeys((name, WILDCARD)):
-            yield from self._named.get((resource, Pattern.LITERAL, literal), ())
+            yield from self._named.get((resource, AclPattern.LITERAL, literal), ())
         for end in range(len(name) + 1):
-            yield from self._named.get((resource, Pattern.PREFIXED, name[:end]), ())
+            yield from self._named.get((resource, AclPattern.PREFIXED, name[:end]), ())
 
-    def allow(self, who: Who, operation: Operation, resource: Resource, name: str, *, by_default: bool) -> bool:
+    def allow(self, who: Who, operation: AclOperation, resource: Resource, name: str, *, by_default: bool) -> bool:
         """Whether somebody may do this. One that denies it is enough; ``by_default``: where no rule is about it."""
         about = list(self.about(resource, name))
         permissions = {rule.permission for rule in about if rule.concerns(who.principal, who.host, operation)}
@@ -139,7 +139,7 @@ class Rules:
             return False
         return Permission.ALLOW in permissions or (by_default and not about)
 
-    def allow_any(self, who: Who, operation: Operation, resource: Resource) -> bool:
+    def allow_any(self, who: Who, operation: AclOperation, resource: Resource) -> bool:
         """Whether there is some resource of this kind with which somebody may do this: no rule that allows it is all denied."""
         rules = [
             rule
@@ -147,11 +147,11 @@ class Rules:
             if rule.resource == resource
             and rule.principal in (who.principal, EVERYONE)
             and rule.host in (who.host, WILDCARD)
-            and rule.operation in (operation, Operation.ALL)
+            and rule.operation in (operation, AclOperation.ALL)
         ]
         denials = {(rule.pattern, rule.name) for rule in rules if rule.permission == Permission.DENY}
         allowed = {(rule.pattern, rule.name) for rule in rules if rule.permission == Permission.ALLOW}
-        everything = (Pattern.LITERAL, WILDCARD)
+        everything = (AclPattern.LITERAL, WILDCARD)
         if everything in denials:
             return False
         return any(each == everything or not _is_denied(each, denials) for each in allowed)
@@ -160,7 +160,9 @@ class Rules:
 def _is_denied(allowed: tuple[int, str], denials: set[tuple[int, str]]) -> bool:
     pattern, name = allowed
     beginnings = (name[:end] for end in range(1, len(name) + 1))
-    return (pattern == Pattern.LITERAL and allowed in denials) or any((Pattern.PREFIXED, each) in denials for each in beginnings)
+    return (pattern == AclPattern.LITERAL and allowed in denials) or any(
+        (AclPattern.PREFIXED, each) in denials for each in beginnings
+    )
 
 
 class Who(NamedTuple):
@@ -190,8 +192,8 @@ def parse_acl(text: str) -> list[Acl]:
             f"access rule {text!r}: say which {kind.lower()}, as in '{kind.lower()}:{_EXAMPLE.get(resource, 'name')}'"
         )
     is_prefix = name.endswith(WILDCARD) and name != WILDCARD
-    pattern, name = (Pattern.PREFIXED, name[:-1]) if is_prefix else (Pattern.LITERAL, name)
-    operations = [_word("operation", Operation, each) for each in words[-2].split(",")]
+    pattern, name = (AclPattern.PREFIXED, name[:-1]) if is_prefix else (AclPattern.LITERAL, name)
+    operations = [_word("operation", AclOperation, each) for each in words[-2].split(",")]
     return [Acl(resource, name, pattern, principal, host or WILDCARD, each, permission) for each in operations]
 
 
@@ -207,5 +209,5 @@ def _word(what: str, words: type[IntEnum], text: str) -> int:
     return found
 
 
-_RUN_TOGETHER = {each.name.replace("_", ""): each.name for each in (*Operation, *Resource)}
+_RUN_TOGETHER = {each.name.replace("_", ""): each.name for each in (*AclOperation, *Resource)}
 """As kafka-acls.sh writes them: ``DescribeConfigs``, ``TransactionalId``."""

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kgctl.server.config import ServeOptions
-from kgctl.server.listeners import Listener
+from kgctl.server.listeners import BrokerListener
 from kgctl.server.service import Server
 from kgctl.server.traffic import run_in_loop
 
@@ -36,7 +36,7 @@ class BackgroundServer:
         brokers: int = 1,
         *,
         protocol: str = "PLAINTEXT",
-        listeners: Sequence[Listener] = (),
+        listeners: Sequence[BrokerListener] = (),
         metrics: tuple[str, int] | None = None,
         acls: Sequence[str] | None = None,
         compacts: bool = False,
@@ -45,7 +45,7 @@ class BackgroundServer:
         """``listeners``, unless one of ``protocol`` does; ``given``: what `Server` takes beside its options."""
         self._given = given
         self._options = ServeOptions(
-            listeners=listeners or (Listener(protocol, protocol, port=port),),
+            listeners=listeners or (BrokerListener(protocol, protocol, port=port),),
             data=data,
             topics=dict(topics or {}),
             config=dict(config or {}),

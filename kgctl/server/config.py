@@ -10,7 +10,7 @@ from typing import Any
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.server.access import AUTHORIZER
-from kgctl.server.listeners import PROTOCOL_MAP, Listener
+from kgctl.server.listeners import PROTOCOL_MAP, BrokerListener
 from kgctl.server.settings import broker_settings, check_brokers
 from kgctl.storage.files import Documents, OnDamage
 
@@ -28,7 +28,7 @@ class ServeOptions:
     ``compacts``: the program around it asks for compaction (`kgctl.server.cleaner.compact`).
     """
 
-    listeners: Sequence[Listener] = (Listener(port=9092),)
+    listeners: Sequence[BrokerListener] = (BrokerListener(port=9092),)
     data: Path | None = None
     import_log: Path | None = None
     topics: Mapping[str, int] = field(default_factory=dict)

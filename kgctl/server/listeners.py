@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BrokerListener:
     """One that every broker of a cluster has: the first broker at ``port``, the next one at ``port + 1``.
 
     ``port`` 0 picks free ones. ``advertised`` is what clients are told, where they find it elsewhere: its port rises in the same
@@ -41,7 +41,7 @@ def _raised(port: int, index: int) -> int:
 class Endpoint:
     """A listener of one broker. ``port`` is 0 until it listens, where it was to pick one."""
 
-    listener: Listener
+    listener: BrokerListener
     port: int
     advertised: Address | None = None
 
@@ -88,7 +88,7 @@ def protocol_of(name: str, config: Mapping[str, str], what: str) -> str:
     return known[name]
 
 
-def check_listeners(listeners: Sequence[Listener], brokers: int) -> None:
+def check_listeners(listeners: Sequence[BrokerListener], brokers: int) -> None:
     """Raises `UsageError` where two have one name, or brokers would have one port twice."""
     names = [listener.name for listener in listeners]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -101,7 +101,7 @@ def check_listeners(listeners: Sequence[Listener], brokers: int) -> None:
             taken[port] = listener.name
 
 
-def listener_named(name: str, listeners: Sequence[Listener]) -> Listener:
+def listener_named(name: str, listeners: Sequence[BrokerListener]) -> BrokerListener:
     """Raises `UsageError` where there is none."""
     found = next((listener for listener in listeners if listener.name == name.upper()), None)
     if found is None:

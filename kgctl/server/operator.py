@@ -23,7 +23,7 @@ from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, Unr
 from kgctl.extras import require
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Done, ForceCompleteRebalance, RebalanceStatus, Result
-from kgctl.server.acls import Operation, Resource, Who
+from kgctl.server.acls import AclOperation, Resource, Who
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host, Work
 
@@ -216,8 +216,8 @@ def _refusal(services: Services, who: Who, asked: Mapping[str, Any]) -> ErrorCod
     if not access.is_asked:
         return None
     if asked.get("command") == "status":
-        return None if access.allows(who, Operation.DESCRIBE, Resource.CLUSTER) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    may_end = access.allows(who, Operation.READ, Resource.GROUP, str(asked.get("group", "")))
+        return None if access.allows(who, AclOperation.DESCRIBE, Resource.CLUSTER) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    may_end = access.allows(who, AclOperation.READ, Resource.GROUP, str(asked.get("group", "")))
     return None if may_end else ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 

@@ -11,18 +11,18 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from kgctl.server.settings import Kind
+from kgctl.server.settings import SettingKind
 from kgctl.storage.files import QUOTAS_FILE, Documents
 
 USER, CLIENT, IP = "user", "client-id", "ip"
 OF_CLIENTS = {
-    "producer_byte_rate": Kind.LONG,
-    "consumer_byte_rate": Kind.LONG,
-    "request_percentage": Kind.DOUBLE,
-    "controller_mutation_rate": Kind.DOUBLE,
+    "producer_byte_rate": SettingKind.LONG,
+    "consumer_byte_rate": SettingKind.LONG,
+    "request_percentage": SettingKind.DOUBLE,
+    "controller_mutation_rate": SettingKind.DOUBLE,
 }
-OF_ADDRESSES = {"connection_creation_rate": Kind.INT}
-_MOST = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
+OF_ADDRESSES = {"connection_creation_rate": SettingKind.INT}
+_MOST = {SettingKind.INT: 2**31 - 1, SettingKind.LONG: 2**63 - 1}
 _WHOLE_TO = 1e-6
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -100,8 +100,8 @@ def value_problem(entity: Entity, name: str, value: float) -> str | None:
         return f"Invalid configuration key {name}"
     if value <= 0:
         return f"Quota {name} must be greater than 0"
-    if kind is Kind.DOUBLE:
+    if kind is SettingKind.DOUBLE:
         return None
     if value > _MOST[kind]:
-        return f"Proposed value for {name} is too large for {'an INT' if kind is Kind.INT else 'a LONG'}."
+        return f"Proposed value for {name} is too large for {'an INT' if kind is SettingKind.INT else 'a LONG'}."
     return f"{name} cannot be a fractional value." if value % 1.0 > _WHOLE_TO else None

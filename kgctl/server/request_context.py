@@ -10,7 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import frozen_in_order
 from kgctl.server.access import AccessControl
-from kgctl.server.acls import CLUSTER_NAME, Operation, Resource, Who
+from kgctl.server.acls import CLUSTER_NAME, AclOperation, Resource, Who
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
@@ -58,12 +58,12 @@ class ApiSpec:
 class ClusterRight(NamedTuple):
     """An operation on the cluster, the answer (to an error and its words) where it is not allowed, and since which version."""
 
-    operation: Operation
+    operation: AclOperation
     refusal: Callable[[RequestContext, Any, tuple[ErrorCode, str]], Values]
     since: int = 0
 
 
-class Registry:
+class ApiRegistry:
     """API key to ApiSpec."""
 
     def __init__(self, specs: Iterable[ApiSpec]) -> None:
@@ -189,7 +189,7 @@ class RequestContext:
         """What the broker version does that this server plays."""
         return self.services.group_configs.broker.profile
 
-    def group_error(self, operation: Operation, group_id: str | None) -> ErrorCode | None:
+    def group_error(self, operation: AclOperation, group_id: str | None) -> ErrorCode | None:
         """Why this broker does not do this with the group for this user: no right to, or another broker has it. Else None."""
         if not self.may(operation, Resource.GROUP, group_id or ""):
             return ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -201,12 +201,12 @@ class RequestContext:
             return None
         return ErrorCode.NOT_COORDINATOR
 
-    def may(self, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+    def may(self, operation: AclOperation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether whoever asks may do this."""
         access = self.services.access
         return not access.is_asked or access.allows(self.session.who, operation, resource, name)
 
-    def may_with_any(self, operation: Operation, resource: Resource) -> bool:
+    def may_with_any(self, operation: AclOperation, resource: Resource) -> bool:
         """Whether whoever asks may do this with some resource, whatever its name."""
         access = self.services.access
         return not access.is_asked or access.allows_any(self.session.who, operation, resource)
@@ -215,19 +215,19 @@ class RequestContext:
         """Which operations whoever asks may do, as a bit field."""
         return sum(1 << each for each in self.profile_operations(resource) if self.may(each, resource, name))
 
-    def profile_operations(self, resource: Resource) -> Sequence[Operation]:
+    def profile_operations(self, resource: Resource) -> Sequence[AclOperation]:
         """What can be done with such a resource at all; groups have settings since 4.0 (KIP-848). Kafka: AclEntry."""
         known = _OPERATIONS[resource]
         return known if resource is not Resource.GROUP or self.profile.is_since("4.0") else known[:3]
 
 
-_CONFIGS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
-_OPERATIONS: Mapping[Resource, tuple[Operation, ...]] = {
-    Resource.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS),
-    Resource.TOPIC: (*(Operation(each) for each in range(Operation.READ, Operation.CLUSTER_ACTION)), *_CONFIGS),
+_CONFIGS = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+_OPERATIONS: Mapping[Resource, tuple[AclOperation, ...]] = {
+    Resource.GROUP: (AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, *_CONFIGS),
+    Resource.TOPIC: (*(AclOperation(each) for each in range(AclOperation.READ, AclOperation.CLUSTER_ACTION)), *_CONFIGS),
     Resource.CLUSTER: (
-        *(Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION, *_CONFIGS),
-        Operation.IDEMPOTENT_WRITE,
+        *(AclOperation.CREATE, AclOperation.ALTER, AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION, *_CONFIGS),
+        AclOperation.IDEMPOTENT_WRITE,
     ),
 }
 
@@ -236,7 +236,7 @@ _OPERATIONS: Mapping[Resource, tuple[Operation, ...]] = {
 class Services:
     """The parts, wired once by `kgctl.server.service`."""
 
-    registry: Registry
+    registry: ApiRegistry
     config: BrokerConfig
     cluster: Cluster
     catalog: Catalog

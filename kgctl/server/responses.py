@@ -17,7 +17,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.partition_data import Worker
 from kgctl.server.request_context import RequestContext
 from kgctl.server.runtime import Answer, Later, Values, rendered
@@ -87,7 +87,7 @@ class HeartbeatHandler:
         self._refusal = refusal
 
     def __call__(self, context: RequestContext, body: Any) -> Answer:
-        error = context.group_error(Operation.READ, body.group_id) or self._refusal(context, body)
+        error = context.group_error(AclOperation.READ, body.group_id) or self._refusal(context, body)
         return {"error_code": error} if error else context.ask(self.question(context, body), self.render)
 
 

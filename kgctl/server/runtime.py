@@ -305,7 +305,7 @@ def base64_uuid(value: UUID | None = None) -> str:
     return base64_uuid() if value is None and text.startswith("-") else text
 
 
-class Activity:
+class GroupActivity:
     """When groups were made and were last asked for something, and when members joined, as far as this server has seen it."""
 
     _ROOM = 1_000
@@ -356,7 +356,7 @@ class CoordinatorRuntime:
         self.clock = clock
         self.writer = writer
         self.topic_names: Callable[[], Iterable[str]] = tuple
-        self.activity = Activity()
+        self.activity = GroupActivity()
         self._ids = itertools.count(EVENT_ID + 1)
         self._waiting: dict[int, tuple[Request, asyncio.Future[Result]]] = {}
         self._answered: dict[int, Result] = {}

@@ -17,8 +17,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.scram import ANOTHER_ID, HASHES, Keys, ScramError, keys_of, server
-from kgctl.server.listeners import Listener
+from kgctl.scram import ANOTHER_ID, HASHES, ScramError, ScramKeys, keys_of, server
+from kgctl.server.listeners import BrokerListener
 from kgctl.storage.files import CREDENTIALS_FILE, Documents
 
 MECHANISMS = ("PLAIN", *HASHES)
@@ -80,7 +80,9 @@ def users_of(login: str) -> dict[str, str]:
     return {name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for name, quoted, bare in _USER.findall(login)}
 
 
-def split_security(listeners: Sequence[Listener], config: Mapping[str, str]) -> tuple[dict[str, SecurityConfig], dict[str, str]]:
+def split_security(
+    listeners: Sequence[BrokerListener], config: Mapping[str, str]
+) -> tuple[dict[str, SecurityConfig], dict[str, str]]:
     """The settings of security by the name of the listener, and all others. Raises `UsageError` for values that cannot be.
 
     ``listener.name.NAME.`` before a setting is for that listener alone; the users of any ``sasl.jaas.config`` without a mechanism
@@ -232,10 +234,12 @@ class Credentials:
         """Whether this is the user's password; takes as long for a user whom nobody knows."""
         return _is_password(password, self.scram(_PLAIN, name)) and _PLAIN in self._users.get(name, {})
 
-    def scram(self, mechanism: str, name: str) -> Keys:
+    def scram(self, mechanism: str, name: str) -> ScramKeys:
         """A user's keys; somebody's that nobody can use for one whom nobody knows, or not with this mechanism."""
         keys = self._users.get(name, {}).get(mechanism) or self._stranger[mechanism]
-        return Keys(b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"])
+        return ScramKeys(
+            b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"]
+        )
 
     def names(self) -> list[str]:
         """Return who has keys for SCRAM."""
@@ -245,7 +249,7 @@ class Credentials:
         """Return the mechanisms of SCRAM that a user has keys for, with their iterations."""
         return {each: keys["iterations"] for each, keys in self._users.get(name, {}).items() if each != _PLAIN}
 
-    def alter(self, changes: Mapping[str, tuple[str, Keys | None]]) -> None:
+    def alter(self, changes: Mapping[str, tuple[str, ScramKeys | None]]) -> None:
         """Give users keys for a mechanism, or take them away (None). Raises `StorageError`: all as before."""
         users = {name: dict(keys) for name, keys in self._users.items()}
         for name, (mechanism, keys) in changes.items():
@@ -264,7 +268,7 @@ def passwords_of(users: Mapping[str, str]) -> IsRight:
     return lambda name, password: _is_password(password, kept.get(name, stranger)) and name in kept
 
 
-def _is_password(password: str, kept: Keys) -> bool:
+def _is_password(password: str, kept: ScramKeys) -> bool:
     return hmac.compare_digest(keys_of(_STRONGEST, password, kept.salt, kept.iterations).stored_key, kept.stored_key)
 
 
@@ -275,7 +279,7 @@ def _all_keys(password: str) -> dict[str, Any]:
     return {_PLAIN: _row(keys_of(_STRONGEST, password))} | {each: _row(keys_of(each, password)) for each in HASHES}
 
 
-def _row(keys: Keys) -> dict[str, Any]:
+def _row(keys: ScramKeys) -> dict[str, Any]:
     texts = {"salt": keys.salt, "stored_key": keys.stored_key, "server_key": keys.server_key}
     return {name: b64encode(value).decode() for name, value in texts.items()} | {"iterations": keys.iterations}
 

@@ -68,7 +68,7 @@ from kgctl.server.listeners import Endpoint, check_listeners, listener_named
 from kgctl.server.operator import Described, MetricsPage, Wanted, group_rows, status
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.quotas import Quotas
-from kgctl.server.request_context import ClientSession, Login, Registry, Services
+from kgctl.server.request_context import ApiRegistry, ClientSession, Login, Services
 from kgctl.server.runtime import Clock, CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, IsRight, passwords_of, split_security, tls_context
 from kgctl.server.settings import Settings
@@ -99,7 +99,7 @@ _SPECS = (
 """Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
 
 
-def default_registry(config: CoordinatorConfig = CoordinatorConfig()) -> Registry:  # noqa: B008  # frozen
+def default_registry(config: CoordinatorConfig = CoordinatorConfig()) -> ApiRegistry:  # noqa: B008  # frozen
     """Return the table of every API that ``kgctl serve`` answers with this configuration."""
     return registry_of(config, _SPECS)
 

@@ -22,13 +22,13 @@ from kgctl.storage.files import SETTINGS_FILE, Documents
 log = logging.getLogger(__name__)
 
 
-class Kind(IntEnum):
+class SettingKind(IntEnum):
     """The types of values, by DescribeConfigs' numbers."""
 
     UNKNOWN, BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(10)
 
 
-class Source(IntEnum):
+class SettingSource(IntEnum):
     """Where a value comes from, by DescribeConfigs' numbers."""
 
     TOPIC, BROKER, BROKERS, STATIC, DEFAULT, LOGGER, CLIENT_METRICS, GROUP = range(1, 9)
@@ -62,7 +62,7 @@ class Setting:
     """
 
     name: str
-    kind: Kind
+    kind: SettingKind
     default: str | None = None
     check: Check | None = None
     brokers: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Setting:
             if problem := self.every(element) if self.every is not None else None:
                 raise self._refusal(element, problem)
         if self.check is not None and (problem := self.check(value)):
-            raise self._refusal(f"[{', '.join(value)}]" if self.kind is Kind.LIST else _java(value), problem)
+            raise self._refusal(f"[{', '.join(value)}]" if self.kind is SettingKind.LIST else _java(value), problem)
         return value
 
     def _refusal(self, value: object, problem: str) -> UsageError:
@@ -114,14 +114,14 @@ def _double(text: str) -> float:
         raise ValueError("Not a number of type DOUBLE") from None
 
 
-_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
-    **dict.fromkeys(Kind, str),
-    Kind.BOOLEAN: _boolean,
-    Kind.SHORT: _whole(16),
-    Kind.INT: _whole(32),
-    Kind.LONG: _whole(64),
-    Kind.DOUBLE: _double,
-    Kind.LIST: lambda text: re.split(r"\s*,\s*", text) if text else [],
+_PARSERS: Mapping[SettingKind, Callable[[str], Any]] = {
+    **dict.fromkeys(SettingKind, str),
+    SettingKind.BOOLEAN: _boolean,
+    SettingKind.SHORT: _whole(16),
+    SettingKind.INT: _whole(32),
+    SettingKind.LONG: _whole(64),
+    SettingKind.DOUBLE: _double,
+    SettingKind.LIST: lambda text: re.split(r"\s*,\s*", text) if text else [],
 }
 
 
@@ -151,61 +151,63 @@ def _throttled(name: str) -> Setting:
         f"{name} must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
-    return Setting(name, Kind.LIST, "", lambda each: None if each == ["*"] or all(map(_THROTTLED.fullmatch, each)) else words)
+    return Setting(
+        name, SettingKind.LIST, "", lambda each: None if each == ["*"] or all(map(_THROTTLED.fullmatch, each)) else words
+    )
 
 
 _TOPIC = (
-    Setting("segment.bytes", Kind.INT, str(1 << 30), at_least(1 << 20), ("log.segment.bytes",)),
-    Setting("segment.ms", Kind.LONG, str(7 * _DAY_MS), at_least(1), ("log.roll.ms", "log.roll.hours")),
-    Setting("segment.jitter.ms", Kind.LONG, "0", at_least(0), ("log.roll.jitter.ms", "log.roll.jitter.hours")),
-    Setting("segment.index.bytes", Kind.INT, "10485760", at_least(4), ("log.index.size.max.bytes",)),
-    Setting("flush.messages", Kind.LONG, MAX_LONG, at_least(1), ("log.flush.interval.messages",)),
-    Setting("flush.ms", Kind.LONG, MAX_LONG, at_least(0), ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
-    Setting("retention.bytes", Kind.LONG, "-1", None, ("log.retention.bytes",)),
+    Setting("segment.bytes", SettingKind.INT, str(1 << 30), at_least(1 << 20), ("log.segment.bytes",)),
+    Setting("segment.ms", SettingKind.LONG, str(7 * _DAY_MS), at_least(1), ("log.roll.ms", "log.roll.hours")),
+    Setting("segment.jitter.ms", SettingKind.LONG, "0", at_least(0), ("log.roll.jitter.ms", "log.roll.jitter.hours")),
+    Setting("segment.index.bytes", SettingKind.INT, "10485760", at_least(4), ("log.index.size.max.bytes",)),
+    Setting("flush.messages", SettingKind.LONG, MAX_LONG, at_least(1), ("log.flush.interval.messages",)),
+    Setting("flush.ms", SettingKind.LONG, MAX_LONG, at_least(0), ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
+    Setting("retention.bytes", SettingKind.LONG, "-1", None, ("log.retention.bytes",)),
     Setting(
         "retention.ms",
-        Kind.LONG,
+        SettingKind.LONG,
         str(7 * _DAY_MS),
         at_least(-1),
         ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ),
-    Setting("max.message.bytes", Kind.INT, "1048588", at_least(0), ("message.max.bytes",)),
-    Setting("index.interval.bytes", Kind.INT, "4096", at_least(0), ("log.index.interval.bytes",)),
-    Setting("delete.retention.ms", Kind.LONG, str(_DAY_MS), at_least(0), ("log.cleaner.delete.retention.ms",)),
-    Setting("min.compaction.lag.ms", Kind.LONG, "0", at_least(0), ("log.cleaner.min.compaction.lag.ms",)),
-    Setting("max.compaction.lag.ms", Kind.LONG, MAX_LONG, at_least(1), ("log.cleaner.max.compaction.lag.ms",)),
-    Setting("file.delete.delay.ms", Kind.LONG, "60000", at_least(0), ("log.segment.delete.delay.ms",)),
-    Setting("min.cleanable.dirty.ratio", Kind.DOUBLE, "0.5", between(0, 1), ("log.cleaner.min.cleanable.ratio",)),
-    Setting("cleanup.policy", Kind.LIST, "delete", None, ("log.cleanup.policy",), one_of("compact", "delete")),
-    Setting("unclean.leader.election.enable", Kind.BOOLEAN, "false", None, ("unclean.leader.election.enable",)),
-    Setting("min.insync.replicas", Kind.INT, "1", at_least(1), ("min.insync.replicas",)),
+    Setting("max.message.bytes", SettingKind.INT, "1048588", at_least(0), ("message.max.bytes",)),
+    Setting("index.interval.bytes", SettingKind.INT, "4096", at_least(0), ("log.index.interval.bytes",)),
+    Setting("delete.retention.ms", SettingKind.LONG, str(_DAY_MS), at_least(0), ("log.cleaner.delete.retention.ms",)),
+    Setting("min.compaction.lag.ms", SettingKind.LONG, "0", at_least(0), ("log.cleaner.min.compaction.lag.ms",)),
+    Setting("max.compaction.lag.ms", SettingKind.LONG, MAX_LONG, at_least(1), ("log.cleaner.max.compaction.lag.ms",)),
+    Setting("file.delete.delay.ms", SettingKind.LONG, "60000", at_least(0), ("log.segment.delete.delay.ms",)),
+    Setting("min.cleanable.dirty.ratio", SettingKind.DOUBLE, "0.5", between(0, 1), ("log.cleaner.min.cleanable.ratio",)),
+    Setting("cleanup.policy", SettingKind.LIST, "delete", None, ("log.cleanup.policy",), one_of("compact", "delete")),
+    Setting("unclean.leader.election.enable", SettingKind.BOOLEAN, "false", None, ("unclean.leader.election.enable",)),
+    Setting("min.insync.replicas", SettingKind.INT, "1", at_least(1), ("min.insync.replicas",)),
     Setting(
         "compression.type",
-        Kind.STRING,
+        SettingKind.STRING,
         "producer",
         one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         ("compression.type",),
     ),
-    Setting("compression.gzip.level", Kind.INT, "-1", _gzip_level, ("compression.gzip.level",)),
-    Setting("compression.lz4.level", Kind.INT, "9", between(1, 17), ("compression.lz4.level",)),
-    Setting("compression.zstd.level", Kind.INT, "3", between(-131_072, 22), ("compression.zstd.level",)),
-    Setting("preallocate", Kind.BOOLEAN, "false", None, ("log.preallocate",)),
+    Setting("compression.gzip.level", SettingKind.INT, "-1", _gzip_level, ("compression.gzip.level",)),
+    Setting("compression.lz4.level", SettingKind.INT, "9", between(1, 17), ("compression.lz4.level",)),
+    Setting("compression.zstd.level", SettingKind.INT, "3", between(-131_072, 22), ("compression.zstd.level",)),
+    Setting("preallocate", SettingKind.BOOLEAN, "false", None, ("log.preallocate",)),
     Setting(
         "message.timestamp.type",
-        Kind.STRING,
+        SettingKind.STRING,
         "CreateTime",
         one_of("CreateTime", "LogAppendTime"),
         ("log.message.timestamp.type",),
     ),
-    Setting("message.timestamp.before.max.ms", Kind.LONG, MAX_LONG, at_least(0), ("log.message.timestamp.before.max.ms",)),
-    Setting("message.timestamp.after.max.ms", Kind.LONG, "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)),
+    Setting("message.timestamp.before.max.ms", SettingKind.LONG, MAX_LONG, at_least(0), ("log.message.timestamp.before.max.ms",)),
+    Setting("message.timestamp.after.max.ms", SettingKind.LONG, "3600000", at_least(0), ("log.message.timestamp.after.max.ms",)),
     _throttled("leader.replication.throttled.replicas"),
     _throttled("follower.replication.throttled.replicas"),
-    Setting("remote.storage.enable", Kind.BOOLEAN, "false"),
-    Setting("local.retention.ms", Kind.LONG, "-2", at_least(-2), ("log.local.retention.ms",)),
-    Setting("local.retention.bytes", Kind.LONG, "-2", at_least(-2), ("log.local.retention.bytes",)),
-    Setting("remote.log.copy.disable", Kind.BOOLEAN, "false"),
-    Setting("remote.log.delete.on.disable", Kind.BOOLEAN, "false"),
+    Setting("remote.storage.enable", SettingKind.BOOLEAN, "false"),
+    Setting("local.retention.ms", SettingKind.LONG, "-2", at_least(-2), ("log.local.retention.ms",)),
+    Setting("local.retention.bytes", SettingKind.LONG, "-2", at_least(-2), ("log.local.retention.bytes",)),
+    Setting("remote.log.copy.disable", SettingKind.BOOLEAN, "false"),
+    Setting("remote.log.delete.on.disable", SettingKind.BOOLEAN, "false"),
 )
 TOPIC_SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _TOPIC}
 _ALSO = {name: each.brokers[place:] for each in _TOPIC for place, name in enumerate(each.brokers)}
@@ -234,7 +236,7 @@ def broker_settings() -> Mapping[str, Setting]:
     """Every setting of a broker, by name, as Apache Kafka 4.3.1 lists them."""
     rows = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
     found = {
-        name: Setting(name, Kind[kind], default, is_static="s" in marks, is_secret="p" in marks)
+        name: Setting(name, SettingKind[kind], default, is_static="s" in marks, is_secret="p" in marks)
         for name, (kind, default, marks) in rows.items()
     }
     alike = {each.brokers[0]: each for each in _TOPIC if len(each.brokers) == 1}  # of several, any number will do
@@ -264,7 +266,11 @@ def check_topic(config: Mapping[str, str]) -> None:
         )
 
 
-_METRICS = (Setting("interval.ms", Kind.INT, "300000"), Setting("metrics", Kind.LIST, ""), Setting("match", Kind.LIST, ""))
+_METRICS = (
+    Setting("interval.ms", SettingKind.INT, "300000"),
+    Setting("metrics", SettingKind.LIST, ""),
+    Setting("match", SettingKind.LIST, ""),
+)
 METRICS_SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _METRICS}
 _MATCH_KEYS = ("client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address",
                "client_source_port")  # fmt: skip
@@ -292,7 +298,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str
-    source: Source
+    source: SettingSource
 
 
 class Described(NamedTuple):
@@ -300,7 +306,7 @@ class Described(NamedTuple):
 
     setting: Setting
     value: str | None
-    source: Source
+    source: SettingSource
     synonyms: Sequence[Synonym]
 
 
@@ -378,14 +384,14 @@ class Settings:
         """Describe one setting of a topic, or of what else follows the brokers'. Kafka: ConfigHelper#createTopicConfigEntry."""
         values = self._synonyms(setting.brokers, node_id)
         if setting.name in config:
-            values.insert(0, Synonym(setting.name, config[setting.name], Source.TOPIC))
+            values.insert(0, Synonym(setting.name, config[setting.name], SettingSource.TOPIC))
         value = config.get(setting.name)
         for name in setting.brokers if value is None else ():
             value = next((each.value for each in self._of_brokers((name,), node_id)), None)
             if value is not None:
                 value = str(int(value) * factor) if (factor := _ms_of(name)) else value
                 break
-        source = values[0].source if values else Source.DEFAULT
+        source = values[0].source if values else SettingSource.DEFAULT
         return Described(setting, setting.default if value is None else value, source, values)
 
     def broker(self, node_id: int, identity: Mapping[str, str]) -> Iterator[Described]:
@@ -395,21 +401,21 @@ class Settings:
         """
         own = {**self.of(BROKERS, ALL_BROKERS), **self.of(BROKERS, str(node_id))}
         settings = broker_settings()
-        custom = (Setting(name, Kind.UNKNOWN) for name in {**self.given, **own} if name not in settings)
+        custom = (Setting(name, SettingKind.UNKNOWN) for name in {**self.given, **own} if name not in settings)
         for setting in (*settings.values(), *custom):
             synonyms = self._synonyms(_ALSO.get(setting.name, (setting.name,)), node_id)
             if setting.name in identity:
-                synonyms = [Synonym(setting.name, identity[setting.name], Source.STATIC)]
-            first = synonyms[0] if synonyms else Synonym(setting.name, setting.default or "", Source.DEFAULT)
+                synonyms = [Synonym(setting.name, identity[setting.name], SettingSource.STATIC)]
+            first = synonyms[0] if synonyms else Synonym(setting.name, setting.default or "", SettingSource.DEFAULT)
             value = None if setting.is_secret or (not synonyms and setting.default is None) else first.value
             yield Described(setting, value, first.source, synonyms)
 
     def all_brokers(self) -> Iterator[Described]:
         """Describe what was altered for all brokers at once."""
         for name, value in self.of(BROKERS, ALL_BROKERS).items():
-            setting = broker_settings().get(name, Setting(name, Kind.UNKNOWN))
-            synonym = Synonym(name, value, Source.BROKERS)
-            yield Described(setting, None if setting.is_secret else value, Source.BROKERS, [synonym])
+            setting = broker_settings().get(name, Setting(name, SettingKind.UNKNOWN))
+            synonym = Synonym(name, value, SettingSource.BROKERS)
+            yield Described(setting, None if setting.is_secret else value, SettingSource.BROKERS, [synonym])
 
     def metrics(self, name: str) -> Iterator[Described]:
         """Describe a subscription to clients' metrics, whether there is one or not."""
@@ -417,9 +423,11 @@ class Settings:
         for setting in _METRICS:
             if setting.name in own:
                 value = own[setting.name]
-                yield Described(setting, value, Source.CLIENT_METRICS, [Synonym(setting.name, value, Source.CLIENT_METRICS)])
+                yield Described(
+                    setting, value, SettingSource.CLIENT_METRICS, [Synonym(setting.name, value, SettingSource.CLIENT_METRICS)]
+                )
             else:
-                yield Described(setting, setting.default, Source.DEFAULT, ())
+                yield Described(setting, setting.default, SettingSource.DEFAULT, ())
 
     def _synonyms(self, names: Sequence[str], node_id: int) -> list[Synonym]:
         """Values of a broker's setting, other names' behind its own: in front those count and are not shown."""
@@ -429,9 +437,9 @@ class Settings:
     def _of_brokers(self, names: Sequence[str], node_id: int) -> Iterator[Synonym]:
         """Values of the brokers' settings: altered for one, for all, given, and defaults."""
         every, one = self._kept[BROKERS].get(ALL_BROKERS, {}), self._kept[BROKERS].get(str(node_id), {})
-        for source, values in ((Source.BROKER, one), (Source.BROKERS, every), (Source.STATIC, self.given)):
+        for source, values in ((SettingSource.BROKER, one), (SettingSource.BROKERS, every), (SettingSource.STATIC, self.given)):
             yield from (Synonym(name, values[name], source) for name in names if name in values)
         for name in names:
             setting = broker_settings().get(name)
             if setting is not None and setting.default is not None:
-                yield Synonym(name, setting.default, Source.DEFAULT)
+                yield Synonym(name, setting.default, SettingSource.DEFAULT)

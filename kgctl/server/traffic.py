@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Connection(Protocol):
+class ServedConnection(Protocol):
     """As much of a connection as its server looks at."""
 
     node_id: int
@@ -278,7 +278,7 @@ class Host:
         self.budget = ByteBudget(max_bytes)
         self.turns = Turns()
         self.watch = LoopWatch()
-        self.connections: set[Connection] = set()
+        self.connections: set[ServedConnection] = set()
         self.refused = 0
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BYTES))
@@ -286,7 +286,7 @@ class Host:
         self._max_connections = max_connections
         self._all_left = asyncio.Event()
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ServedConnection) -> bool:
         """Take a new connection in, unless there are ``max.connections`` already."""
         if len(self.connections) < self._max_connections:
             self.connections.add(connection)
@@ -296,7 +296,7 @@ class Host:
             log.warning("%d connections refused so far: there are %d (max.connections)", self.refused, self._max_connections)
         return False
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: ServedConnection) -> None:
         """Forget a connection that is closed."""
         self.connections.discard(connection)
         if self.is_closing and not self.connections:

@@ -13,7 +13,7 @@ from kgctl.server.api.transactions import abort_overdue, finish_unfinished
 from kgctl.server.cleaner import expire_all
 from kgctl.server.operator import rebalances
 from kgctl.server.request_context import Services
-from kgctl.server.traffic import Connection
+from kgctl.server.traffic import ServedConnection
 
 INTERVAL_S = 5.0
 ROUNDS_ALONE = 12
@@ -75,7 +75,9 @@ class Collector:
 class Upkeep:
     """One background task."""
 
-    def __init__(self, services: Services, connections: Collection[Connection], max_idle_ms: int, collector: Collector) -> None:
+    def __init__(
+        self, services: Services, connections: Collection[ServedConnection], max_idle_ms: int, collector: Collector
+    ) -> None:
         self._services = services
         self._connections = connections
         self._max_idle_s = max_idle_ms / 1000

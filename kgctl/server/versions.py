@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kgctl.server.request_context import ApiSpec, Registry
+from kgctl.server.request_context import ApiRegistry, ApiSpec
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
@@ -35,11 +35,11 @@ HIGHEST: Mapping[str, Mapping[str, int]] = {"3.9": _3_9, "4.0": _4_0, "4.1": _4_
 """Broker version -> API -> its highest version, -1 for an API that is not there."""
 
 
-def registry_of(config: CoordinatorConfig, specs: Iterable[ApiSpec]) -> Registry:
+def registry_of(config: CoordinatorConfig, specs: Iterable[ApiSpec]) -> ApiRegistry:
     """Of these APIs, those that a broker of this version has, as far as it has them and is configured to answer them."""
     highest = HIGHEST.get(config.profile.version, {})
     limited = (replace(spec, max_version=min(spec.max_version, highest.get(spec.name, spec.max_version))) for spec in specs)
-    return Registry(_switched(spec, config) for spec in limited if spec.max_version >= spec.min_version)
+    return ApiRegistry(_switched(spec, config) for spec in limited if spec.max_version >= spec.min_version)
 
 
 def _switched(spec: ApiSpec, config: CoordinatorConfig) -> ApiSpec:

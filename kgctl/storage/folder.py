@@ -62,7 +62,7 @@ OnFound = Callable[[DamagedError], None]
 """Told of damage that is found while a folder is in use."""
 
 
-class Check(Protocol):
+class FolderCheck(Protocol):
     """A look through a database that goes on while it is in use."""
 
     def start(self) -> None: ...
@@ -124,10 +124,10 @@ class DataFolder:
         path: Path | None = None,
         folder_id: str = "",
         lock: FolderLock | None = None,
-        settings: Settings | None = None,
+        settings: FolderSettings | None = None,
         documents: Documents | None = None,
         compaction: Callable[[], Compacting] | None = None,
-        checks: Callable[[OnFound], Sequence[Check]] = lambda _: (),
+        checks: Callable[[OnFound], Sequence[FolderCheck]] = lambda _: (),
         bulk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.record_log = record_log
@@ -136,7 +136,7 @@ class DataFolder:
         self.path = path
         self.folder_id = folder_id
         self.last_alive_ms = lock.last_alive_ms if lock else None
-        self.settings = settings or Settings()
+        self.settings = settings or FolderSettings()
         self.documents = documents or Documents()
         self._lock = lock
         self._compaction = compaction
@@ -195,7 +195,7 @@ class DataFolder:
         self.close()
 
 
-class Settings:
+class FolderSettings:
     """Named texts kept in the folder: the broker's configuration, so that the embedded admin works with the server's."""
 
     def __init__(self, read: Callable[[str], str | None] | None = None, write: Callable[[str, str], None] | None = None) -> None:
@@ -256,7 +256,7 @@ def open_folder(
             path=path,
             folder_id=files.folder_id,
             lock=lock,
-            settings=Settings(files.read_setting, files.write_setting),
+            settings=FolderSettings(files.read_setting, files.write_setting),
             documents=files.documents,
             compaction=files.compaction,
             checks=files.checks,

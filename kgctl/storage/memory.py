@@ -13,7 +13,15 @@ from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, MAX_PARTITIONS, Compactor, Ledger, LogRow, Plan, StoredRecord
+from kgctl.storage.record_log import (
+    DEFAULT_OFFSETS_PARTITIONS,
+    MAX_PARTITIONS,
+    AppendPlan,
+    Compactor,
+    LogLedger,
+    LogRow,
+    StoredRecord,
+)
 
 
 class MemoryRecordLog:
@@ -21,7 +29,7 @@ class MemoryRecordLog:
 
     def __init__(self, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> None:
         self._lock = threading.RLock()
-        self._ledger = Ledger(partition_count)
+        self._ledger = LogLedger(partition_count)
         self._records: dict[int, StoredRecord] = {}
         self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._sequence = 0
@@ -77,7 +85,7 @@ class MemoryRecordLog:
     def close(self) -> None:
         """Do nothing: there are no files."""
 
-    def _apply(self, plan: Plan) -> None:
+    def _apply(self, plan: AppendPlan) -> None:
         for record in plan.records:
             self._sequence += 1
             self._records[self._sequence] = record

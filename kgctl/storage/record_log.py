@@ -14,8 +14,8 @@ Shared by the logs in memory and in SQLite: where each appended record goes, and
 
 A transactional offset takes effect at its transaction's end, unless the same offset was committed or deleted in the log after it;
 `OpenTransactions` keeps the offsets in between, so that a marker can be written to each partition that waits for it and so
-that the commit log tells what became committed when. A `Plan` writes nothing; it is applied by the log and then adopted
-(`Ledger.adopt`).
+that the commit log tells what became committed when. A `AppendPlan` writes nothing; it is applied by the log and then adopted
+(`LogLedger.adopt`).
 
 Compaction (`Compactor`): what replay would overwrite anyway goes, in steps so small that commits never wait for long. A cycle has
 two phases. The *survey* walks over the part of the log that the last cycle has not seen and notes the newest place of each key.
@@ -270,7 +270,7 @@ class OpenTransactions:
 
 
 @dataclass(slots=True)
-class Plan:
+class AppendPlan:
     """What one append comes to. ``members``: who committed a record that waits for its marker, by its place in ``records``."""
 
     records: list[StoredRecord]
@@ -280,7 +280,7 @@ class Plan:
     transactions: OpenTransactions
 
 
-class Ledger:
+class LogLedger:
     """The end of each partition's log and its open transactions."""
 
     def __init__(
@@ -309,7 +309,7 @@ class Ledger:
         """Return the groups that the producer's open transaction holds offsets back of."""
         return tuple(self._transactions.groups.get(producer_id, ()))
 
-    def plan(self, effects: Sequence[AppendRecord], now_ms: int) -> Plan:
+    def plan(self, effects: Sequence[AppendRecord], now_ms: int) -> AppendPlan:
         """Give each record its place. Raises `kgctl.serde.coordinator_records.RecordEncodeError`; nothing changes here."""
         plan = self._blank()
         for effect in effects:
@@ -319,7 +319,7 @@ class Ledger:
                 self._plan_record(plan, effect, effect.record, now_ms)
         return plan
 
-    def plan_placed(self, records: Sequence[StoredRecord]) -> Plan:
+    def plan_placed(self, records: Sequence[StoredRecord]) -> AppendPlan:
         """Plan to append records that have their places. Raises ValueError where an offset does not ascend."""
         plan = self._blank()
         for record in records:
@@ -330,13 +330,13 @@ class Ledger:
             _track(plan.transactions, plan.commits, record, None)
         return plan
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: AppendPlan) -> None:
         """Take over a plan that is durable now."""
         self._end_offsets = plan.end_offsets
         self._transactions = plan.transactions
 
-    def _blank(self) -> Plan:
-        return Plan([], {}, [], dict(self._end_offsets), self._transactions.copy())
+    def _blank(self) -> AppendPlan:
+        return AppendPlan([], {}, [], dict(self._end_offsets), self._transactions.copy())
 
     def _resume(self, record: StoredRecord, member_id: str | None) -> None:
         """A damaged record keeps its transaction open; that it is damaged is for the load to say."""
@@ -345,7 +345,7 @@ class Ledger:
         except RecordDecodeError:
             self._transactions.add(record.producer_id or 0, record.partition, None, None)
 
-    def _plan_record(self, plan: Plan, effect: AppendRecord, record: CoordinatorRecord, now_ms: int) -> None:
+    def _plan_record(self, plan: AppendPlan, effect: AppendRecord, record: CoordinatorRecord, now_ms: int) -> None:
         key, value = encode_record(record)
         partition = self._partition_of(record.key.group or "")
         offset = _take_offset(plan, partition)
@@ -355,7 +355,7 @@ class Ledger:
         plan.records.append(stored)
         _track_record(plan.transactions, plan.commits, stored, record, effect.member_id)
 
-    def _plan_marker(self, plan: Plan, marker: TransactionMarker, now_ms: int) -> None:
+    def _plan_marker(self, plan: AppendPlan, marker: TransactionMarker, now_ms: int) -> None:
         partitions, entries = plan.transactions.end(marker.producer_id)
         for partition in partitions:
             plan.records.append(_marker_record(marker, partition, _take_offset(plan, partition), now_ms))
@@ -363,7 +363,7 @@ class Ledger:
             plan.commits += (replace(entry, timestamp_ms=now_ms) for entry in entries)
 
 
-def _take_offset(plan: Plan, partition: int) -> int:
+def _take_offset(plan: AppendPlan, partition: int) -> int:
     offset = plan.end_offsets.get(partition, 0)
     plan.end_offsets[partition] = offset + 1
     return offset

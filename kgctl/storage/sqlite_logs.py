@@ -13,7 +13,15 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.crc32c import crc32c
-from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, Compactor, Ledger, LogRow, Plan, StoredRecord
+from kgctl.storage.record_log import (
+    DEFAULT_OFFSETS_PARTITIONS,
+    AppendPlan,
+    CommitEntry,
+    Compactor,
+    LogLedger,
+    LogRow,
+    StoredRecord,
+)
 from kgctl.storage.sqlite import DamagedRow, Database, Queried
 
 _COMMIT_PAGE_ROWS = 2_000
@@ -239,7 +247,7 @@ class SqliteRecordLog:
             pass
         return self._compactor.removed - before
 
-    def _commit(self, plan: Plan) -> None:
+    def _commit(self, plan: AppendPlan) -> None:
         first = self._sequence + 1
         rows = [(first + i, *_columns(record, plan.members.get(i))) for i, record in enumerate(plan.records)]
         try:
@@ -254,7 +262,7 @@ class SqliteRecordLog:
         if not self._database.is_in_transaction:
             self.on_append()
 
-    def _load_ledger(self, partition_count: int) -> Ledger:
+    def _load_ledger(self, partition_count: int) -> LogLedger:
         """A record that is damaged keeps nobody from opening the log: who reads it is told."""
         ends = {
             partition: self._database.value("""SELECT max("offset") + 1 FROM record WHERE "partition" = ?""", (partition,))
@@ -263,7 +271,7 @@ class SqliteRecordLog:
         has_transactions = self._database.value("SELECT 1 FROM record WHERE producer_id IS NOT NULL LIMIT 1")
         rows = self._database.rows(_OPEN_RECORDS) if has_transactions else []
         members = {(row[0], row[1]): row[-1] for row in rows if row[-1] is not None}
-        return Ledger(partition_count, ends, (_unchecked(row[:-2]) for row in rows), members)
+        return LogLedger(partition_count, ends, (_unchecked(row[:-2]) for row in rows), members)
 
     def _whole_pages(self) -> Iterator[Any]:
         """Rows of `_CHECKED` columns, with the sequence behind them."""

@@ -25,7 +25,7 @@ from kgctl.server.differences import AT_ONCE
 from kgctl.server.runtime import CoordinatorRuntime, steady_clock
 from kgctl.testing.faults import Fault, Faults
 from kgctl.testing.security import OWN_USER, Security, denial_of, listeners_of
-from kgctl.testing.topics import Topics, check_name, until
+from kgctl.testing.topics import ServerTopics, check_name, until
 
 if TYPE_CHECKING:
     from kgctl.group.consumer_group import ConsumerGroup
@@ -43,7 +43,7 @@ QUICK = {
 """What ``quick=True`` adds: members may be short-lived, and those of the consumer protocol beat often. No broker has these."""
 
 
-class EmbeddedServer(Topics):
+class EmbeddedServer(ServerTopics):
     """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
 
     ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, whose defaults are Kafka's but for

@@ -13,16 +13,16 @@ from kgctl.errors import UsageError, did_you_mean
 from kgctl.extras import require
 from kgctl.server.access import Denial
 from kgctl.server.acls import parse_acl
-from kgctl.server.listeners import PROTOCOLS, Listener, listener_named, parse_host_and_port
+from kgctl.server.listeners import PROTOCOLS, BrokerListener, listener_named, parse_host_and_port
 from kgctl.server.security import MECHANISMS, PLAIN_USERS, split_security
 
 OWN_USER = "kgctl-testing"
 """Who the cluster's own `admin` is: it may do everything, whatever is denied."""
 
 
-def listeners_of(protocol: str, more: Mapping[str, str], advertised: Mapping[str, str]) -> list[Listener]:
+def listeners_of(protocol: str, more: Mapping[str, str], advertised: Mapping[str, str]) -> list[BrokerListener]:
     """The first one, of this protocol, and more by their names, with what clients are told. Raises `UsageError`."""
-    named = [Listener(protocol, protocol), *(Listener(name.upper(), each) for name, each in more.items())]
+    named = [BrokerListener(protocol, protocol), *(BrokerListener(name.upper(), each) for name, each in more.items())]
     told = {
         listener_named(name, named).name: parse_host_and_port(address, f"advertised {name!r}")
         for name, address in advertised.items()
@@ -33,7 +33,7 @@ def listeners_of(protocol: str, more: Mapping[str, str], advertised: Mapping[str
 class Security:
     """How a cluster is protected, and the files that this takes, until `close`."""
 
-    def __init__(self, listeners: Sequence[Listener], users: Mapping[str, str] | None, config: Mapping[str, str]) -> None:
+    def __init__(self, listeners: Sequence[BrokerListener], users: Mapping[str, str] | None, config: Mapping[str, str]) -> None:
         """``listeners``, the first one being the cluster's own. Raises `UsageError` for what does not go together."""
         for protocol in (listener.protocol for listener in listeners):
             if protocol not in PROTOCOLS:
@@ -84,7 +84,7 @@ class Security:
             raise UsageError(f"user {name!r} is none of the cluster's, or of this listener{did_you_mean(name, users)}")
         return found | {"sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": password}
 
-    def _who_may_log_in(self, listener: Listener, mechanism: str) -> dict[str, str]:
+    def _who_may_log_in(self, listener: BrokerListener, mechanism: str) -> dict[str, str]:
         """Users with passwords, the cluster itself last."""
         found, _ = split_security(self._listeners, self._given)
         own = found[listener.name].plain_users() if mechanism == MECHANISMS[0] else None

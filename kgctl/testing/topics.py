@@ -27,7 +27,7 @@ T = TypeVar("T")
 _PAUSE_S = 0.01
 
 
-class Topics:
+class ServerTopics:
     """The topics of a server in this process, and the way into its event loop."""
 
     def __init__(self, server: BackgroundServer) -> None:

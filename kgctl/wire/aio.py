@@ -131,7 +131,7 @@ async def open_async(address: Address, settings: WireSettings, deadline: Deadlin
 
 
 class AsyncCluster:
-    """What `kgctl.wire.cluster.Cluster` asks any broker, for coroutines; one question at a time."""
+    """What `kgctl.wire.cluster.ClusterClient` asks any broker, for coroutines; one question at a time."""
 
     def __init__(self, settings: WireSettings) -> None:
         self.settings = settings
@@ -141,7 +141,7 @@ class AsyncCluster:
         self._has_answered = False
 
     async def ask(self, task: Callable[[AsyncConnection], Awaitable[R]], deadline: Deadline) -> R:
-        """As `kgctl.wire.cluster.Cluster.ask`."""
+        """As `kgctl.wire.cluster.ClusterClient.ask`."""
         waits, tries = self.settings.reconnect.waits_s(), 0
         first = deadline.within(FIRST_PATIENCE_S)
         last: UnreachableError | None = None

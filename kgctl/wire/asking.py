@@ -10,7 +10,7 @@ from kgctl.errors import KgctlError, TimedOutError, UnreachableError, Unsupporte
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
+from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
 from kgctl.wire.connection import FIND_COORDINATOR, Connection, Request
 
 K = TypeVar("K", bound=Hashable)
@@ -71,7 +71,7 @@ Ask = Callable[[Connection, list[K]], Iterator[Mapping[K, R | Failure]]]
 
 
 def ask_coordinators(
-    cluster: Cluster, group_ids: Iterable[str], ask: Ask[str, R], deadline: Deadline, *, is_idempotent: bool = True
+    cluster: ClusterClient, group_ids: Iterable[str], ask: Ask[str, R], deadline: Deadline, *, is_idempotent: bool = True
 ) -> dict[str, R | Failure]:
     """Ask the coordinator of each group, all coordinators at the same time; one answer a group, in the order given.
 
@@ -87,7 +87,7 @@ def ask_coordinators(
 
 
 def ask_leaders(
-    cluster: Cluster,
+    cluster: ClusterClient,
     partitions: Iterable[TopicPartition],
     ask: Ask[TopicPartition, R],
     deadline: Deadline,
@@ -112,7 +112,7 @@ class _Find(Protocol):
 class _Asking(Generic[K, R]):
     """Rounds of asking: in each, every broker of the route is asked for what is still open."""
 
-    def __init__(self, cluster: Cluster, find: _Find, ask: Ask[K, R], deadline: Deadline, *, is_idempotent: bool) -> None:
+    def __init__(self, cluster: ClusterClient, find: _Find, ask: Ask[K, R], deadline: Deadline, *, is_idempotent: bool) -> None:
         self._cluster = cluster
         self._find = find
         self._ask = ask
@@ -217,7 +217,7 @@ def _transport_failure(error: KgctlError, *, nothing_sent: bool = False) -> Fail
     return Failure(code, error.message, nothing_sent)
 
 
-def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, *, forget: bool = False) -> Route:
+def find_coordinators(cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline, *, forget: bool = False) -> Route:
     """The coordinator of each group: known from before, unless ``forget``, or asked for."""
     known = {} if forget else cluster.coordinators
     failures = _look_up([group for group in group_ids if group not in known], cluster, deadline)
@@ -228,7 +228,7 @@ def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Dead
     return Route(by_node, failures)
 
 
-def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> dict[str, Failure]:
+def _look_up(group_ids: Sequence[str], cluster: ClusterClient, deadline: Deadline) -> dict[str, Failure]:
     """All in one request where the broker can (since Kafka 3.0). What is found is remembered, what is not is returned."""
     if not group_ids:
         return {}
@@ -252,7 +252,7 @@ def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> 
     return failures
 
 
-def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
+def find_leaders(cluster: ClusterClient, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
     """The leader of each partition."""
     return leaders_in(cluster.layout(sorted({partition.topic for partition in partitions}), deadline), partitions)
 

@@ -48,7 +48,7 @@ each time."""
 _WANTS_LOGIN = " (does this listener want SASL? set security.protocol)"
 
 
-class Cluster:
+class ClusterClient:
     """Connections are made when they are first needed and kept until `close`. For one thread; `on_each` brings its own.
 
     Errors of one broker are its own: only what concerns the whole cluster is raised. ``coordinators`` remembers who coordinates

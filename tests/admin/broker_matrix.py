@@ -29,7 +29,7 @@ from kgctl.errors import KgctlError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.model.groups import StartOffset, TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import STREAMS_GROUP_DESCRIBE
 from kgctl.wire.settings import WireSettings
 from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS
@@ -234,7 +234,7 @@ def shared_and_changed(lab: Lab) -> None:
 
 
 def streams(lab: Lab) -> None:
-    with closing(Cluster(WireSettings.from_properties({"bootstrap.servers": lab.bootstrap}))) as cluster:
+    with closing(ClusterClient(WireSettings.from_properties({"bootstrap.servers": lab.bootstrap}))) as cluster:
         cluster.ask(lambda connection: connection.version(STREAMS_GROUP_DESCRIBE), Deadline(int(PATIENCE_S * 1000)))
     with streams_member(lab.bootstrap, STREAMS, TOPIC, len(RECORDS)):
         lab.wait(STREAMS, "Stable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.admin.connect import ConnectionSettings, connect
-from kgctl.cli.simulate.against import Groups
+from kgctl.cli.simulate.against import ClusterGroups
 from kgctl.simulate.against.fleet import ClientKind, ConfluentKafka
 from kgctl.simulate.against.play import play
 from kgctl.simulate.metrics.result import RunResult
@@ -24,5 +24,5 @@ def played(scenario: Scenario, bootstrap: str) -> Figures:
     """The metrics of `NAMES`, measured once on this cluster."""
     with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
         kind, connection = client_of(scenario), {"bootstrap.servers": bootstrap}
-        found = RunResult(play(scenario, 1, kind=kind, connection=connection, cluster=Groups(admin), notice=print))
+        found = RunResult(play(scenario, 1, kind=kind, connection=connection, cluster=ClusterGroups(admin), notice=print))
     return {name: float(found.metric(name) or 0) for name in NAMES}

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kgctl.admin.connect import ConnectionSettings, connect
-from kgctl.cli.simulate.against import Groups
+from kgctl.cli.simulate.against import ClusterGroups
 from kgctl.errors import KgctlError
 from kgctl.model.groups import partition_for
 from kgctl.simulate.against.fleet import ClientLine, Fleet
@@ -212,7 +212,7 @@ def _once(scenario: Scenario, brokers: Brokers, planned_us: int) -> Figures:
     with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
         try:
             fleet.prepare(*processes_of(scenario, kind))
-            stage = Outage(scenario, 1, fleet, Groups(admin), brokers)
+            stage = Outage(scenario, 1, fleet, ClusterGroups(admin), brokers)
             _find_a_name(stage, brokers)
             try:
                 stage.begin()

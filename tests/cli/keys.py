@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgctl.cli.registry import COMMANDS, CommandSpec
-from kgctl.cli.report import Column, Kind, Shown
+from kgctl.cli.report import Column, JsonKind, Shown
 
 Path = tuple[str, ...]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -19,15 +19,15 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-HOLDS: Mapping[Kind, Callable[[Any], bool]] = {
-    Kind.TEXT: lambda value: isinstance(value, str),
-    Kind.WHOLE: lambda value: type(value) is int,
-    Kind.NUMBER: is_number,
-    Kind.BOOL: lambda value: isinstance(value, bool),
-    Kind.TEXTS: lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-    Kind.NUMBERS: lambda value: isinstance(value, list) and all(each is None or is_number(each) for each in value),
-    Kind.TIME: lambda value: isinstance(value, str) and bool(TIME.fullmatch(value)),
-    Kind.ANY: lambda value: not isinstance(value, dict),
+HOLDS: Mapping[JsonKind, Callable[[Any], bool]] = {
+    JsonKind.TEXT: lambda value: isinstance(value, str),
+    JsonKind.WHOLE: lambda value: type(value) is int,
+    JsonKind.NUMBER: is_number,
+    JsonKind.BOOL: lambda value: isinstance(value, bool),
+    JsonKind.TEXTS: lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    JsonKind.NUMBERS: lambda value: isinstance(value, list) and all(each is None or is_number(each) for each in value),
+    JsonKind.TIME: lambda value: isinstance(value, str) and bool(TIME.fullmatch(value)),
+    JsonKind.ANY: lambda value: not isinstance(value, dict),
 }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.cli.demo import Stage
+from kgctl.cli.demo import DemoStage
 from kgctl.cli.environment import Environment
 from kgctl.extras import install_line
 from tests.support.patience import PATIENCE_S, SOON_S
@@ -103,7 +103,7 @@ def test_a_kept_demo_without_the_history_s_packages_says_what_brings_them(
 ) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
     out = io.StringIO()
-    stage = Stage(Environment(stdout=out), tmp_path)
+    stage = DemoStage(Environment(stdout=out), tmp_path)
     stage.collect()
     assert out.getvalue() == f"(It does not: kgctl history needs deltalake: {install_line('history')})\n"
     assert (stage.worst, stage.exported, list(tmp_path.iterdir())) == (0, {}, [])

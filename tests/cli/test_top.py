@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.cli.groups.top import Look
+from kgctl.cli.groups.top import TopLook
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import TimedOutError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
@@ -161,7 +161,7 @@ def test_the_live_view_cuts_long_names_and_tells_the_one_at_the_cursor(cli: Cli,
     from kgctl.cli.groups.top_app import TopApp
 
     add_long(cluster)
-    look = Look(Session(Environment(now_ms=lambda: 0)), cluster, (), lambda _: True, "name")
+    look = TopLook(Session(Environment(now_ms=lambda: 0)), cluster, (), lambda _: True, "name")
     app = TopApp(look, NamedCluster("fake:9092", None, ()), 3_600_000)
 
     async def play() -> list[str]:
@@ -184,7 +184,7 @@ def test_live_view_sorts_filters_and_survives_an_outage(cli: Cli, cluster: FakeG
     from kgctl.cli.groups.top_app import TopApp
 
     session = Session(Environment(now_ms=lambda: 0))
-    look = Look(session, cluster, (), lambda _: True, "lag")
+    look = TopLook(session, cluster, (), lambda _: True, "lag")
     app = TopApp(look, NamedCluster("fake:9092", None, ()), 3_600_000)
 
     def shown() -> list[str]:

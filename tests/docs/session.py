@@ -166,7 +166,7 @@ class DemoSession(Session):
     @cached_property
     def _cluster(self) -> str:
         """Its address, after the demo's whole story."""
-        stage = demo.Stage(_quiet(os.environ), self._folder)
+        stage = demo.DemoStage(_quiet(os.environ), self._folder)
         bootstrap = self._stack.enter_context(demo.played(stage))
         self._stack.enter_context(demo.kept(stage, bootstrap))
         assert stage.worst == 0

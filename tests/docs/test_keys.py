@@ -12,7 +12,7 @@ import pytest
 from kgctl.cli.options import ALL, OUTPUT
 from kgctl.cli.registry import COMMANDS
 from kgctl.cli.render import KGCTL_RESULT_VERSION
-from kgctl.cli.report import Column, Kind
+from kgctl.cli.report import Column, JsonKind
 from tests.cli import keys
 from tests.cli.harness import Cli, example_cluster
 
@@ -50,7 +50,7 @@ def test_rows_have_the_keys_and_types_that_are_declared(line: str, tmp_path: Pat
     assert ran.data, ran.err
 
 
-WHOLE, TEXT = Column("lag", kind=Kind.WHOLE), Column("by[].NAME.note")
+WHOLE, TEXT = Column("lag", kind=JsonKind.WHOLE), Column("by[].NAME.note")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kgctl.model.groups import Node, TopicPartition
 from kgctl.model.requests import Heartbeat, HeartbeatResult
 from kgctl.server.background import BackgroundServer
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, ClusterLayout
+from kgctl.wire.cluster import ClusterClient, ClusterLayout
 from kgctl.wire.settings import WireSettings
 from tests.support.patience import PATIENCE_S
 
@@ -91,7 +91,7 @@ class Question:
         self.asked = 0
         self._errors = list(errors)
 
-    def __call__(self, _: Cluster) -> int:
+    def __call__(self, _: ClusterClient) -> int:
         self.asked += 1
         if self._errors:
             raise self._errors.pop(0)
@@ -162,13 +162,13 @@ def test_leaders_are_asked_where_the_members_metadata_says(
 ) -> None:
     server.server.services.catalog.create({"a": 2})
     looked_up: list[object] = []
-    real = Cluster.layout
+    real = ClusterClient.layout
 
-    def layout(cluster: Cluster, topics: list[str] | None, deadline: Deadline) -> ClusterLayout:
+    def layout(cluster: ClusterClient, topics: list[str] | None, deadline: Deadline) -> ClusterLayout:
         looked_up.append(topics)
         return real(cluster, topics, deadline)
 
-    monkeypatch.setattr(Cluster, "layout", layout)
+    monkeypatch.setattr(ClusterClient, "layout", layout)
     both = [TopicPartition("a", 0), TopicPartition("a", 1)]
     with closing(Errands("g", settings, 5_000)) as errands:
         image = errands.metadata(time.monotonic(), ["a", "not-there"])

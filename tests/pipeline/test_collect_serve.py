@@ -13,7 +13,7 @@ import pytest
 
 from kgctl.admin.librdkafka import produce
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.files import Location
+from kgctl.pipeline.store.files import StoreLocation
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.kgctl import run_kgctl
@@ -57,7 +57,7 @@ def records(warehouse: Path) -> Any:
 
 def samples(warehouse: Path) -> int:
     """How many samples there are."""
-    return int(Table(Location(str(warehouse)), "samples").rows().num_rows)
+    return int(Table(StoreLocation(str(warehouse)), "samples").rows().num_rows)
 
 
 def start(bootstrap: str, warehouse: Path) -> subprocess.Popen[str]:
@@ -142,7 +142,7 @@ def test_a_killed_collection_of_files_leaves_nothing_half_done(tmp_path: Path) -
         assert killed.stdout is not None
         assert killed.stdout.readline() == "here\n"
         killed.kill()
-    assert Table(Location(str(tmp_path / "w")), "records").version == -1
+    assert Table(StoreLocation(str(tmp_path / "w")), "records").version == -1
     rows = run_kgctl("unused:1", *words, str(tmp_path / "w")).data
     assert sum(row["records"] for row in rows) == 12 * 15_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.engines import LocalEngine, SparkEngine
-from kgctl.pipeline.sources.at_rest import Source, record_log, segments
+from kgctl.pipeline.sources.at_rest import RestSource, record_log, segments
 from kgctl.pipeline.store.tables import TABLES, to_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.machine import is_there
@@ -40,7 +40,7 @@ def session(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def rows_of(source: Source) -> list[tuple[Any, ...]]:
+def rows_of(source: RestSource) -> list[tuple[Any, ...]]:
     """What the pieces themselves give, as the table ``records`` has it."""
     tables = [table for piece in source.pieces for parsed in piece.read() for table in parsed.tables]
     stored = [to_stored("records", table, "").select(COLUMNS) for table in tables]

@@ -37,6 +37,7 @@ ROOMS = {
         raised=(
             (39, "consumers beside sidecars, their arguments and references, KEDA's flags; what clients do not start with"),
             (17, "events that leave settings out; why a client did not start"),
+            (12, "classes whose names mean one thing are longer"),
         ),
     ),
     "pipeline": Room(
@@ -56,9 +57,16 @@ ROOMS = {
             (29, "until when a partition of the log is known, by its own end; leaders whose clocks are behind"),
             (186, "a project of dbt, a board of Grafana"),
             (5, "one page of metrics for several clusters"),
+            (10, "classes whose names mean one thing are longer"),
         ),
     ),
-    "cli": Room(11_541, raised=((20, "topics that were made anew since a plan or a change are others"),)),
+    "cli": Room(
+        11_541,
+        raised=(
+            (20, "topics that were made anew since a plan or a change are others"),
+            (34, "classes whose names mean one thing are longer"),
+        ),
+    ),
     "admin": Room(
         5_805,
         raised=(
@@ -84,6 +92,7 @@ ROOMS = {
             (51, "groups that a broker leads and has not begun to load are not left out of a listing; verdicts that others hide"),
             (5, "rows of 100,000 partitions are made in three quarters of the time"),
             (26, "ids of topics, by every way to a cluster, in plans and undo files"),
+            (9, "classes whose names mean one thing are longer"),
         ),
     ),
     "coordinator": Room(
@@ -91,6 +100,7 @@ ROOMS = {
         raised=(
             (3, "Kafka's own words for settings of groups"),
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),
+            (2, "classes whose names mean one thing are longer"),
         ),
     ),
     "server": Room(
@@ -115,6 +125,7 @@ ROOMS = {
             (2, "what waits for a flush is told without abstract base classes"),
             (14, "topics whose names differ in '.' and '_' alone are refused, as by Kafka"),
             (7, "long lists of settings, transactions, users and folders are gone through in turns"),
+            (19, "classes whose names mean one thing are longer"),
         ),
     ),
     "storage": Room(
@@ -125,6 +136,7 @@ ROOMS = {
             (9, "how large a partition is; quotas.json"),
             (1, "acls.json"),
             (110, "a log cleaner, and batches that are written anew at their places"),
+            (16, "classes whose names mean one thing are longer"),
         ),
     ),
     "member": Room(
@@ -135,6 +147,7 @@ ROOMS = {
             (7, "what libraries are called that are made with a client"),
             (27, "librdkafka commits what it gives up as it gives it up"),
             (13, "clients that do not start with settings of the other protocol"),
+            (6, "classes whose names mean one thing are longer"),
         ),
     ),
     "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from scramp import ScramClient, ScramMechanism
 
-from kgctl.scram import HASHES, Keys, ScramError, client, keys_of, server
+from kgctl.scram import HASHES, ScramError, ScramKeys, client, keys_of, server
 
 NAME, PASSWORD = "bob=,é", "pass, =wörd"
 SALT = b"salt" * 4
 
 
-def kept(mechanism: str) -> Callable[[str], Keys]:
+def kept(mechanism: str) -> Callable[[str], ScramKeys]:
     return {NAME: keys_of(mechanism, PASSWORD)}.__getitem__
 
 

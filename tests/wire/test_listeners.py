@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from kgctl.errors import UsageError
 from kgctl.server.background import BackgroundServer
-from kgctl.server.listeners import Listener
+from kgctl.server.listeners import BrokerListener
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.config import NodePorts, combined_node
 from tests.support.kafka.data import wait_until_coordinating
@@ -29,7 +29,7 @@ MAP = {"listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"}
 @contextmanager
 def on_kgctl(folder: Path) -> Iterator[Mapping[str, str]]:
     del folder
-    listeners = (Listener("INSIDE"), Listener("OUTSIDE", advertised=("kafka.example", 0)))
+    listeners = (BrokerListener("INSIDE"), BrokerListener("OUTSIDE", advertised=("kafka.example", 0)))
     with BackgroundServer(listeners=listeners, config=MAP) as server:
         yield {listener.name: server.server.bootstrap_of(listener.name) for listener in listeners}
 
@@ -84,7 +84,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def test_each_listener_has_its_own_protection(certificates: Certificates) -> None:
-    listeners = (Listener(), Listener("LOGIN", "SASL_PLAINTEXT"), Listener("SSL", "SSL"))
+    listeners = (BrokerListener(), BrokerListener("LOGIN", "SASL_PLAINTEXT"), BrokerListener("SSL", "SSL"))
     config = {
         "listener.name.ssl.ssl.keystore.location": str(certificates.server),
         "listener.name.login.plain.sasl.jaas.config": 'user_alice="secret"',
@@ -113,7 +113,7 @@ def test_each_listener_has_its_own_protection(certificates: Certificates) -> Non
 
 
 def test_a_broker_that_is_lost_is_lost_by_all_its_listeners_and_comes_back_to_the_same_ports() -> None:
-    with BackgroundServer(listeners=(Listener("A"), Listener("B")), brokers=2) as server:
+    with BackgroundServer(listeners=(BrokerListener("A"), BrokerListener("B")), brokers=2) as server:
         before = [server.server.bootstrap_of(name) for name in "AB"]
         with RawClient(before[1].split(",")[1]) as client:
             server.run(server.server.stop_broker(2))
@@ -146,10 +146,13 @@ def test_a_connection_that_is_under_way_as_its_broker_is_lost_ends_with_it(turns
 @pytest.mark.parametrize(
     ("listeners", "message"),
     [
-        ((Listener("A"), Listener("A")), "there are two listeners 'A'"),
-        ((Listener("A", port=9_092), Listener("B", port=9_093)), "port 9093 would be one of listener A and of B: 2 brokers"),
+        ((BrokerListener("A"), BrokerListener("A")), "there are two listeners 'A'"),
+        (
+            (BrokerListener("A", port=9_092), BrokerListener("B", port=9_093)),
+            "port 9093 would be one of listener A and of B: 2 brokers",
+        ),
     ],
 )
-def test_listeners_that_cannot_be(listeners: tuple[Listener, ...], message: str) -> None:
+def test_listeners_that_cannot_be(listeners: tuple[BrokerListener, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message), BackgroundServer(listeners=listeners, brokers=2):
         pass

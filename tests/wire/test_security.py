@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from kgctl.errors import UsageError
 from kgctl.serde.messages import encode_request
 from kgctl.server.background import BackgroundServer
-from kgctl.server.listeners import Listener
+from kgctl.server.listeners import BrokerListener
 from kgctl.server.security import MECHANISMS, split_security
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.security import Certificates, make_certificates
@@ -167,7 +167,7 @@ def test_a_wrong_login_is_told_and_ends_the_connection(certificates: Certificate
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 INSIDE = {"listener.name.inside.plain.sasl.jaas.config": f'{LOGIN} user_alice="in" user_bob="in";'}
 OUTSIDE = {"listener.name.outside.plain.sasl.jaas.config": f'{LOGIN} user_alice="out" user_carol="out";'}
-LISTENERS = (Listener("INSIDE", "SASL_PLAINTEXT"), Listener("OUTSIDE", "SASL_PLAINTEXT"))
+LISTENERS = (BrokerListener("INSIDE", "SASL_PLAINTEXT"), BrokerListener("OUTSIDE", "SASL_PLAINTEXT"))
 TRIED = [(name, word) for name in ("alice", "bob", "carol") for word in ("in", "out")]
 
 
@@ -290,7 +290,7 @@ def test_settings_that_cannot_be_are_named(protocol: str, settings: dict[str, st
 
 
 def test_secrets_are_not_among_the_brokers_configs() -> None:
-    found, rest = split_security([Listener("IN", "SASL_PLAINTEXT")], {"sasl.jaas.config": JAAS, "num.partitions": "3"})
+    found, rest = split_security([BrokerListener("IN", "SASL_PLAINTEXT")], {"sasl.jaas.config": JAAS, "num.partitions": "3"})
 
     assert rest == {"num.partitions": "3"}
     security = found["IN"]

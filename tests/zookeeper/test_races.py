@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from kgctl.admin.zookeeper import ChangedMeanwhileError, RunningInstancesError
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin, open_zookeeper
-from kgctl.admin.zookeeper.connection import Answers, Connection, Operation
+from kgctl.admin.zookeeper.connection import Answers, Operation, ZooKeeperSession
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
@@ -37,30 +37,30 @@ def admin(zookeeper: str, kazoo: KazooClient) -> Iterator[ZooKeeperGroupAdmin]:
 def before_transaction(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> list[int]:
     """Call ``act`` with the number of each attempt just before it is sent; returns the attempts made."""
     attempts: list[int] = []
-    real = Connection.transact
+    real = ZooKeeperSession.transact
 
-    def transact(self: Connection, operations: Sequence[Operation]) -> None:
+    def transact(self: ZooKeeperSession, operations: Sequence[Operation]) -> None:
         attempts.append(len(attempts))
         act(attempts[-1])
         real(self, operations)
 
-    monkeypatch.setattr(Connection, "transact", transact)
+    monkeypatch.setattr(ZooKeeperSession, "transact", transact)
     return attempts
 
 
 def after_listing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Call ``act`` once, after the first listing of names, before what they name is read."""
-    real = Connection.children_many
+    real = ZooKeeperSession.children_many
     done: list[bool] = []
 
-    def children_many(self: Connection, paths: Sequence[str]) -> Answers[list[str]]:
+    def children_many(self: ZooKeeperSession, paths: Sequence[str]) -> Answers[list[str]]:
         found = real(self, paths)
         if not done and any(path.endswith("/ids") for path in paths):
             done.append(True)
             act()
         return found
 
-    monkeypatch.setattr(Connection, "children_many", children_many)
+    monkeypatch.setattr(ZooKeeperSession, "children_many", children_many)
 
 
 def to(offset: int) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -232,10 +232,10 @@ def test_a_server_that_hangs_in_the_middle_of_the_write_leaves_it_whole_and_unkn
 def test_a_write_whose_answer_is_lost_is_read_back(
     own_zookeeper: ZooKeeperServer, own: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Connection.transact
+    real = ZooKeeperSession.transact
     lost: list[bool] = []
 
-    def transact(self: Connection, operations: Sequence[Operation]) -> None:
+    def transact(self: ZooKeeperSession, operations: Sequence[Operation]) -> None:
         from kgctl.admin.zookeeper.connection import Unanswered
 
         real(self, operations)
@@ -243,7 +243,7 @@ def test_a_write_whose_answer_is_lost_is_read_back(
             lost.append(True)
             raise Unanswered("the answer was lost")
 
-    monkeypatch.setattr(Connection, "transact", transact)
+    monkeypatch.setattr(ZooKeeperSession, "transact", transact)
     with open_zookeeper(own_zookeeper.hosts, {}, PATIENCE_MS) as admin:
         assert admin.alter_offsets("payments", to(5)).status == "ok"
     versions = {own.get(f"/consumers/payments/offsets/orders/{number}")[1].version for number in range(3)}

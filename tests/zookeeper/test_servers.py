@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from kgctl.admin.zookeeper import ZooKeeperSettings
-from kgctl.admin.zookeeper.connection import Connection
+from kgctl.admin.zookeeper.connection import ZooKeeperSession
 from kgctl.zookeeper import Registry
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.security import make_certificates
@@ -107,7 +107,7 @@ def test_a_server_without_many_reads_in_one_request_is_read_one_by_one(tmp_path:
     """ZooKeeper 3.4.10, which Kafka 1.1.1 brings: it answers such a request as unimplemented and closes the connection."""
     jars = class_path(POM)
     for server in started(ZooKeeperServer(tmp_path / "zookeeper", class_path=jars)):
-        connection = Connection(ZooKeeperSettings.of(server.hosts), timeout_ms=60_000)
+        connection = ZooKeeperSession(ZooKeeperSettings.of(server.hosts), timeout_ms=60_000)
         with Registry(connection) as registry:
             group = registry.group("payments")
             instance = group.new_instance("x")

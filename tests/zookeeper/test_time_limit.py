@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kgctl.admin.zookeeper.connection import Connection, Operation
+from kgctl.admin.zookeeper.connection import Operation, ZooKeeperSession
 from tests.cli.harness import Ran
 from tests.support.wire.lossy import LossyProxy
 from tests.zookeeper.conftest import ZooKeeperCli, commits, offsets_of, topic
@@ -66,14 +66,14 @@ def test_a_server_that_slows_down_ends_a_change_in_its_time_with_what_is(
     behind: ZooKeeperCli, slow: LossyProxy, kazoo: KazooClient, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     seen: list[int] = []
-    real = Connection.transact
+    real = ZooKeeperSession.transact
 
-    def transact(self: Connection, operations: Sequence[Operation]) -> None:
+    def transact(self: ZooKeeperSession, operations: Sequence[Operation]) -> None:
         seen.append(len(operations))
         slow.delay_s = 0.2 if len(seen) > 3 else 0.0
         real(self, operations)
 
-    monkeypatch.setattr(Connection, "transact", transact)
+    monkeypatch.setattr(ZooKeeperSession, "transact", transact)
     ran = in_time(behind, f"{line} --yes --no-backup")
     slow.delay_s = 0.0
     told: dict[str, set[str]] = {}

@@ -39,7 +39,7 @@ from kgctl.admin.zookeeper import (
     is_name,
     registry,
 )
-from kgctl.admin.zookeeper.connection import Connection, NodeData, Operation, RefusedOperation, Unanswered, denied
+from kgctl.admin.zookeeper.connection import NodeData, Operation, RefusedOperation, Unanswered, ZooKeeperSession, denied
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -62,7 +62,9 @@ _RETRY_S = 0.02
 Failures = dict[TopicPartition, KgctlError]
 
 
-def write_offsets(connection: Connection, group: str, offsets: Mapping[TopicPartition, int], *, guarded: bool = True) -> Failures:
+def write_offsets(
+    connection: ZooKeeperSession, group: str, offsets: Mapping[TopicPartition, int], *, guarded: bool = True
+) -> Failures:
     """Commit these offsets; makes the group where there is none. ``guarded``: only while no instance runs.
 
     Returns what failed, by partition; up to `PARTITIONS_A_TRANSACTION` are written together or not at all.
@@ -70,12 +72,14 @@ def write_offsets(connection: Connection, group: str, offsets: Mapping[TopicPart
     return _in_parts(connection, group, sorted(offsets), lambda part: _write(connection, group, part, offsets, guarded=guarded))
 
 
-def remove_offsets(connection: Connection, group: str, partitions: Sequence[TopicPartition], *, guarded: bool = True) -> Failures:
+def remove_offsets(
+    connection: ZooKeeperSession, group: str, partitions: Sequence[TopicPartition], *, guarded: bool = True
+) -> Failures:
     """Take commits away, and topics that have none left. ``guarded``: only while no instance runs. Returns what failed."""
     return _in_parts(connection, group, sorted(set(partitions)), lambda part: _remove(connection, group, part, guarded=guarded))
 
 
-def remove_group(connection: Connection, group: str) -> None:
+def remove_group(connection: ZooKeeperSession, group: str) -> None:
     """Delete a group with all that is below it.
 
     Raises:
@@ -91,7 +95,7 @@ def remove_group(connection: Connection, group: str) -> None:
 
 
 def _in_parts(
-    connection: Connection,
+    connection: ZooKeeperSession,
     group: str,
     partitions: Sequence[TopicPartition],
     change: Callable[[Sequence[TopicPartition]], tuple[list[Operation], Failures]],
@@ -105,7 +109,7 @@ def _in_parts(
 
 
 def _change_part(
-    connection: Connection,
+    connection: ZooKeeperSession,
     group: str,
     part: list[TopicPartition],
     change: Callable[[Sequence[TopicPartition]], tuple[list[Operation], Failures]],
@@ -133,7 +137,7 @@ def _change_part(
     return failed
 
 
-def _attempt(connection: Connection, group: str, once: Callable[[], bool]) -> None:
+def _attempt(connection: ZooKeeperSession, group: str, once: Callable[[], bool]) -> None:
     """Call ``once`` until it answers that all is done, reading anew after each change by others.
 
     Raises:
@@ -165,7 +169,7 @@ class _Guard:
     operations: tuple[Operation, ...]
 
     @classmethod
-    def read(cls, connection: Connection, group: str) -> _Guard:
+    def read(cls, connection: ZooKeeperSession, group: str) -> _Guard:
         """For the group as it is now.
 
         Raises:
@@ -181,7 +185,7 @@ class _Guard:
 
 
 def _write(
-    connection: Connection,
+    connection: ZooKeeperSession,
     group: str,
     partitions: Sequence[TopicPartition],
     offsets: Mapping[TopicPartition, int],
@@ -216,7 +220,7 @@ def _set(path: str, node: NodeData | None, data: bytes) -> Operation | None:
 
 
 def _remove(
-    connection: Connection, group: str, partitions: Sequence[TopicPartition], *, guarded: bool
+    connection: ZooKeeperSession, group: str, partitions: Sequence[TopicPartition], *, guarded: bool
 ) -> tuple[list[Operation], Failures]:
     topics = sorted({partition.topic for partition in partitions})
     listed = connection.children_many([zookeeper.offsets_path(group, topic) for topic in topics])
@@ -234,7 +238,7 @@ def _remove(
     return [*guard, *operations], {}
 
 
-def _remove_tree(connection: Connection, group: str) -> bool:
+def _remove_tree(connection: ZooKeeperSession, group: str) -> bool:
     """Whether nothing is left, after one transaction."""
     root, ids = zookeeper.group_path(group), zookeeper.ids_path(group)
     paths, level = [], [root]
@@ -269,7 +273,7 @@ MOST_GROUPS = 100
 class GroupWatches:
     """The watches of one connection; each holds for one change. Those that still hold are not asked for again."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ZooKeeperSession) -> None:
         self._connection = connection
         self._names: dict[str, list[str]] = {}
         self._held: set[str] = set()
@@ -329,13 +333,13 @@ def open_zookeeper(
         UsageError: an address or property that cannot be.
     """
     settings = ZooKeeperSettings.of(address, properties)
-    return ZooKeeperGroupAdmin(Connection(settings, timeout_ms=timeout_ms), brokers)
+    return ZooKeeperGroupAdmin(ZooKeeperSession(settings, timeout_ms=timeout_ms), brokers)
 
 
 class ZooKeeperGroupAdmin(Closing):
     """Groups in ZooKeeper. A group is Stable while an instance runs, else Empty; its type is ZOOKEEPER."""
 
-    def __init__(self, connection: Connection, brokers: GroupAdmin | None = None) -> None:
+    def __init__(self, connection: ZooKeeperSession, brokers: GroupAdmin | None = None) -> None:
         self._connection = connection
         self._brokers = brokers
         self._watches = GroupWatches(connection)

@@ -150,7 +150,7 @@ def _names(buffer: bytes, offset: int) -> tuple[list[str], int]:
     return names, offset
 
 
-class Connection:
+class ZooKeeperSession:
     """One session, begun at the first call. The caller closes it.
 
     ``timeout_ms`` covers one call of this class, or all that are made inside of `within`; several have together the ``limit``

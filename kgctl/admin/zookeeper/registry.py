@@ -40,7 +40,7 @@ from kgctl.admin.zookeeper import (
     ZooKeeperSettings,
     admin,
 )
-from kgctl.admin.zookeeper.connection import Answers, Connection, NodeData, Operation, RefusedOperation, denied
+from kgctl.admin.zookeeper.connection import Answers, NodeData, Operation, RefusedOperation, ZooKeeperSession, denied
 from kgctl.errors import KgctlError, users_code
 from kgctl.model.groups import Node, TopicPartition
 
@@ -76,12 +76,12 @@ class Groups:
     denied: Mapping[str, KgctlError]
 
 
-def list_names(connection: Connection) -> list[str]:
+def list_names(connection: ZooKeeperSession) -> list[str]:
     """Return the group names of ZooKeeper, sorted."""
     return connection.children(zookeeper.GROUPS) or []
 
 
-def running_instances(connection: Connection, names: Sequence[str]) -> tuple[dict[str, int], dict[str, KgctlError]]:
+def running_instances(connection: ZooKeeperSession, names: Sequence[str]) -> tuple[dict[str, int], dict[str, KgctlError]]:
     """How many instances each group has running, and the groups whose instances may not be listed."""
     answers = connection.children_many([zookeeper.ids_path(name) for name in names])
     refused: dict[str, KgctlError] = {
@@ -90,7 +90,7 @@ def running_instances(connection: Connection, names: Sequence[str]) -> tuple[dic
     return {name: len(answers.values.get(zookeeper.ids_path(name), ())) for name in names if name not in refused}, refused
 
 
-def read_groups(connection: Connection, names: Sequence[str], *, members: bool = True, offsets: bool = True) -> Groups:
+def read_groups(connection: ZooKeeperSession, names: Sequence[str], *, members: bool = True, offsets: bool = True) -> Groups:
     """The groups of these names; ``members`` and ``offsets`` say which part of each is wanted."""
     with connection.within():
         names = list(dict.fromkeys(names))
@@ -115,7 +115,7 @@ def _own(name: str, parts: Iterable[str]) -> list[str]:
     return [zookeeper.group_path(name), *(zookeeper.group_path(name, part) for part in parts)]
 
 
-def _read_instances(connection: Connection, groups: Mapping[str, GroupSnapshot], listed: Answers[list[str]]) -> None:
+def _read_instances(connection: ZooKeeperSession, groups: Mapping[str, GroupSnapshot], listed: Answers[list[str]]) -> None:
     wanted = [
         (group, instance, zookeeper.ids_path(group.name, instance))
         for group in groups.values()
@@ -140,7 +140,7 @@ def _registration(group: GroupSnapshot, path: str, node: NodeData) -> Registrati
 
 
 def _read_partitions(
-    connection: Connection, groups: Mapping[str, GroupSnapshot], part: str, listed: Answers[list[str]]
+    connection: ZooKeeperSession, groups: Mapping[str, GroupSnapshot], part: str, listed: Answers[list[str]]
 ) -> list[tuple[TopicPartition, GroupSnapshot, str, NodeData | None]]:
     """The nodes of all partitions below ``owners`` or ``offsets``; None for one that may not be read."""
     topics = [
@@ -184,7 +184,7 @@ def _take_offset(group: GroupSnapshot, partition: TopicPartition, path: str, nod
         group.flaw(error, partition)
 
 
-def read_topics(connection: Connection, names: Sequence[str] | None = None) -> dict[str, int]:
+def read_topics(connection: ZooKeeperSession, names: Sequence[str] | None = None) -> dict[str, int]:
     """Topic -> number of partitions, as Kafka keeps it in ZooKeeper; topics that are not there, or not readable, are left out."""
     with connection.within():
         wanted = (
@@ -201,7 +201,7 @@ def read_topics(connection: Connection, names: Sequence[str] | None = None) -> d
     return counts
 
 
-def read_brokers(connection: Connection) -> dict[int, Node]:
+def read_brokers(connection: ZooKeeperSession) -> dict[int, Node]:
     """The brokers that are alive, by id.
 
     Raises:
@@ -218,7 +218,7 @@ def read_brokers(connection: Connection) -> dict[int, Node]:
     }
 
 
-def read_cluster_id(connection: Connection) -> str:
+def read_cluster_id(connection: ZooKeeperSession) -> str:
     """``zookeeper:`` and Kafka's id of the cluster; where Kafka keeps none there, ZooKeeper's hosts, sorted, and the chroot.
 
     It is never the id that the cluster's brokers tell: the groups there are others.
@@ -256,7 +256,7 @@ class Found(tuple[N, ...], Generic[N]):
 class Registry(Closing):
     """The groups of one ZooKeeper, and what Kafka keeps there. The caller closes it, or uses ``with``."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ZooKeeperSession) -> None:
         self.connection = connection
 
     @classmethod
@@ -269,7 +269,7 @@ class Registry(Closing):
             UsageError: an address or property that cannot be.
         """
         settings = ZooKeeperSettings.of(address, properties)
-        return cls(Connection(settings, timeout_ms=timeout_ms, session_ms=session_ms))
+        return cls(ZooKeeperSession(settings, timeout_ms=timeout_ms, session_ms=session_ms))
 
     def groups(self) -> Found[Group]:
         """Return all groups."""
@@ -323,7 +323,7 @@ def _told(what: str, changed: Callable[[Any], bool | None]) -> Callable[[Any], b
 class Group:
     """One consumer group."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: ZooKeeperSession, name: str) -> None:
         zookeeper.check_name(name)
         self._connection = connection
         self.name = name
@@ -487,7 +487,7 @@ class Group:
 class Instance:
     """One consumer of a group. Registration and claims belong to the session of the registry that made them."""
 
-    def __init__(self, connection: Connection, group: Group, name: str) -> None:
+    def __init__(self, connection: ZooKeeperSession, group: Group, name: str) -> None:
         zookeeper.check_name(name)
         self._connection = connection
         self.group = group

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError
-from kgctl.admin.changes import Account, Outcome
+from kgctl.admin.changes import Account, ItemOutcome
 from kgctl.admin.notation import FileHeader, UndoRow, kafka_rows, named_groups, plan_rows, seal
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE, GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.admin.resets import Executed, execute_reset
@@ -23,7 +23,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
 from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.report import Column, Kind, Report, Row
+from kgctl.cli.report import Column, JsonKind, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, plural
@@ -43,7 +43,7 @@ OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file
 K = TypeVar("K", bound=Hashable)
 
 RESULT_AND_ERROR = (RESULT, ERROR)
-FAILED = Outcome.FAILED.value
+FAILED = ItemOutcome.FAILED.value
 
 
 def result_report(
@@ -73,10 +73,10 @@ def account_report(
     told = account.ended_by.message if account.ended_by else None
     moved = {item: _moved(explain(item, ItemError(ErrorCode.NONE, note))) for item, note in account.notes.items()}
     failures = {item: explain(item, error) for item, error in account.errors.items()} | moved | dict(refused or {})
-    outcomes = account.outcomes | dict.fromkeys(refused or {}, Outcome.FAILED)
+    outcomes = account.outcomes | dict.fromkeys(refused or {}, ItemOutcome.FAILED)
     shown: list[Row] = []
     for item, row in rows.items():
-        word = done if outcomes[item] is Outcome.DONE else outcomes[item].value
+        word = done if outcomes[item] is ItemOutcome.DONE else outcomes[item].value
         shown.append({**row, "result": word, "error": failures[item].code if item in failures else None})
     report = Report(
         (*columns, *RESULT_AND_ERROR),
@@ -121,13 +121,13 @@ COLUMNS = (
     PARTITION.of("partition.partition"),
     Column(
         "old_offset",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="the committed offset before the change",
         read=lambda row: row.old.offset if row.old else None,
     ),
     Column(
         "new_offset",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="that after it; null where the commit is deleted",
         read=lambda row: row.new.offset if row.new else None,
     ),
@@ -145,20 +145,22 @@ SUMMARY = (
     Column(
         "partitions",
         "#PARTITIONS",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="how many partitions the change has",
         read=lambda group: len(group.rows),
     ),
     DELTA.of(lambda group: sum(row.delta for row in group.rows if row.delta is not None)),
     Column(
         "lag_before",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         unit="records",
         meaning="the lag before the change",
         read=lambda group: total_of(_lag_before(row) for row in group.rows if row.old),
     ),
     LAG_AFTER.of(lambda group: total_of(row.lag_after for row in group.rows if row.new or row.result not in _TAKEN_AWAY)),
-    Column("results", kind=Kind.TEXTS, meaning="how many partitions have which result", read=lambda group: _results(group.rows)),
+    Column(
+        "results", kind=JsonKind.TEXTS, meaning="how many partitions have which result", read=lambda group: _results(group.rows)
+    ),
 )
 
 
@@ -274,7 +276,7 @@ _CHANGED = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OffsetChange:
     """A change of offsets on a cluster; ``remarks`` are told beside its result. ``export`` shows Kafka's CSV for the rows."""
 
     session: Session

@@ -12,11 +12,11 @@ import typer
 from kgctl.admin import DELETE_OFFSETS, GroupAdmin, ItemError, Sight, check_supports, item_error
 from kgctl.admin.changes import (
     Account,
+    ChangeStep,
     CommitsAsPlanned,
     Committed,
     Decision,
-    Outcome,
-    Step,
+    ItemOutcome,
     carry_out,
     decide_deletion,
     execute_deletion,
@@ -37,7 +37,7 @@ from kgctl.cli.groups.changes import (
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import TopicOptions, Yes
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.selection import (
     ChangedGroups,
     check_as_shown,
@@ -66,7 +66,7 @@ GROUPS_COLUMNS = (
     GROUP,
     TYPE,
     STATE,
-    Column("offsets", "#OFFSETS", kind=Kind.WHOLE, meaning="how many partitions the group has a commit for"),
+    Column("offsets", "#OFFSETS", kind=JsonKind.WHOLE, meaning="how many partitions the group has a commit for"),
 )
 
 
@@ -109,8 +109,8 @@ def delete_groups(
         started = start_change(session, admin, cluster, plan.saved, backup, groups=list(plan.deletable))
         with session.telling(how_far(stop, plan.deletable)):
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
-            internal.delete(admin, account.having(Outcome.DONE))
-    gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
+            internal.delete(admin, account.having(ItemOutcome.DONE))
+    gone = {*account.having(ItemOutcome.DONE), *account.having(ItemOutcome.UNKNOWN)}
     report = with_internal(_groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster), internal)
     report = replace(report, notices=(*internal.told(), *report.notices))
     started.settle({row[:2] for row in plan.saved if row.group_id in gone}, report.summary or {})
@@ -206,7 +206,7 @@ OFFSETS_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=Kind.WHOLE, meaning="the committed offset that is deleted"),
+    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset that is deleted"),
 )
 OFFSETS_EXAMPLES = """
 kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
@@ -267,7 +267,7 @@ def delete_offsets(
                 admin=admin,
             )
     report = _offsets_report(plan, account, errors, str(cluster))
-    started.settle({*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}, report.summary or {})
+    started.settle({*account.having(ItemOutcome.DONE), *account.having(ItemOutcome.UNKNOWN)}, report.summary or {})
     return report
 
 
@@ -389,7 +389,7 @@ def _nothing(group_id: str, topic: str, counts: Mapping[str, int]) -> KgctlError
     return NotFoundError(f"group {group_id!r} has no committed offsets on {topic!r}{missing}", group=group_id, topic=topic)
 
 
-def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[Step[Item]]:
+def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[ChangeStep[Item]]:
     by_group: dict[str, list[TopicPartition]] = {}
     for group_id, partition in plan.commits:
         by_group.setdefault(group_id, []).append(partition)
@@ -397,12 +397,12 @@ def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[Step[Item]]:
         yield _step(admin, group_id, partitions)
 
 
-def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[Item]:
+def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> ChangeStep[Item]:
     def act(items: Sequence[Item]) -> Mapping[Item, ItemError]:
         errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
         return {(group_id, partition): error for partition, error in errors.items()}
 
-    return Step.of_one_request([(group_id, partition) for partition in partitions], act)
+    return ChangeStep.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:

@@ -115,9 +115,11 @@ def describe_group(
     scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
     (mode,) = parse_names("--lag-mode", [lag_mode], LAG_MODES) if lag_mode else LAG_MODES[:1]
-    shown = describe_rows.Shown(scopes, only_lagging, sort_key, time_lag, commit_age, next_record, mode == READ_COMMITTED, totals)
+    shown = describe_rows.DescribeShown(
+        scopes, only_lagging, sort_key, time_lag, commit_age, next_record, mode == READ_COMMITTED, totals
+    )
     session = session_of(ctx)
-    question = Question(session, chosen, view, shown, limits, verbose)
+    question = DescribeQuestion(session, chosen, view, shown, limits, verbose)
     if not watch:
         with session.connect() as admin:
             return question.ask(admin)
@@ -148,13 +150,13 @@ def _check_interval(groups: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DescribeQuestion:
     """What is to be shown, as the command line says it."""
 
     session: Session
     wanted: GroupChoice
     view: str
-    shown: describe_rows.Shown
+    shown: describe_rows.DescribeShown
     limits: Thresholds
     verbose: bool
 
@@ -197,7 +199,7 @@ class Question:
         return with_next_records(admin, found) if self.shown.next_record else found
 
 
-def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:
+def _frames(question: DescribeQuestion, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:
     """Frames that are due after the interval, or as soon as the admin tells of a change."""
     from kgctl.admin.times import format_instant
 

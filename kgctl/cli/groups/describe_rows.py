@@ -31,8 +31,8 @@ from kgctl.cli.columns import (
     TOPIC,
     TYPE,
 )
-from kgctl.cli.groups.thresholds import Judgement
-from kgctl.cli.report import Cell, Column, Kind, Report, asked_for
+from kgctl.cli.groups.thresholds import ThresholdJudgement
+from kgctl.cli.report import Cell, Column, JsonKind, Report, asked_for
 from kgctl.cli.selection import told_lag
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
@@ -47,7 +47,7 @@ MOST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DescribeShown:
     """Which rows are shown, with what, and in which order.
 
     ``sort`` is a key of `SORTS`, or "" for groups, topics, partitions. ``read_committed``: logs end at their last stable offset.
@@ -100,7 +100,7 @@ OFFSETS = (
     PARTITION.of("partition.partition"),
     Column(
         "current_offset",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="the committed offset, of the record that is read next; a share group's start offset",
         read=lambda row: None if row.commit is None else row.commit.offset,
     ),
@@ -112,7 +112,7 @@ OFFSETS = (
     LAG.of("lag"),
     Column(
         "time_lag_s",
-        kind=Kind.NUMBER,
+        kind=JsonKind.NUMBER,
         unit="s",
         meaning="since the record that is read next was written; 0 where there is none; null where that may be read already",
         when="time_lag",
@@ -122,14 +122,14 @@ OFFSETS = (
         "record_time",
         wide=True,
         if_any=True,
-        kind=Kind.TIME,
+        kind=JsonKind.TIME,
         meaning="when that record was written",
         when="time_lag",
         read=lambda row: _instant(row.record_time_ms),
     ),
     Column(
         "commit_age_s",
-        kind=Kind.NUMBER,
+        kind=JsonKind.NUMBER,
         unit="s",
         meaning="since the offset was committed",
         when="commit_age",
@@ -139,7 +139,7 @@ OFFSETS = (
         "commit_time",
         wide=True,
         if_any=True,
-        kind=Kind.TIME,
+        kind=JsonKind.TIME,
         meaning="when it was committed",
         when="commit_age",
         read=lambda row: _instant(row.commit_time_ms),
@@ -152,7 +152,7 @@ OFFSETS = (
         "leader_epoch",
         wide=True,
         if_any=True,
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="the leader epoch that was committed with the offset",
         read=_leader_epoch,
     ),
@@ -167,7 +167,7 @@ OFFSETS = (
     Column(
         "next_record_time",
         if_any=True,
-        kind=Kind.TIME,
+        kind=JsonKind.TIME,
         meaning="the time of the record that is read next",
         when="next_record",
         read=lambda row: _instant(row.next_record.timestamp_ms) if row.next_record else None,
@@ -210,9 +210,13 @@ class Totals(NamedTuple):
 TOTALS = (
     GROUP.of("group_id"),
     TOPIC.of("topic", meaning="the topic; null in the row of a whole group"),
-    Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions", read=lambda row: len(row.partitions)),
+    Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions", read=lambda row: len(row.partitions)),
     Column(
-        "unknown", "#UNKNOWN", kind=Kind.WHOLE, meaning="how many of them have a lag that is unknown", read=attrgetter("unknown")
+        "unknown",
+        "#UNKNOWN",
+        kind=JsonKind.WHOLE,
+        meaning="how many of them have a lag that is unknown",
+        read=attrgetter("unknown"),
     ),
     LAG.of("lag", meaning="the sum of the lags that are known"),
 )
@@ -265,7 +269,7 @@ OF_TASKS = (
         "topology_epoch",
         wide=True,
         if_any=True,
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="streams: the epoch of the member's topology",
         read=lambda row: row.member.tasks and row.member.tasks.topology_epoch,
     ),
@@ -279,7 +283,7 @@ OF_MEMBERS = (
     Column(
         "partitions",
         "#PARTITIONS",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="how many partitions the member has",
         read=lambda row: None if row.member.assignment is None else row.member.partition_count,
     ),
@@ -294,7 +298,7 @@ OF_MEMBERS = (
         "member_epoch",
         wide=True,
         if_any=True,
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="the member's epoch (consumer protocol)",
         read=attrgetter("member.member_epoch"),
     ),
@@ -310,7 +314,7 @@ OF_MEMBERS = (
         "subscribed_topics",
         wide=True,
         if_any=True,
-        kind=Kind.TEXTS,
+        kind=JsonKind.TEXTS,
         meaning="the topics that the member subscribes to",
         read=attrgetter("member.subscribed_topics"),
     ),
@@ -320,7 +324,7 @@ OF_MEMBERS = (
         "upgraded",
         wide=True,
         if_any=True,
-        kind=Kind.BOOL,
+        kind=JsonKind.BOOL,
         meaning="whether the member speaks the consumer protocol, in a group that has both kinds",
         read=attrgetter("is_upgraded"),
     ),
@@ -335,7 +339,11 @@ OF_STATE = (
     TYPE.of("type.value"),
     PROTOCOL_TYPE.of(lambda group: group.protocol_type or None),
     Column(
-        "group_epoch", wide=True, kind=Kind.WHOLE, meaning="the group's epoch (consumer protocol)", read=attrgetter("group_epoch")
+        "group_epoch",
+        wide=True,
+        kind=JsonKind.WHOLE,
+        meaning="the group's epoch (consumer protocol)",
+        read=attrgetter("group_epoch"),
     ),
     TARGET_EPOCH.of("assignment_epoch"),
     MEMBERS.of(lambda group: len(group.members)),
@@ -352,10 +360,12 @@ class SubtopologyOf(NamedTuple):
 
 OF_TOPOLOGY = (
     GROUP.of("group_id"),
-    Column("topology_epoch", wide=True, kind=Kind.WHOLE, meaning="the epoch of the group's topology", read=attrgetter("epoch")),
+    Column(
+        "topology_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the epoch of the group's topology", read=attrgetter("epoch")
+    ),
     Column("subtopology", meaning="the subtopology's id", read=attrgetter("subtopology.subtopology_id")),
     *(
-        Column(name, kind=Kind.TEXTS, meaning=meaning, read=attrgetter(f"subtopology.{name}"))
+        Column(name, kind=JsonKind.TEXTS, meaning=meaning, read=attrgetter(f"subtopology.{name}"))
         for name, meaning in (
             ("source_topics", "the topics that it reads and others write"),
             ("repartition_source_topics", "the application's own topics that it reads"),
@@ -367,16 +377,20 @@ OF_TOPOLOGY = (
 TABLES = (OFFSETS, TOTALS, OF_MEMBERS, OF_STATE, OF_TOPOLOGY)
 """All tables that `describe group` may show."""
 SUMMARY = (
-    Column("lag", kind=Kind.WHOLE, unit="records", meaning="the lags that are known, of all groups together; null where none is"),
+    Column(
+        "lag", kind=JsonKind.WHOLE, unit="records", meaning="the lags that are known, of all groups together; null where none is"
+    ),
     Column("groups[].group", meaning="the group's id"),
-    Column("groups[].lag", kind=Kind.WHOLE, unit="records", meaning="its lags that are known together; null where none is"),
-    Column("groups[].partitions", kind=Kind.WHOLE, meaning="how many partitions"),
-    Column("groups[].unknown", kind=Kind.WHOLE, meaning="of how many of them the lag is unknown"),
-    Column("groups[].topics.TOPIC", kind=Kind.WHOLE, unit="records", meaning="the known lag on this topic; null where none is"),
+    Column("groups[].lag", kind=JsonKind.WHOLE, unit="records", meaning="its lags that are known together; null where none is"),
+    Column("groups[].partitions", kind=JsonKind.WHOLE, meaning="how many partitions"),
+    Column("groups[].unknown", kind=JsonKind.WHOLE, meaning="of how many of them the lag is unknown"),
+    Column(
+        "groups[].topics.TOPIC", kind=JsonKind.WHOLE, unit="records", meaning="the known lag on this topic; null where none is"
+    ),
 )
 
 
-def offsets_report(found: GroupViews, shown: Shown, judgement: Judgement | None = None) -> Report:
+def offsets_report(found: GroupViews, shown: DescribeShown, judgement: ThresholdJudgement | None = None) -> Report:
     """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
     rows = [each for each in found.partitions if not shown.only_lagging or each.lag or each.flags]
     if shown.sort:

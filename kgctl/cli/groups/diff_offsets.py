@@ -16,7 +16,7 @@ from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.groups.thresholds import Scope, hidden
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.groups import NO_OFFSET, TopicPartition
@@ -35,9 +35,9 @@ COLUMNS = (
     Column("other_group", if_any=True, meaning="the id of the group that it is compared with"),
     TOPIC,
     PARTITION,
-    Column("offset", if_any=True, kind=Kind.WHOLE, meaning="the committed offset of the first"),
-    Column("other_offset", if_any=True, kind=Kind.WHOLE, meaning="that of the second"),
-    Column("difference", if_any=True, kind=Kind.WHOLE, unit="records", meaning="`other_offset` - `offset`"),
+    Column("offset", if_any=True, kind=JsonKind.WHOLE, meaning="the committed offset of the first"),
+    Column("other_offset", if_any=True, kind=JsonKind.WHOLE, meaning="that of the second"),
+    Column("difference", if_any=True, kind=JsonKind.WHOLE, unit="records", meaning="`other_offset` - `offset`"),
     Column("result", meaning="same, differs, only-here or only-there"),
 )
 SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
@@ -57,8 +57,8 @@ OtherSide = Annotated[
     ),
 ]
 SUMMARY = (
-    Column("same", kind=Kind.WHOLE, meaning="partitions in which both are the same"),
-    Column("different", kind=Kind.WHOLE, meaning="partitions in which they are not"),
+    Column("same", kind=JsonKind.WHOLE, meaning="partitions in which both are the same"),
+    Column("different", kind=JsonKind.WHOLE, meaning="partitions in which they are not"),
 )
 
 

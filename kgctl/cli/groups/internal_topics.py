@@ -12,7 +12,7 @@ from typing import Annotated, Self
 import typer
 
 from kgctl.admin import DeletesTopics, GroupAdmin
-from kgctl.cli.report import Column, Kind
+from kgctl.cli.report import Column, JsonKind
 from kgctl.errors import KgctlError, RefusedError, UnsupportedError, UsageError, plural
 from kgctl.model.groups import GroupDescription, GroupType
 from kgctl.model.streams import is_inferred_internal
@@ -25,7 +25,7 @@ DeleteSome = Annotated[
     list[str] | None,
     typer.Option(ONE, metavar="TOPIC", help="Delete this one of their own topics, too; repeatable.", show_default=False),
 ]
-DELETED = Column("topics_deleted", kind=Kind.WHOLE, meaning="how many internal topics were deleted, where that was asked for")
+DELETED = Column("topics_deleted", kind=JsonKind.WHOLE, meaning="how many internal topics were deleted, where that was asked for")
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ import typer
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
 from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
-from kgctl.cli.groups.thresholds import Judgement, Scope, Thresholds, hidden, judge_listed
+from kgctl.cli.groups.thresholds import Scope, ThresholdJudgement, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Kind, Report, asked_for, shows
+from kgctl.cli.report import Column, JsonKind, Report, asked_for, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, plural
@@ -47,7 +47,7 @@ COLUMNS = (
     MEMBERS.of("members", when="members"),
     Column(
         "topics",
-        kind=Kind.TEXTS,
+        kind=JsonKind.TEXTS,
         meaning="its topics: of commits, assignments and subscriptions",
         when="members",
         read=attrgetter("topics"),
@@ -55,7 +55,7 @@ COLUMNS = (
     Column(
         "partitions",
         "#PARTITIONS",
-        kind=Kind.WHOLE,
+        kind=JsonKind.WHOLE,
         meaning="how many partitions have a commit",
         when="lag",
         read=attrgetter("partitions"),
@@ -131,7 +131,7 @@ def list_groups(
         if lag:
             _add_lag(admin, rows, errors)
         measured = [row.group_id for row in rows] if lag else ()
-        judgement = Judgement((), tuple(error.message for error in hidden(sight, measured, Scope())))
+        judgement = ThresholdJudgement((), tuple(error.message for error in hidden(sight, measured, Scope())))
         if limits and not rows and not errors:
             raise NotFoundError("no group matches: there is nothing that the limits could hold for")
         if limits:

@@ -12,7 +12,7 @@ import typer
 from kgctl.admin.offset_reset import ResetResult
 from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT
-from kgctl.cli.groups.changes import COLUMNS, Change, DryRun, Execute
+from kgctl.cli.groups.changes import COLUMNS, DryRun, Execute, OffsetChange
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import TopicOptions, Yes
@@ -77,7 +77,7 @@ def migrate_offsets(
 
         migration = planned()
         migration = replace(migration, plan=replace(migration.plan, errors=(*chosen.errors, *migration.plan.errors)))
-        change = Change(session, cluster, _remarks(migration, execute=execute), backup)
+        change = OffsetChange(session, cluster, _remarks(migration, execute=execute), backup)
         if not execute:
             return change.show(migration.plan)
         again = None if groups.is_by_name else lambda: planned().for_execution()

@@ -11,7 +11,7 @@ import typer
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.groups.describe_group import check_topics
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.selection import as_shown
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
@@ -28,12 +28,12 @@ COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=Kind.WHOLE, meaning="the record's offset"),
+    Column("offset", kind=JsonKind.WHOLE, meaning="the record's offset"),
     Column("place", meaning="read, next or unread: where the record lies, as seen from the commit"),
-    Column("time", if_any=True, kind=Kind.TIME, meaning="when the record was written"),
+    Column("time", if_any=True, kind=JsonKind.TIME, meaning="when the record was written"),
     Column("key", if_any=True, meaning="the record's key, bytes that are no text escaped"),
     Column("value", if_any=True, meaning="the record's value, likewise"),
-    Column("headers", if_any=True, kind=Kind.TEXTS, meaning="the record's headers, `name=value`"),
+    Column("headers", if_any=True, kind=JsonKind.TEXTS, meaning="the record's headers, `name=value`"),
 )
 READ, NEXT, UNREAD = "read", "next", "unread"
 MOST_RECORDS = 1_000

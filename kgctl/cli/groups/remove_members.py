@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, item_error
-from kgctl.admin.changes import Account, Step, carry_out
+from kgctl.admin.changes import Account, ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
@@ -128,21 +128,21 @@ def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> 
     return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), list(with_neighbours(admin, errors))
 
 
-def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[Step[_Member]]:
+def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[ChangeStep[_Member]]:
     by_group: dict[str, list[_Member]] = {}
     for one in members:
         by_group.setdefault(one.group_id, []).append(one)
     return [_step(admin, group_id, found, reason) for group_id, found in by_group.items()]
 
 
-def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: str | None) -> Step[_Member]:
+def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: str | None) -> ChangeStep[_Member]:
     def act(wanted: Sequence[_Member]) -> Mapping[_Member, ItemError]:
         dynamic = [one.name for one in wanted if not one.is_static]
         static = [one.name for one in wanted if one.is_static]
         errors = admin.remove_members(group_id, member_ids=dynamic, group_instance_ids=static, reason=reason).errors
         return {one: errors[one.name] for one in wanted if one.name in errors}
 
-    return Step.of_one_request(members, act)
+    return ChangeStep.of_one_request(members, act)
 
 
 def _are_gone(admin: GroupAdmin, members: Sequence[_Member]) -> Mapping[_Member, bool]:

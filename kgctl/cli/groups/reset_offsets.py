@@ -24,16 +24,16 @@ from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.groups.changes import (
     COLUMNS,
     SUMMARY,
-    Change,
     DryRun,
     Execute,
+    OffsetChange,
     OtherCluster,
     PerPartition,
     Summary,
     wait_until_empty,
 )
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, DeleteSome, InternalTopics
-from kgctl.cli.groups.targets import Target, read_scopes
+from kgctl.cli.groups.targets import OffsetTarget, read_scopes
 from kgctl.cli.groups.undo_files import Backup, beside_topics, check_cluster, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import TopicOptions, Yes
@@ -100,7 +100,7 @@ def reset_offsets(
     groups: ChangedGroups,
     topic: TopicOptions = None,
     all_topics: AllTopics = False,
-    target: Target,
+    target: OffsetTarget,
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
     plan_out: PlanOut = None,
@@ -151,7 +151,7 @@ def reset_offsets(
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
         described = (group.description for group in planned.groups)
         internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics, named=delete_internal_topic or ())
-        change = Change(session, cluster, remarks, backup, export=export, summary=summary, internal=internal)
+        change = OffsetChange(session, cluster, remarks, backup, export=export, summary=summary, internal=internal)
         if execute:
             return change.execute(admin, planned, None if groups.is_by_name else again, yes=yes)
         if plan_out is not None:

@@ -20,7 +20,7 @@ from kgctl.errors import UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 
-class Beside(NamedTuple):
+class ReadBeside(NamedTuple):
     """What the value of an option is read beside."""
 
     option: str
@@ -32,24 +32,24 @@ class Beside(NamedTuple):
 class Means(NamedTuple):
     """What an option means: its strategy, made of its value."""
 
-    strategy: Callable[[Any, Beside], Strategy]
+    strategy: Callable[[Any, ReadBeside], Strategy]
 
 
-def _always(kind: Callable[..., Strategy], *given: int) -> Callable[[Any, Beside], Strategy]:
+def _always(kind: Callable[..., Strategy], *given: int) -> Callable[[Any, ReadBeside], Strategy]:
     return lambda _value, _beside: kind(*given)
 
 
-def _shift_by(count: int, _: Beside) -> ShiftBy:
+def _shift_by(count: int, _: ReadBeside) -> ShiftBy:
     return ShiftBy(count)
 
 
-def _to_offset(offset: int, beside: Beside) -> ToOffset:
+def _to_offset(offset: int, beside: ReadBeside) -> ToOffset:
     if offset < 0:
         raise UsageError(f"{beside.option} {offset} is negative: offsets begin at 0")
     return ToOffset(offset)
 
 
-def _to_offsets(texts: Sequence[str], beside: Beside) -> FromFile:
+def _to_offsets(texts: Sequence[str], beside: ReadBeside) -> FromFile:
     """An offset for each partition, the same for every group that is named."""
     found: dict[TopicPartition, PlannedOffset] = {}
     for text in texts:
@@ -70,7 +70,7 @@ _CLOCKS_APART_MS = 60_000
 """A time that is no further in the future may be the present of another clock."""
 
 
-def _time(text: str, beside: Beside, read: Callable[[str, int], int], instead: str) -> int:
+def _time(text: str, beside: ReadBeside, read: Callable[[str, int], int], instead: str) -> int:
     try:
         at_ms = read(text, beside.now_ms)
     except UsageError as error:
@@ -80,24 +80,24 @@ def _time(text: str, beside: Beside, read: Callable[[str, int], int], instead: s
     return at_ms
 
 
-def _to_datetime(text: str, beside: Beside) -> ToTime:
+def _to_datetime(text: str, beside: ReadBeside) -> ToTime:
     return ToTime(_time(text, beside, parse_past_instant_ms, "--to-latest goes to the end of the log"))
 
 
-def _by_duration(text: str, beside: Beside) -> ToTime:
+def _by_duration(text: str, beside: ReadBeside) -> ToTime:
     return ToTime(_time(text, beside, lambda span, now_ms: max(0, now_ms - parse_duration_ms(span)), ""))
 
 
-def _to_history(text: str, beside: Beside) -> ToHistory:
+def _to_history(text: str, beside: ReadBeside) -> ToHistory:
     """Still without what was committed."""
     return ToHistory(_time(text, beside, parse_past_instant_ms, "a history has no commits of it"))
 
 
-def _from_file(path: str, beside: Beside) -> FromFile:
+def _from_file(path: str, beside: ReadBeside) -> FromFile:
     return read_file(path, beside.group_ids, beside.stdin, beside.option)
 
 
-def _plan(path: str, beside: Beside) -> FromFile:
+def _plan(path: str, beside: ReadBeside) -> FromFile:
     """One of ``--plan-out``: it knows its cluster, and what each partition had."""
     strategy = _from_file(path, beside)
     if strategy.header is None or strategy.header.kind != "plan":
@@ -106,7 +106,7 @@ def _plan(path: str, beside: Beside) -> FromFile:
 
 
 @dataclass(frozen=True)
-class Target:
+class OffsetTarget:
     """A block of options, of which one says where offsets go."""
 
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log."), Means(_always(ToEarliest))] = (
@@ -203,8 +203,10 @@ class Target:
             UsageError: none or several, or a value or file that cannot be read.
         """
         name = self._chosen
-        (meant,) = (each for each in get_type_hints(Target, include_extras=True)[name].__metadata__ if isinstance(each, Means))
-        return meant.strategy(getattr(self, name), Beside(_option(name), group_ids, now_ms, stdin))
+        (meant,) = (
+            each for each in get_type_hints(OffsetTarget, include_extras=True)[name].__metadata__ if isinstance(each, Means)
+        )
+        return meant.strategy(getattr(self, name), ReadBeside(_option(name), group_ids, now_ms, stdin))
 
     def remarks(self, strategy: Strategy, now_ms: int) -> tuple[str, ...]:
         """What should be said of the strategy: a time is repeated in UTC, and one that came twice has both."""

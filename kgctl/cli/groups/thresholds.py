@@ -61,7 +61,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ThresholdJudgement:
     """What does not hold, what could not be told and is let pass, and the exit code of that, None where all holds."""
 
     errors: tuple[KgctlError, ...]
@@ -83,7 +83,7 @@ def judge(
     thresholds: Thresholds,
     now_ms: int,
     scope: Scope,
-) -> Judgement:
+) -> ThresholdJudgement:
     """Hold groups against the limits.
 
     A commit that is out of its log's range is within no limit. A partition that has records and no commit, one whose log cannot
@@ -102,15 +102,15 @@ def judge(
     unknown += hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
     if thresholds.allow_unknown:
         notices = tuple(f"{error.message} (allowed)" for error in unknown)
-        return Judgement((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
+        return ThresholdJudgement((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
     lacks_right = any(isinstance(error, AuthError) for error in (*unknown, *others))
     code = ExitCode.EXPECTATION if exceeded or (unknown and not lacks_right) else ExitCode.AUTH if lacks_right else None
-    return Judgement((*others, *exceeded, *unknown), (), code)
+    return ThresholdJudgement((*others, *exceeded, *unknown), (), code)
 
 
 def judge_listed(
     admin: GroupAdmin, listed: Sequence[GroupListing], limits: Thresholds, now_ms: int, scope: Scope = Scope()
-) -> Judgement:
+) -> ThresholdJudgement:
     """Look at these groups, and `judge` them."""
     found = view_offsets(admin, [listing.group_id for listing in listed])
     without = {view.description.group_id for view in found.views if not view.partitions and _is_of_others(view.description)}

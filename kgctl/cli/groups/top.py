@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin
-from kgctl.admin.group_rates import WORST_LAST, GroupRate, Verdict, Watch, take_sample
+from kgctl.admin.group_rates import WORST_LAST, GroupRate, RateWatch, Verdict, take_sample
 from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE
@@ -20,7 +20,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.report import Column, Kind, Report, shows
+from kgctl.cli.report import Column, JsonKind, Report, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError, plural
@@ -43,7 +43,7 @@ COLUMNS = (
     Column(
         "consumed_per_s",
         "READ/S",
-        kind=Kind.NUMBER,
+        kind=JsonKind.NUMBER,
         unit="records/s",
         meaning="what the group reads, over the looks so far",
         read=_rounded("consumed_per_s"),
@@ -51,7 +51,7 @@ COLUMNS = (
     Column(
         "produced_per_s",
         "WRITTEN/S",
-        kind=Kind.NUMBER,
+        kind=JsonKind.NUMBER,
         unit="records/s",
         meaning="what is written, over the looks so far",
         read=_rounded("produced_per_s"),
@@ -59,7 +59,7 @@ COLUMNS = (
     Column(
         "drain_s",
         "DRAIN-S",
-        kind=Kind.NUMBER,
+        kind=JsonKind.NUMBER,
         unit="s",
         meaning="until nothing is left to read at these rates; null where that is never",
         read=_rounded("drain_s"),
@@ -87,7 +87,7 @@ _VERDICTS = {verdict.value.lower(): verdict for verdict in Verdict if verdict is
 
 
 @dataclass(frozen=True)
-class Limits(Thresholds):
+class TopLimits(Thresholds):
     """A block of options: what does not hold after the last look."""
 
     fail_if_verdict: Annotated[
@@ -126,7 +126,7 @@ def top(
     ] = "lag",
     plain: Annotated[bool, typer.Option("--plain", help="Frames of text, as without a terminal.")] = False,
     kinds: KindFilter,
-    limits: Limits,
+    limits: TopLimits,
 ) -> Report | int:
     """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.
 
@@ -150,7 +150,7 @@ def top(
     is_table = is_shown_in_frames(session, iterations)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        look = Look(session, admin, wanted, passes, sort_key)
+        look = TopLook(session, admin, wanted, passes, sort_key)
         if (
             is_table
             and not plain
@@ -163,7 +163,7 @@ def top(
         return _frames(look, cluster, interval_ms, iterations, limits).run()
 
 
-class Look:
+class TopLook:
     """Looks at the groups again and again; ``rates`` is what the looks so far say, chosen and sorted."""
 
     def __init__(
@@ -178,7 +178,7 @@ class Look:
         self._wanted = wanted
         self._passes = passes
         self._listings: Sequence[GroupListing] = ()
-        self._watch = Watch()
+        self._watch = RateWatch()
 
     def take(self) -> None:
         """Look once more. Raises KgctlError where the cluster cannot be asked."""
@@ -196,7 +196,7 @@ class Look:
         shown = [one for one in self._watch.rates() if self.filter in one.group_id]
         return sorted(shown, key=SORTS[self.sort])
 
-    def judged(self, report: Report, limits: Limits) -> Report:
+    def judged(self, report: Report, limits: TopLimits) -> Report:
         """The report of the last look, held against the limits.
 
         Raises:
@@ -216,14 +216,14 @@ class Look:
         code = judgement.exit_code or (ExitCode.EXPECTATION if more else None)
         return replace(report, errors=errors, notices=(*judgement.notices, *notices), fixed_exit_code=code)
 
-    def _bad(self, limits: Limits) -> Iterator[KgctlError]:
+    def _bad(self, limits: TopLimits) -> Iterator[KgctlError]:
         """A verdict counts that a worse one of another partition hides."""
         for one in self.rates():
             if found := one.verdicts.intersection(limits.verdicts):
                 worst = max(found, key=WORST_LAST.index)
                 yield ExpectationError(f"group {one.group_id!r}: {worst.value}", group=one.group_id)
 
-    def _undecided(self, limits: Limits) -> Iterator[KgctlError]:
+    def _undecided(self, limits: TopLimits) -> Iterator[KgctlError]:
         for one in self.rates():
             if limits.verdicts and Verdict.UNKNOWN in one.verdicts:
                 why = f"group {one.group_id!r}: no verdict yet: STALL and STOP take three looks, others two"
@@ -235,7 +235,7 @@ class Look:
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, {lag}, sorted by {self.sort}"
 
 
-def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None, limits: Limits) -> Frames:
+def _frames(look: TopLook, cluster: NamedCluster, interval_ms: int, iterations: int | None, limits: TopLimits) -> Frames:
     looks = count(1)
 
     def report() -> Report:
@@ -248,7 +248,7 @@ def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int
     return Frames(look.session, report, lambda: look.title(cluster), lambda: environment.sleep_ms(interval_ms), iterations)
 
 
-def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:
+def live_view(look: TopLook, cluster: NamedCluster, interval_ms: int) -> bool:
     """Run the live view until the user ends it; False where its library is not installed."""
     if not is_there("textual"):
         look.session.notice(f"The live view needs textual: {install_line('top')}. Frames of text until then.")

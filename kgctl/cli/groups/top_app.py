@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
-from kgctl.cli.groups.top import COLUMNS, SORTS, Look
+from kgctl.cli.groups.top import COLUMNS, SORTS, TopLook
 from kgctl.cli.render import cell_text, fitted
 from kgctl.cli.session import NamedCluster
 from kgctl.errors import KgctlError
@@ -24,7 +24,7 @@ class TopApp(App[None]):
         Binding("escape", "clear", "All", show=False),
     ]
 
-    def __init__(self, look: Look, cluster: NamedCluster, interval_ms: int) -> None:
+    def __init__(self, look: TopLook, cluster: NamedCluster, interval_ms: int) -> None:
         super().__init__()
         self._look = look
         self._cluster = cluster

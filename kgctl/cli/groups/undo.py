@@ -16,7 +16,7 @@ from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.completion import complete_undo_ids
 from kgctl.cli.groups.changes import COLUMNS as OFFSETS
-from kgctl.cli.groups.changes import SUMMARY, Change, DryRun, Execute, OtherCluster, PerPartition, Summary
+from kgctl.cli.groups.changes import SUMMARY, DryRun, Execute, OffsetChange, OtherCluster, PerPartition, Summary
 from kgctl.cli.groups.targets import read_file
 from kgctl.cli.groups.undo_files import (
     Backup,
@@ -30,14 +30,14 @@ from kgctl.cli.groups.undo_files import (
     undo_files,
 )
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 
 ID = Column("id", meaning="the change's id, for `kgctl undo ID`")
-TIME = Column("time", kind=Kind.TIME, meaning="when the change was made")
-GROUPS = Column("groups", most=3, kind=Kind.TEXTS, meaning="the groups that were changed; of many, the log has the first 100")
-PARTITIONS = Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions were changed")
+TIME = Column("time", kind=JsonKind.TIME, meaning="when the change was made")
+GROUPS = Column("groups", most=3, kind=JsonKind.TEXTS, meaning="the groups that were changed; of many, the log has the first 100")
+PARTITIONS = Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions were changed")
 COMMAND = Column("command", meaning="the line that was typed, without `-X`")
 CLUSTER = Column("cluster", wide=True, meaning="how the cluster was named")
 CLUSTER_ID = Column("cluster_id", wide=True, meaning="the cluster's own id")
@@ -50,7 +50,7 @@ COLUMNS = (
     COMMAND,
     CLUSTER,
     CLUSTER_ID,
-    Column("is_gone", "GONE", if_any=True, kind=Kind.BOOL, meaning="whether the undo file is gone"),
+    Column("is_gone", "GONE", if_any=True, kind=JsonKind.BOOL, meaning="whether the undo file is gone"),
     FILE,
 )
 LOG_COLUMNS = (
@@ -60,7 +60,7 @@ LOG_COLUMNS = (
     COMMAND,
     GROUPS,
     PARTITIONS,
-    Column("results", kind=Kind.TEXTS, meaning="how many partitions have which result"),
+    Column("results", kind=JsonKind.TEXTS, meaning="how many partitions have which result"),
     CLUSTER,
     CLUSTER_ID,
     replace(ID, wide=True),
@@ -132,7 +132,7 @@ def undo(
         if overwrite:
             strategy = strategy.overwriting()
         request = ResetRequest(tuple(strategy.groups), strategy, create=True, per_partition=per_partition)
-        change = Change(session, cluster, remarks, backup, summary=summary)
+        change = OffsetChange(session, cluster, remarks, backup, summary=summary)
         plan = plan_reset(admin, request)
         return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
 

@@ -8,12 +8,12 @@ import typer
 
 from kgctl.cli.columns import TOPIC
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.errors import UsageError
 
 COLUMNS = (
     TOPIC,
-    Column("matches", kind=Kind.BOOL, meaning="whether the regular expression matches the topic"),
+    Column("matches", kind=JsonKind.BOOL, meaning="whether the regular expression matches the topic"),
 )
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kgctl.cli.selection import Selection
     from kgctl.model.groups import TopicPartition
     from kgctl.pipeline.answers.history import Behind, History
-    from kgctl.pipeline.answers.series import CommitAt, Series
-    from kgctl.pipeline.collect.live import Plan
+    from kgctl.pipeline.answers.series import CommitAt, TableSeries
+    from kgctl.pipeline.collect.live import CollectPlan
     from kgctl.pipeline.engines import EngineOptions
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
 
 
 TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, `now`, `2h ago`, `yesterday 14:00 Europe/Berlin`"
@@ -83,7 +83,7 @@ To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Before thi
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A stretch of time: from ``from_ms`` on and before ``to_ms``; None for no limit."""
 
     from_ms: int | None = None
@@ -104,19 +104,19 @@ def require_tables(engine: EngineOptions | None = None) -> None:
     require(engine.what if engine is not None and more else "kgctl history", "pyarrow", "numpy", "deltalake", *more)
 
 
-def warehouse_path(given: str | None, environment: Environment) -> Location:
+def warehouse_path(given: str | None, environment: Environment) -> StoreLocation:
     """The folder or URL that ``--warehouse``, KGCTL_WAREHOUSE or else the user's state folder names. It need not exist.
 
     Raises:
         UsageError: the option is empty, or a URL of a store that kgctl cannot write; or what reads tables is not installed.
     """
     require_tables()
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
 
     if given == "":
         raise UsageError("--warehouse is empty (an unset variable?): give it a folder")
     try:
-        return Location.parse(environment.warehouse if given is None else given)
+        return StoreLocation.parse(environment.warehouse if given is None else given)
     except UsageError as error:
         raise UsageError(f"{'KGCTL_WAREHOUSE' if given is None else '--warehouse'} {error.message}") from None
 
@@ -135,13 +135,13 @@ def read_time_ms(option: str, text: str | None, environment: Environment) -> int
         raise UsageError(f"{option}: {error.message}") from None
 
 
-def read_span(from_: str | None, to: str | None, environment: Environment) -> Span:
+def read_span(from_: str | None, to: str | None, environment: Environment) -> TimeSpan:
     """What ``--from`` and ``--to`` say.
 
     Raises:
         UsageError: one is no time, or they are in the wrong order.
     """
-    span = Span(read_time_ms("--from", from_, environment), read_time_ms("--to", to, environment))
+    span = TimeSpan(read_time_ms("--from", from_, environment), read_time_ms("--to", to, environment))
     if span.from_ms is not None and span.to_ms is not None and span.from_ms >= span.to_ms:
         raise UsageError(f"--from {from_} is not before --to {to}")
     return span
@@ -167,11 +167,11 @@ class LiveOptions:
         if self.given:
             raise UsageError(f"{self.given[0]} is for a live cluster, and {flag} reads files")
 
-    def plan(self) -> Plan:
+    def plan(self) -> CollectPlan:
         """Return the options as the collector takes them."""
-        from kgctl.pipeline.collect.live import Plan
+        from kgctl.pipeline.collect.live import CollectPlan
 
-        return Plan(
+        return CollectPlan(
             once=self.once,
             for_s=None if self.for_ms is None else self.for_ms / 1000,
             sample_every_s=self.sample_every_ms / 1000,
@@ -209,7 +209,7 @@ def span_ms(flag: str, text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Question:
+class HistoryQuestion:
     """An opened history, and the groups that are asked about and known to it; None stands for all of them.
 
     ``errors`` has the groups that it never heard of.
@@ -230,7 +230,9 @@ class Question:
         return self.groups is None or bool(self.groups)
 
 
-def ask(session: Session, groups: list[str], warehouse: str | None, cluster: str | None, as_of: int | None = None) -> Question:
+def ask(
+    session: Session, groups: list[str], warehouse: str | None, cluster: str | None, as_of: int | None = None
+) -> HistoryQuestion:
     """Open the history that the options name. No group given: all of them.
 
     Raises:
@@ -239,7 +241,7 @@ def ask(session: Session, groups: list[str], warehouse: str | None, cluster: str
     if "" in groups:
         raise UsageError("a group id must not be empty")
     history = open_history(session, warehouse, cluster, as_of=as_of)
-    return ask_about(history, groups) if groups else Question(history, None)
+    return ask_about(history, groups) if groups else HistoryQuestion(history, None)
 
 
 def open_history(
@@ -261,11 +263,11 @@ def open_history(
     return History.open(warehouse_path(warehouse, session.environment), cluster, as_of)
 
 
-def ask_about(history: History, groups: Sequence[str]) -> Question:
+def ask_about(history: History, groups: Sequence[str]) -> HistoryQuestion:
     """The groups that the history knows, and errors for those that it does not."""
     unknown = history.unknown(groups)
     errors = tuple(_unknown(group, history) for group in unknown)
-    return Question(history, [group for group in groups if group not in unknown], errors)
+    return HistoryQuestion(history, [group for group in groups if group not in unknown], errors)
 
 
 def _unknown(group: str, history: History) -> NotFoundError:
@@ -273,7 +275,7 @@ def _unknown(group: str, history: History) -> NotFoundError:
     return NotFoundError(f"group {group!r} is not in the history of cluster {history.cluster!r}{near}", group=group)
 
 
-def limits(question: Question, first_ms: int | None, last_ms: int | None) -> list[str]:
+def limits(question: HistoryQuestion, first_ms: int | None, last_ms: int | None) -> list[str]:
     """What a reader must know of an answer about the time between these two, both included; None: no limit."""
     notices = []
     reach = question.history.reach(question.groups)
@@ -303,7 +305,7 @@ def not_built(*parts: Behind) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedOptions:
     """The options that these commands share, as given."""
 
     groups: list[str] | None
@@ -330,14 +332,14 @@ class Shape:
     name_keys: tuple[str, ...]
     nothing: str
     as_of_now: bool = True
-    finish: Callable[[Question, list[dict[str, Any]], int | None], list[str]] | None = None
+    finish: Callable[[HistoryQuestion, list[dict[str, Any]], int | None], list[str]] | None = None
 
     def row(self, found: dict[str, Any]) -> Row:
         made = self.made(found)
         return {column.key: made[column.key] if column.key in made else found[column.key] for column in self.columns}
 
 
-def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Report:
+def answer(session: Session, asked: AskedOptions, shape: Shape, series_name: str) -> Report:
     """The report of one of these commands; ``series_name`` is a name in `kgctl.pipeline.answers.series`.
 
     Raises:
@@ -351,7 +353,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
         return Report(shape.columns, errors=question.errors)
     from kgctl.pipeline.answers import series
 
-    chosen: Series = getattr(series, series_name)
+    chosen: TableSeries = getattr(series, series_name)
     if at_ms is not None:
         rows = series.rows_at(question.history, chosen, question.groups, at_ms)
         told = limits(question, at_ms, at_ms)
@@ -378,12 +380,12 @@ def moment(value: int | None) -> str | None:
     return None if value is None else format_instant(value)
 
 
-def _times(session: Session, asked: Asked, shape: Shape) -> tuple[int | None, Span]:
+def _times(session: Session, asked: AskedOptions, shape: Shape) -> tuple[int | None, TimeSpan]:
     at_ms = read_time_ms("--at", asked.at, session.environment)
     span = read_span(asked.from_, asked.to, session.environment)
-    if at_ms is not None and span != Span():
+    if at_ms is not None and span != TimeSpan():
         raise UsageError("--at is a moment, --from and --to are a stretch of time: give one of the two")
-    if at_ms is None and span == Span() and shape.as_of_now:
+    if at_ms is None and span == TimeSpan() and shape.as_of_now:
         at_ms = session.environment.now_ms()
     return at_ms, span
 

@@ -11,7 +11,7 @@ import typer
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Cluster, Warehouse, require_tables, warehouse_path
 from kgctl.cli.history.columns import CLUSTER, TABLE
-from kgctl.cli.report import Column, Kind, Report, shows
+from kgctl.cli.report import Column, JsonKind, Report, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
@@ -19,12 +19,12 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 if TYPE_CHECKING:
     from kgctl.pipeline.builds.run import BuildResult, Progress
     from kgctl.pipeline.engines import Engine
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
 
 
 def building(
     environment: Environment,
-    path: Location,
+    path: StoreLocation,
     cluster: str | None,
     options: EngineOptions,
     *,
@@ -93,11 +93,11 @@ def _bar(environment: Environment) -> Iterator[Callable[[Progress], object]]:
 COLUMNS = (
     CLUSTER,
     TABLE,
-    Column("rows", kind=Kind.WHOLE, meaning="rows that it has now"),
-    Column("written", kind=Kind.WHOLE, meaning="rows that were written"),
-    Column("changed", kind=Kind.BOOL, meaning="whether anything in it is another than before"),
+    Column("rows", kind=JsonKind.WHOLE, meaning="rows that it has now"),
+    Column("written", kind=JsonKind.WHOLE, meaning="rows that were written"),
+    Column("changed", kind=JsonKind.BOOL, meaning="whether anything in it is another than before"),
 )
-SUMMARY = (Column("version", kind=Kind.WHOLE, meaning="what `--as-of-version` calls the tables as they are now"),)
+SUMMARY = (Column("version", kind=JsonKind.WHOLE, meaning="what `--as-of-version` calls the tables as they are now"),)
 
 
 @shows(COLUMNS, summary=SUMMARY, examples="kgctl history build --warehouse /srv/history")
@@ -161,7 +161,7 @@ def history_build(
     )
 
 
-def _version(path: Location) -> int:
+def _version(path: StoreLocation) -> int:
     """What --as-of-version calls the tables as they are now."""
     from kgctl.pipeline.store.warehouse import Warehouse
 

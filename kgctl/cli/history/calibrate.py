@@ -9,33 +9,33 @@ import typer
 
 from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import Question, ask, limits, not_built
+from kgctl.cli.history.asking import HistoryQuestion, ask, limits, not_built
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.answers.recorded import Happened, Stay
+    from kgctl.pipeline.answers.recorded import MemberStay, RecordedPast
     from kgctl.simulate.batch.against import RecordedGroup, RecordedPod, Search, Trial
 
 COLUMNS = (
     Column("metric", meaning="what is compared; those that end with `_s` are seconds"),
-    Column("recorded", kind=Kind.NUMBER, meaning="its value in the history; null: nothing tells it"),
-    Column("sim_min", "SIM-MIN", kind=Kind.NUMBER, meaning="the lowest of the seeds"),
-    Column("simulated", kind=Kind.NUMBER, meaning="the median of the seeds"),
-    Column("sim_max", "SIM-MAX", kind=Kind.NUMBER, meaning="the highest of the seeds"),
-    Column("inside", kind=Kind.BOOL, meaning="whether what was recorded lies within their range"),
-    Column("before", kind=Kind.NUMBER, meaning="the median with the defaults"),
+    Column("recorded", kind=JsonKind.NUMBER, meaning="its value in the history; null: nothing tells it"),
+    Column("sim_min", "SIM-MIN", kind=JsonKind.NUMBER, meaning="the lowest of the seeds"),
+    Column("simulated", kind=JsonKind.NUMBER, meaning="the median of the seeds"),
+    Column("sim_max", "SIM-MAX", kind=JsonKind.NUMBER, meaning="the highest of the seeds"),
+    Column("inside", kind=JsonKind.BOOL, meaning="whether what was recorded lies within their range"),
+    Column("before", kind=JsonKind.NUMBER, meaning="the median with the defaults"),
     Column("meaning", wide=True, meaning="what the metric is, in words"),
 )
 SUMMARY = (
-    Column("pause_ms", kind=Kind.WHOLE, unit="ms", meaning="what fits best: the longest pause of the poll loop"),
-    Column("heartbeat_ms", kind=Kind.WHOLE, unit="ms", meaning="the heartbeat interval"),
-    Column("session_ms", kind=Kind.WHOLE, unit="ms", meaning="the session time-out"),
-    Column("latency_ms", kind=Kind.NUMBER, unit="ms", meaning="the network's latency, one way"),
-    Column("distance", kind=Kind.NUMBER, meaning="how far the best is from what was recorded: 0 the same, 1 nothing like it"),
-    Column("distance_before", kind=Kind.NUMBER, meaning="the same with the defaults"),
+    Column("pause_ms", kind=JsonKind.WHOLE, unit="ms", meaning="what fits best: the longest pause of the poll loop"),
+    Column("heartbeat_ms", kind=JsonKind.WHOLE, unit="ms", meaning="the heartbeat interval"),
+    Column("session_ms", kind=JsonKind.WHOLE, unit="ms", meaning="the session time-out"),
+    Column("latency_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the network's latency, one way"),
+    Column("distance", kind=JsonKind.NUMBER, meaning="how far the best is from what was recorded: 0 the same, 1 nothing like it"),
+    Column("distance_before", kind=JsonKind.NUMBER, meaning="the same with the defaults"),
     *NOT_BUILT,
 )
 
@@ -111,7 +111,7 @@ def _require_profile(client: str | None) -> None:
         raise UsageError(f"--client {client}: there are {', '.join(profile_names())}")
 
 
-def _window(question: Question, group: str, span: asking.Span) -> tuple[int, int]:
+def _window(question: HistoryQuestion, group: str, span: asking.TimeSpan) -> tuple[int, int]:
     """From when to before when; without a limit all that was collected. Raises `NotFoundError` where records are missing."""
     history = question.history
     reach = history.reach([group])
@@ -136,7 +136,7 @@ def _window(question: Question, group: str, span: asking.Span) -> tuple[int, int
     return from_ms, to_ms
 
 
-def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
+def _require(found: RecordedPast, group: str, window: tuple[int, int]) -> None:
     from kgctl.simulate.batch.against import MOST_EVENTS
 
     shown = f"between {format_instant(window[0])} and {format_instant(window[1])}"
@@ -155,7 +155,7 @@ def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
         )
 
 
-def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | None) -> RecordedGroup:
+def _story(found: RecordedPast, group: str, from_ms: int, to_ms: int, client: str | None) -> RecordedGroup:
     from kgctl.pipeline.answers.recorded import measures
     from kgctl.simulate.batch.against import RecordedGroup
 
@@ -175,11 +175,11 @@ def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | 
     )
 
 
-def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> list[RecordedPod]:
+def _pods(found: RecordedPast, from_ms: int, to_ms: int, commit_ms: int | None) -> list[RecordedPod]:
     """A pod for each member; one for all stays under one instance id."""
     from kgctl.simulate.batch.against import RecordedPod
 
-    stays: dict[str, list[Stay]] = {}
+    stays: dict[str, list[MemberStay]] = {}
     for stay in found.stays:
         if stay.to_ms is None or stay.to_ms >= from_ms:
             stays.setdefault(stay.instance_id or f"member {stay.member_id}", []).append(stay)
@@ -195,9 +195,9 @@ def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> l
     ]
 
 
-def _played(stay: Stay, from_ms: int, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> Any:
+def _played(stay: MemberStay, from_ms: int, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> Any:
     """``is_replaced``: another one came under its instance id."""
-    from kgctl.simulate.batch.against import Stay as Played
+    from kgctl.simulate.batch.against import PodStay as Played
 
     begin_us = None if stay.from_ms < from_ms else (stay.from_ms - from_ms) * 1000
     if stay.to_ms is None or stay.to_ms >= to_ms:
@@ -207,7 +207,7 @@ def _played(stay: Stay, from_ms: int, to_ms: int, commit_ms: int | None, *, is_r
     return Played(begin_us, (end_ms - from_ms) * 1000, is_crash=died_ms is not None)
 
 
-def _died_ms(stay: Stay, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> int | None:
+def _died_ms(stay: MemberStay, to_ms: int, commit_ms: int | None, *, is_replaced: bool) -> int | None:
     """When the process ended, of a member that did not leave; None: it left.
 
     A static member's close() sends no LeaveGroup: one that is gone was replaced, or silent for its session. So was any member
@@ -231,7 +231,7 @@ _RESTART_MS = 1_000
 """A process is gone for so long at least before another one has its instance id."""
 
 
-def _written(found: Happened, length_ms: int) -> dict[str, float]:
+def _written(found: RecordedPast, length_ms: int) -> dict[str, float]:
     """Records a second by topic: as many as were committed."""
     totals: dict[str, int] = {}
     for (topic, _), commits in found.commits.items():

@@ -19,7 +19,7 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path
 from kgctl.cli.history.columns import CLUSTER, DAMAGED, KNOWN, RECORDS
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import RefusedError, UsageError
@@ -28,25 +28,25 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.pipeline.collect.collection import Collection, PartitionSummary
-    from kgctl.pipeline.collect.live import LiveCollection, Plan
-    from kgctl.pipeline.sources.at_rest import Source
+    from kgctl.pipeline.collect.live import CollectPlan, LiveCollection
+    from kgctl.pipeline.sources.at_rest import RestSource
     from kgctl.pipeline.sources.live import LiveReader, ReaderName
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
 COLUMNS = (
     CLUSTER,
-    Column("log_partition", kind=Kind.WHOLE, meaning="the partition of `__consumer_offsets`"),
+    Column("log_partition", kind=JsonKind.WHOLE, meaning="the partition of `__consumer_offsets`"),
     RECORDS,
     KNOWN,
     DAMAGED,
-    Column("first_offset", wide=True, kind=Kind.WHOLE, meaning="the offset of the first record that was read"),
-    Column("last_offset", wide=True, kind=Kind.WHOLE, meaning="that of the last one"),
-    Column("from", kind=Kind.TIME, meaning="the time of the first record"),
-    Column("to", kind=Kind.TIME, meaning="that of the last one"),
+    Column("first_offset", wide=True, kind=JsonKind.WHOLE, meaning="the offset of the first record that was read"),
+    Column("last_offset", wide=True, kind=JsonKind.WHOLE, meaning="that of the last one"),
+    Column("from", kind=JsonKind.TIME, meaning="the time of the first record"),
+    Column("to", kind=JsonKind.TIME, meaning="that of the last one"),
 )
-SUMMARY = (CLUSTER, RECORDS, KNOWN, DAMAGED, Column("samples", kind=Kind.WHOLE, meaning="samples of log starts and ends"))
+SUMMARY = (CLUSTER, RECORDS, KNOWN, DAMAGED, Column("samples", kind=JsonKind.WHOLE, meaning="samples of log starts and ends"))
 
 
 def report_of(collection: Collection) -> Report:
@@ -179,11 +179,11 @@ class Rest:
 
     def paths(self, given: Sequence[str]) -> list[Path]:
         """The files and folders that an option names. Raises `UsageError` for a store that is elsewhere."""
-        from kgctl.pipeline.store.files import Location
+        from kgctl.pipeline.store.files import StoreLocation
 
         found = []
         for each in given:
-            location = Location.parse(each) if "://" in each else None
+            location = StoreLocation.parse(each) if "://" in each else None
             if location is not None and not location.is_local:
                 raise UsageError(f"{self.flag} {each}: files of this machine are read; bring them here first")
             found.append(Path(each if location is None else location.uri).expanduser())
@@ -208,7 +208,7 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
     return report_of(collection)
 
 
-def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None]:
+def _source(session: Session, rest: Rest) -> tuple[list[RestSource], Any, str | None]:
     """Sources, samples, and the name that their cluster has there."""
     from kgctl.pipeline.sources import at_rest
     from kgctl.pipeline.store.tables import LOG_OFFSETS
@@ -224,7 +224,7 @@ def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None
     return [at_rest.segments(path) for path in rest.paths(rest.segments)], LOG_OFFSETS.empty_table(), None
 
 
-def _one_cluster(sources: Sequence[Source]) -> str | None:
+def _one_cluster(sources: Sequence[RestSource]) -> str | None:
     """The cluster that all of the sources are of which tell. Raises `UsageError` where they are of several."""
     names = sorted({source.cluster for source in sources if source.cluster is not None})
     if len(names) > 1:
@@ -284,7 +284,7 @@ class LiveSource:
         cls,
         session: Session,
         live: LiveOptions,
-        warehouse: Location,
+        warehouse: StoreLocation,
         cluster: str | None,
         settings: ConnectionSettings | None = None,
     ) -> Iterator[LiveSource]:
@@ -317,7 +317,7 @@ class LiveSource:
         if self._collection is not None:
             self._collection.stop()
 
-    def collect(self, plan: Plan, halt: threading.Event, flushed: Callable[[], object] = bool) -> Collection:
+    def collect(self, plan: CollectPlan, halt: threading.Event, flushed: Callable[[], object] = bool) -> Collection:
         """Collect once, as ``plan`` says; pauses end when ``halt`` is set. Raises as `LiveCollection.run`."""
         from kgctl.pipeline.collect.live import LiveCollection, World
 
@@ -360,7 +360,7 @@ def _properties(settings: ConnectionSettings) -> dict[str, str]:
     return {**properties, "bootstrap.servers": servers}
 
 
-def _open(warehouse: Location) -> Warehouse:
+def _open(warehouse: StoreLocation) -> Warehouse:
     from kgctl.pipeline.store.warehouse import Warehouse
 
     return Warehouse.create(warehouse)
@@ -388,7 +388,7 @@ def ending_on_signals(stop: Callable[[], object], *, enabled: bool = True) -> It
             signal.signal(number, handler)
 
 
-class Reader(StrEnum):
+class RecordReader(StrEnum):
     """The values of ``--reader``."""
 
     AUTO = "auto"
@@ -434,7 +434,9 @@ def history_collect(
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Live: sample every topic, not only those that groups have commits on.")
     ] = False,
-    reader: Annotated[Reader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")] = Reader.AUTO,
+    reader: Annotated[
+        RecordReader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")
+    ] = RecordReader.AUTO,
     engine: Annotated[EngineName, typer.Option(help="Files: read them here or on Spark.")] = EngineName.AUTO,
     jobs: Annotated[
         int | None,

@@ -10,7 +10,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -23,19 +23,19 @@ _MINUTE_MS = 60_000
 COLUMNS = (
     Column("group", meaning="the consumer group"),
     Column("topic", meaning="a topic that it reads"),
-    Column("lag", kind=Kind.WHOLE, meaning="what it has to read of it; null: not known of a partition", unit="records"),
-    Column("reads_per_s", kind=Kind.NUMBER, meaning="how fast it read", unit="records per second"),
-    Column("writes_per_s", kind=Kind.NUMBER, meaning="how fast was written", unit="records per second"),
+    Column("lag", kind=JsonKind.WHOLE, meaning="what it has to read of it; null: not known of a partition", unit="records"),
+    Column("reads_per_s", kind=JsonKind.NUMBER, meaning="how fast it read", unit="records per second"),
+    Column("writes_per_s", kind=JsonKind.NUMBER, meaning="how fast was written", unit="records per second"),
     Column(
         "catches_up",
-        kind=Kind.TIME,
+        kind=JsonKind.TIME,
         meaning="when it will have no more to read than is written in a minute; null: never, or not known",
     ),
-    Column("in_ms", kind=Kind.WHOLE, meaning="how long that is from now", unit="milliseconds", wide=True),
-    Column("earliest", kind=Kind.TIME, meaning="the begin of the range in which that lies"),
-    Column("latest", kind=Kind.TIME, meaning="its end"),
-    Column("tried", kind=Kind.WHOLE, meaning="how many minutes of its history had a forecast whose outcome is known"),
-    Column("held", kind=Kind.WHOLE, meaning="of how many the outcome lay in the range"),
+    Column("in_ms", kind=JsonKind.WHOLE, meaning="how long that is from now", unit="milliseconds", wide=True),
+    Column("earliest", kind=JsonKind.TIME, meaning="the begin of the range in which that lies"),
+    Column("latest", kind=JsonKind.TIME, meaning="its end"),
+    Column("tried", kind=JsonKind.WHOLE, meaning="how many minutes of its history had a forecast whose outcome is known"),
+    Column("held", kind=JsonKind.WHOLE, meaning="of how many the outcome lay in the range"),
     Column("why", meaning="why there is no time", if_any=True),
 )
 

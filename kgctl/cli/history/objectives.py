@@ -14,7 +14,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, UsageError
 
@@ -42,16 +42,18 @@ _DAYS_MS = 30 * 86_400_000
 SLO_COLUMNS = (
     Column("group", meaning="the consumer group"),
     *_LABELS,
-    Column("from", kind=Kind.TIME, meaning="from when on minutes count: not before the group's first record"),
-    Column("to", kind=Kind.TIME, meaning="before when they count", wide=True),
-    Column("minutes", kind=Kind.WHOLE, meaning="how many minutes that are"),
-    Column("good", kind=Kind.WHOLE, meaning="minutes in which the objective held"),
-    Column("bad", kind=Kind.WHOLE, meaning="minutes in which it did not"),
-    Column("unknown", kind=Kind.WHOLE, meaning="minutes of which it is not known; they are not good"),
-    Column("share", kind=Kind.NUMBER, meaning="good minutes of all", unit="percent"),
-    Column("target", kind=Kind.NUMBER, meaning="what the share has to be at least", unit="percent"),
-    Column("left", kind=Kind.NUMBER, meaning="minutes that may still be other than good; below 0: too many were", unit="minutes"),
-    Column("held", kind=Kind.BOOL, meaning="whether the target was reached"),
+    Column("from", kind=JsonKind.TIME, meaning="from when on minutes count: not before the group's first record"),
+    Column("to", kind=JsonKind.TIME, meaning="before when they count", wide=True),
+    Column("minutes", kind=JsonKind.WHOLE, meaning="how many minutes that are"),
+    Column("good", kind=JsonKind.WHOLE, meaning="minutes in which the objective held"),
+    Column("bad", kind=JsonKind.WHOLE, meaning="minutes in which it did not"),
+    Column("unknown", kind=JsonKind.WHOLE, meaning="minutes of which it is not known; they are not good"),
+    Column("share", kind=JsonKind.NUMBER, meaning="good minutes of all", unit="percent"),
+    Column("target", kind=JsonKind.NUMBER, meaning="what the share has to be at least", unit="percent"),
+    Column(
+        "left", kind=JsonKind.NUMBER, meaning="minutes that may still be other than good; below 0: too many were", unit="minutes"
+    ),
+    Column("held", kind=JsonKind.BOOL, meaning="whether the target was reached"),
 )
 
 
@@ -158,16 +160,16 @@ def _floor(value: Fraction) -> float:
 FLEET_COLUMNS = (
     Column("cluster", meaning="the cluster's name in the warehouse"),
     *_LABELS,
-    Column("groups", kind=Kind.WHOLE, meaning="how many groups"),
-    Column("members", kind=Kind.WHOLE, meaning="their members, as far as the log tells", wide=True),
-    Column("ok", kind=Kind.WHOLE, meaning="groups in state OK"),
-    Column("not_ok", kind=Kind.WHOLE, meaning="groups in another one"),
-    Column("unmeasured", kind=Kind.WHOLE, meaning="groups of which it is not known"),
-    Column("total_lag", kind=Kind.WHOLE, meaning="what all groups of known lag have to read", unit="records"),
-    Column("max_lag_ms", kind=Kind.WHOLE, meaning="how far the partition furthest behind is", unit="milliseconds"),
-    Column("stalled_partitions", "STALLED", kind=Kind.WHOLE, meaning="partitions in STALL or STOP"),
-    Column("past_end", kind=Kind.WHOLE, meaning="partitions with a commit past the log's end"),
-    Column("collected_to", kind=Kind.TIME, meaning="the time of the last record that was collected"),
+    Column("groups", kind=JsonKind.WHOLE, meaning="how many groups"),
+    Column("members", kind=JsonKind.WHOLE, meaning="their members, as far as the log tells", wide=True),
+    Column("ok", kind=JsonKind.WHOLE, meaning="groups in state OK"),
+    Column("not_ok", kind=JsonKind.WHOLE, meaning="groups in another one"),
+    Column("unmeasured", kind=JsonKind.WHOLE, meaning="groups of which it is not known"),
+    Column("total_lag", kind=JsonKind.WHOLE, meaning="what all groups of known lag have to read", unit="records"),
+    Column("max_lag_ms", kind=JsonKind.WHOLE, meaning="how far the partition furthest behind is", unit="milliseconds"),
+    Column("stalled_partitions", "STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
+    Column("collected_to", kind=JsonKind.TIME, meaning="the time of the last record that was collected"),
 )
 
 

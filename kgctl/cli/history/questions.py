@@ -16,9 +16,9 @@ from kgctl.admin.times import format_instant
 from kgctl.cli.columns import ASSIGNOR, GROUP, LAG, LOG_END, PARTITION, TOPIC, TYPE
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import (
-    Asked,
+    AskedOptions,
     AsOfVersion,
-    Question,
+    HistoryQuestion,
     Shape,
     Warehouse,
     answer,
@@ -41,7 +41,7 @@ from kgctl.cli.history.columns import (
     TOTAL_LAG,
 )
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -53,10 +53,10 @@ OFFSETS_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=Kind.WHOLE, meaning="the committed offset; null: not known"),
+    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset; null: not known"),
     Column("metadata", wide=True, meaning="the text that was committed with it"),
-    Column("leader_epoch", wide=True, kind=Kind.WHOLE, meaning="the leader epoch that was committed with it"),
-    Column("committed_at", kind=Kind.TIME, meaning="when it was committed"),
+    Column("leader_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the leader epoch that was committed with it"),
+    Column("committed_at", kind=JsonKind.TIME, meaning="when it was committed"),
     Column("exactness", meaning="exact, compacted (a later one may have counted) or unknown"),
 )
 
@@ -122,11 +122,11 @@ LAG_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("time", kind=Kind.TIME, meaning="the moment that the row is of"),
+    Column("time", kind=JsonKind.TIME, meaning="the moment that the row is of"),
     COMMITTED,
     LOG_END,
     LAG,
-    Column("lag_ms", kind=Kind.WHOLE, unit="ms", meaning="how long ago the log's end left the committed offset behind"),
+    Column("lag_ms", kind=JsonKind.WHOLE, unit="ms", meaning="how long ago the log's end left the committed offset behind"),
     Column("status", meaning="Burrow's (OK, WARN, STALL, STOP, REWIND), PAST_END, BELOW_START or UNMEASURED"),
     Column("why", wide=True, meaning="why it is UNMEASURED"),
     Column("kind", wide=True, meaning="commit or sample: what the row comes from"),
@@ -153,7 +153,7 @@ def history_lag(
     sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
     Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
     """
-    asked = Asked(
+    asked = AskedOptions(
         groups=groups,
         group=group,
         topic=topic,
@@ -171,7 +171,7 @@ def _lag_made(row: dict[str, Any]) -> Row:
     return {"time": moment(row["time_ms"])}
 
 
-def _lag_finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+def _lag_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
     from kgctl.pipeline.answers.inferred import UNMEASURED, judge, judge_each
 
     if at_ms is None:
@@ -197,20 +197,20 @@ LAG_SHAPE = Shape(
 REBALANCES_COLUMNS = (
     GROUP,
     replace(TYPE, wide=True),
-    Column("generation", kind=Kind.WHOLE, meaning="the generation, or epoch"),
-    Column("started", kind=Kind.TIME, meaning="when the rebalance began, as far as the log tells"),
-    Column("stable", wide=True, kind=Kind.TIME, meaning="when all members had it; null: overtaken before"),
-    Column("duration_ms", kind=Kind.WHOLE, unit="ms", meaning="from `started` to `stable`"),
+    Column("generation", kind=JsonKind.WHOLE, meaning="the generation, or epoch"),
+    Column("started", kind=JsonKind.TIME, meaning="when the rebalance began, as far as the log tells"),
+    Column("stable", wide=True, kind=JsonKind.TIME, meaning="when all members had it; null: overtaken before"),
+    Column("duration_ms", kind=JsonKind.WHOLE, unit="ms", meaning="from `started` to `stable`"),
     Column("started_by", wide=True, meaning="what `started` is the time of; join_phase_ended: it began before that"),
-    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
-    Column("joined", kind=Kind.WHOLE, meaning="how many of them were not there before"),
-    Column("left", kind=Kind.WHOLE, meaning="how many were there before and are not now"),
+    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
+    Column("joined", kind=JsonKind.WHOLE, meaning="how many of them were not there before"),
+    Column("left", kind=JsonKind.WHOLE, meaning="how many were there before and are not now"),
     Column("cause", meaning="why, where that can be told"),
-    Column("inferred", kind=Kind.TEXTS, meaning="what became of each that left: left, crashed or unknown"),
+    Column("inferred", kind=JsonKind.TEXTS, meaning="what became of each that left: left, crashed or unknown"),
     replace(ASSIGNOR, wide=True),
     Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
-    Column("members_joined", wide=True, kind=Kind.TEXTS, meaning="the ids of those that joined"),
-    Column("members_left", wide=True, kind=Kind.TEXTS, meaning="the ids of those that left"),
+    Column("members_joined", wide=True, kind=JsonKind.TEXTS, meaning="the ids of those that joined"),
+    Column("members_left", wide=True, kind=JsonKind.TEXTS, meaning="the ids of those that left"),
 )
 
 
@@ -233,7 +233,7 @@ def history_rebalances(
     least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
     Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
     """
-    asked = Asked(
+    asked = AskedOptions(
         groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
     )
     return answer(session_of(ctx), asked, REBALANCES_SHAPE, "REBALANCES")
@@ -253,7 +253,7 @@ def _count(members: list[str] | None) -> int | None:
     return None if members is None else len(members)
 
 
-def _rebalances_finish(question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+def _rebalances_finish(question: HistoryQuestion, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
     from kgctl.pipeline.answers.inferred import infer_departures
 
     infer_departures(question.history, rows)
@@ -274,14 +274,14 @@ RESETS_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("time", kind=Kind.TIME, meaning="when it took effect"),
-    Column("until", wide=True, kind=Kind.TIME, meaning="when the last of several did"),
-    Column("times", wide=True, kind=Kind.WHOLE, meaning="how many commits past the log's end are in this row"),
+    Column("time", kind=JsonKind.TIME, meaning="when it took effect"),
+    Column("until", wide=True, kind=JsonKind.TIME, meaning="when the last of several did"),
+    Column("times", wide=True, kind=JsonKind.WHOLE, meaning="how many commits past the log's end are in this row"),
     Column("kind", wide=True, meaning="forward or backward"),
-    Column("offset_before", "BEFORE", kind=Kind.WHOLE, meaning="the committed offset before it"),
-    Column("offset_after", "AFTER", kind=Kind.WHOLE, meaning="that after it"),
-    Column("records", kind=Kind.WHOLE, unit="records", meaning="how far it went; negative is back"),
-    Column("evidence", kind=Kind.TEXTS, meaning="what speaks for it"),
+    Column("offset_before", "BEFORE", kind=JsonKind.WHOLE, meaning="the committed offset before it"),
+    Column("offset_after", "AFTER", kind=JsonKind.WHOLE, meaning="that after it"),
+    Column("records", kind=JsonKind.WHOLE, unit="records", meaning="how far it went; negative is back"),
+    Column("evidence", kind=JsonKind.TEXTS, meaning="what speaks for it"),
 )
 
 
@@ -305,7 +305,7 @@ def history_resets(
     log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
     kgctl reset-offsets GROUP --to-history TIME, with a time before it.
     """
-    asked = Asked(
+    asked = AskedOptions(
         groups=groups,
         group=group,
         topic=topic,
@@ -327,7 +327,7 @@ def _kind(row: dict[str, Any]) -> str:
     return "forward" if row["records"] > 0 else "backward"
 
 
-def _resets_finish(_question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+def _resets_finish(_question: HistoryQuestion, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
     from kgctl.pipeline.answers.series import flooded
 
     before = len(rows)
@@ -349,10 +349,10 @@ RESETS_SHAPE = Shape(
 
 HEALTH_COLUMNS = (
     GROUP,
-    Column("window_start", "FROM", kind=Kind.TIME, meaning="where the window begins"),
-    Column("window_ms", wide=True, kind=Kind.WHOLE, unit="ms", meaning="how wide it is"),
+    Column("window_start", "FROM", kind=JsonKind.TIME, meaning="where the window begins"),
+    Column("window_ms", wide=True, kind=JsonKind.WHOLE, unit="ms", meaning="how wide it is"),
     Column("status", meaning="the worst of its partitions; null: no lag is known"),
-    Column("members", kind=Kind.WHOLE, meaning="how many members it had in the end"),
+    Column("members", kind=JsonKind.WHOLE, meaning="how many members it had in the end"),
     REBALANCES,
     replace(REBALANCE_MS, wide=True),
     COMMITS,
@@ -360,9 +360,9 @@ HEALTH_COLUMNS = (
     MAX_LAG,
     MAX_LAG_MS,
     RESETS,
-    Column("stalled_partitions", "STALLED", kind=Kind.WHOLE, meaning="partitions in STALL or STOP"),
-    Column("past_end", kind=Kind.WHOLE, meaning="partitions with a commit past the log's end"),
-    Column("below_start", wide=True, kind=Kind.WHOLE, meaning="partitions with a commit before the log's start"),
+    Column("stalled_partitions", "STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
+    Column("below_start", wide=True, kind=JsonKind.WHOLE, meaning="partitions with a commit before the log's start"),
 )
 
 
@@ -383,7 +383,7 @@ def history_health(
 
     The window of a time, by default the last one that is known; with --from or --to all windows in between.
     """
-    asked = Asked(
+    asked = AskedOptions(
         groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
     )
     return answer(session_of(ctx), asked, HEALTH_SHAPE, "HEALTH")
@@ -393,7 +393,7 @@ def _health_made(row: dict[str, Any]) -> Row:
     return {"window_start": moment(row["window_start_ms"])}
 
 
-def _health_finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
     """A group that looks well, and was not measured often enough, is not called well."""
     if at_ms is None:
         return []
@@ -421,7 +421,7 @@ TABLES = (
     Column("type", meaning="its type, as Arrow calls it"),
     Column("meaning", meaning="what it says"),
 )
-ANSWER = (Column("COLUMN", kind=Kind.ANY, meaning="a column of the query's answer; times are texts in UTC"),)
+ANSWER = (Column("COLUMN", kind=JsonKind.ANY, meaning="a column of the query's answer; times are texts in UTC"),)
 
 
 @shows(ANSWER, TABLES, summary=NOT_BUILT, examples="""kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")

@@ -12,7 +12,7 @@ import typer
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import GROUP
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import Question, Span, ask, limits
+from kgctl.cli.history.asking import HistoryQuestion, TimeSpan, ask, limits
 from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT_BUILT, REBALANCE_MS, REBALANCES, RESETS
 from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Report, Row, shows
@@ -89,13 +89,13 @@ def history_report(
     )
 
 
-def _of_cluster(question: Question, line: str, clusters: int) -> str:
+def _of_cluster(question: HistoryQuestion, line: str, clusters: int) -> str:
     return line if clusters == 1 else f"cluster '{question.history.cluster}': {line}"
 
 
 def _questions(
     session: Session, groups: list[str], warehouse: str | None, clusters: Sequence[str], as_of: int | None
-) -> tuple[list[Question], list[KgctlError]]:
+) -> tuple[list[HistoryQuestion], list[KgctlError]]:
     """What is asked of each cluster, without those that know none of the groups, and the groups that no cluster knows."""
     asking.require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse
@@ -114,7 +114,7 @@ def _has(error: KgctlError, errors: Sequence[KgctlError]) -> bool:
     return any(each.group == error.group for each in errors)
 
 
-def _bounds(questions: Sequence[Question], span: Span) -> tuple[int, int]:
+def _bounds(questions: Sequence[HistoryQuestion], span: TimeSpan) -> tuple[int, int]:
     """The stretch of time that is drawn: what was collected, and of that what was asked for.
 
     A group that has stopped writes no record any more, and is still measured.

@@ -10,12 +10,12 @@ from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
 from kgctl.cli.history.columns import TABLE
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
-COLUMNS = (TABLE, Column("rows", kind=Kind.WHOLE, meaning="rows that were taken out of it"))
+COLUMNS = (TABLE, Column("rows", kind=JsonKind.WHOLE, meaning="rows that were taken out of it"))
 _DAY_MS = 86_400_000
 
 

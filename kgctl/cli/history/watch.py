@@ -18,11 +18,11 @@ from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
-from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
+from kgctl.cli.history.collect import LiveSource, RecordReader, ending_on_signals
 from kgctl.cli.history.columns import CLUSTER, MAX_LAG_MS, TOTAL_LAG
 from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, watch_settings
 from kgctl.cli.render import RENDERERS, printable
-from kgctl.cli.report import Column, Kind, OutputFormat, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundError, StorageError, UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 _CLUSTER = replace(CLUSTER, wide=True)
 COLUMNS = (
-    Column("time", kind=Kind.TIME, meaning="when it fired, or was resolved"),
+    Column("time", kind=JsonKind.TIME, meaning="when it fired, or was resolved"),
     Column("status", meaning="pending, firing or resolved"),
     Column("alert", meaning="the name of its rule"),
     _CLUSTER,
     GROUP,
     TOPIC,
     PARTITION,
-    Column("value", wide=True, kind=Kind.NUMBER, meaning="what was measured, in the rule's unit"),
-    Column("since", wide=True, kind=Kind.TIME, meaning="since when the rule holds"),
+    Column("value", wide=True, kind=JsonKind.NUMBER, meaning="what was measured, in the rule's unit"),
+    Column("since", wide=True, kind=JsonKind.TIME, meaning="since when the rule holds"),
     Column("rule", wide=True, meaning="the rule, as it was given"),
     Column("summary", meaning="what it is about, in words"),
 )
 GROUPS = (
     GROUP,
     Column("status", meaning="the worst of its partitions"),
-    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
+    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
     TOTAL_LAG,
     MAX_LAG_MS,
-    Column("measured_at", kind=Kind.TIME, meaning="when its oldest lag was measured"),
-    Column("alerts", kind=Kind.WHOLE, meaning="how many alerts fire"),
+    Column("measured_at", kind=JsonKind.TIME, meaning="when its oldest lag was measured"),
+    Column("alerts", kind=JsonKind.WHOLE, meaning="how many alerts fire"),
 )
 _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
@@ -121,7 +121,7 @@ _SampleEvery = Annotated[
     str | None, typer.Option(metavar="TIME", help="Sample the topics' log offsets so often. [default: 10s]", show_default=False)
 ]
 _AllTopics = Annotated[bool, typer.Option("--all-topics", help="Sample every topic, not only those that groups have commits on.")]
-_Reader = Annotated[Reader, typer.Option(help="Who reads; auto takes confluent where only it can log in.")]
+_Reader = Annotated[RecordReader, typer.Option(help="Who reads; auto takes confluent where only it can log in.")]
 _Engine = Annotated[EngineName, typer.Option(help="Who builds: this process, or Spark, which is kept warm.")]
 _Master = Annotated[
     str | None,
@@ -154,7 +154,7 @@ def history_watch(
     cluster: _Cluster = None,
     sample_every: _SampleEvery = None,
     all_topics: _AllTopics = False,
-    reader: _Reader = Reader.AUTO,
+    reader: _Reader = RecordReader.AUTO,
     engine: _Engine = EngineName.AUTO,
     master: _Master = None,
     remote: _Remote = None,

@@ -15,9 +15,9 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
     from kgctl.pipeline.store.warehouse import Warehouse
-    from kgctl.pipeline.watch.loop import Settings, Watch
+    from kgctl.pipeline.watch.loop import Watch, WatchSettings
     from kgctl.pipeline.watch.outlets import Metrics, Webhook
     from kgctl.pipeline.watch.rules import Alert, Rule
 
@@ -31,7 +31,7 @@ class Builder:
     """Brings the tables of a cluster up to date, and every hour the warehouse in order: compacted, or thinned to ``keep_ms``."""
 
     environment: Environment
-    place: Location
+    place: StoreLocation
     engine: Callable[[int], Engine]
     keep_ms: int | None
     is_single: bool
@@ -70,7 +70,7 @@ class Watches:
     is asked at each look."""
 
     builder: Builder
-    settings: Settings
+    settings: WatchSettings
     names: Sequence[str] = ()
     state: Path | None = None
     webhook: Webhook | None = None
@@ -126,7 +126,7 @@ class Watches:
 
     def _watch(self, name: str) -> Watch:
         from kgctl.pipeline.watch.loop import Outside, Watch
-        from kgctl.pipeline.watch.rules import StateFile
+        from kgctl.pipeline.watch.rules import AlertStateFile
 
         environment, place = self.builder.environment, self.builder.place
         outside = Outside(
@@ -135,14 +135,14 @@ class Watches:
         path = self.state or _state_folder(place) / f"{_short(f'{place} {name}')}.json"
         if self.metrics is not None:
             self.metrics.begin(name)
-        return Watch(place, name, self.settings, StateFile(path.expanduser()), outside, self.webhook, self.metrics)
+        return Watch(place, name, self.settings, AlertStateFile(path.expanduser()), outside, self.webhook, self.metrics)
 
 
-def watch_settings(rules: Sequence[Rule], *, allow_unknown: bool, is_patient: bool) -> Settings:
+def watch_settings(rules: Sequence[Rule], *, allow_unknown: bool, is_patient: bool) -> WatchSettings:
     """What each of them goes by."""
-    from kgctl.pipeline.watch.loop import Settings
+    from kgctl.pipeline.watch.loop import WatchSettings
 
-    return Settings(rules, allow_unknown, is_patient)
+    return WatchSettings(rules, allow_unknown, is_patient)
 
 
 def warm_engine(how: EngineOptions, stack: ExitStack) -> Callable[[int], Engine]:
@@ -160,7 +160,7 @@ def warm_engine(how: EngineOptions, stack: ExitStack) -> Callable[[int], Engine]
     return engine
 
 
-def _state_folder(place: Location) -> Path:
+def _state_folder(place: StoreLocation) -> Path:
     """In the warehouse where that is a folder, else in the user's state folder for kgctl."""
     if place.is_local:
         return Path(place.uri) / "_watch"

@@ -13,8 +13,8 @@ from kgctl.cli.groups.targets import read_text
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.kafka_tool.describe import NONE, consumer_groups, is_its_own
 from kgctl.cli.kafka_tool.java import exception_of, hash_of_partition, hash_of_text, in_java_order, message_of
-from kgctl.cli.kafka_tool.options import TARGETS, Options, WrongUse
-from kgctl.cli.kafka_tool.tool import Failed, Tool, raise_for, value_or_raise
+from kgctl.cli.kafka_tool.options import TARGETS, ToolOptions, WrongUse
+from kgctl.cli.kafka_tool.tool import Tool, ToolFailed, raise_for, value_or_raise
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
@@ -47,7 +47,7 @@ def reset_offsets(tool: Tool) -> None:
             only = f"Assignments can only be reset if the group '{group_id}' is inactive"
             tool.error(f"{only}, but the current state is {group.state.value}.")
         elif error is not None and error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise Failed.of(error, wrapped=True)
+            raise ToolFailed.of(error, wrapped=True)
         else:
             plan[group_id] = _reset_of(tool, group_id)
     if options.has("export"):
@@ -82,17 +82,17 @@ def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicP
     started.settle(done, {"reset": len(done)})
     if results.errors:
         failed = ", ".join(map(str, in_java_order(results.errors, hash_of_partition)))
-        raise Failed(f"Failed altering group offsets for the following partitions: [{failed}]")
+        raise ToolFailed(f"Failed altering group offsets for the following partitions: [{failed}]")
 
 
-def _scope(admin: GroupAdmin, options: Options, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
+def _scope(admin: GroupAdmin, options: ToolOptions, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
     if options.has("all-topics"):
         return list(commits)
     if options.has("topic"):
         named, whole = _topics(options.values("topic"))
         counts = admin.list_topics(whole) if whole else {}
         if any(topic not in counts for topic in whole):
-            raise Failed(message_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            raise ToolFailed(message_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return [*named, *(TopicPartition(topic, number) for topic in whole for number in range(counts[topic]))]
     if not options.has("from-file"):
         raise WrongUse("One of the reset scopes should be defined: --all-topics, --topic.")
@@ -120,14 +120,14 @@ def _topics(words: Iterable[str]) -> tuple[list[TopicPartition], list[str]]:
 def _check_partitions(admin: GroupAdmin, partitions: Sequence[TopicPartition]) -> None:
     counts = admin.list_topics(sorted({partition.topic for partition in partitions})) if partitions else {}
     if any(partition.topic not in counts for partition in partitions):
-        raise Failed.unknown_topic(partitions[0])
+        raise ToolFailed.unknown_topic(partitions[0])
     missing = [partition for partition in partitions if not 0 <= partition.partition < counts[partition.topic]]
     if missing:
-        raise Failed(f'The partitions "{",".join(map(str, missing))}" do not exist')
+        raise ToolFailed(f'The partitions "{",".join(map(str, missing))}" do not exist')
     errors = admin.list_log_offsets(partitions).errors if partitions else {}
     without = [partition for partition in partitions if _has_no_leader(errors.get(partition))]
     if without:
-        raise Failed(f'The partitions "{",".join(map(str, without))}" have no leader')
+        raise ToolFailed(f'The partitions "{",".join(map(str, without))}" have no leader')
 
 
 def _has_no_leader(error: ItemError | None) -> bool:
@@ -202,7 +202,7 @@ def _instant_ms(text: str) -> int:
     try:
         found = datetime.strptime(plain, "%Y-%m-%dT%H:%M:%S.%f").replace(tzinfo=UTC)
     except ValueError:
-        raise Failed(f'java.text.ParseException: Unparseable date: "{text}"') from None
+        raise ToolFailed(f'java.text.ParseException: Unparseable date: "{text}"') from None
     fraction = int(plain.rpartition(".")[2])
     found = found.replace(microsecond=0) + timedelta(milliseconds=fraction)
     if zone and zone[0] != "Z":
@@ -220,7 +220,7 @@ def _duration_ms(text: str) -> int:
             raise UsageError("")
         return sign * parse_duration_ms(text.lstrip("+-"))
     except UsageError:
-        raise Failed("Text cannot be parsed to a Duration") from None
+        raise ToolFailed("Text cannot be parsed to a Duration") from None
 
 
 def _of_file(tool: Tool, group_id: str, path: str) -> Offsets:
@@ -228,7 +228,7 @@ def _of_file(tool: Tool, group_id: str, path: str) -> Offsets:
         text, name = read_text(path, tool.session.environment.stdin)
         found = parse_offset_file(text, name, tool.options.values("group"))
     except UsageError as error:
-        raise Failed(error.message) from None
+        raise ToolFailed(error.message) from None
     if group_id not in found.groups:
         tool.error(f"No reset plan for group {group_id} found")
         return {}

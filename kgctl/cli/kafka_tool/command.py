@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from kgctl.cli.kafka_tool import changes, describe
-from kgctl.cli.kafka_tool.options import DEFAULT_TIMEOUT_MS, Options, WrongUse, parsed
-from kgctl.cli.kafka_tool.tool import Failed, Tool, say_error
+from kgctl.cli.kafka_tool.options import DEFAULT_TIMEOUT_MS, ToolOptions, WrongUse, parsed
+from kgctl.cli.kafka_tool.tool import Tool, ToolFailed, say_error
 from kgctl.cli.report import shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
@@ -55,7 +55,7 @@ def kafka_consumer_groups(
         return 1
 
 
-def _run(session: Session, options: Options) -> int:
+def _run(session: Session, options: ToolOptions) -> int:
     milliseconds = options.value("timeout") or DEFAULT_TIMEOUT_MS
     servers, config = options.value("bootstrap-server"), options.value("command-config")
     session.flags = Flags(bootstrap_server=servers, command_config=config, timeout=f"{milliseconds}ms")
@@ -63,7 +63,7 @@ def _run(session: Session, options: Options) -> int:
         with session.connect() as admin:
             session.end_limit()
             ACTIONS[options.action](Tool(session, options, admin))
-    except (Failed, KgctlError) as error:
+    except (ToolFailed, KgctlError) as error:
         why = error.message if isinstance(error, KgctlError) else error
         say_error(session.environment, f"Executing consumer group command failed due to {why}")
     return 0

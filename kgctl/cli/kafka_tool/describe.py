@@ -10,7 +10,7 @@ from kgctl.admin.group_view import is_consumer_group
 from kgctl.cli.groups.describe_rows import assignment_text
 from kgctl.cli.kafka_tool.java import exception_of
 from kgctl.cli.kafka_tool.options import WrongUse
-from kgctl.cli.kafka_tool.tool import Failed, Tool, raise_for, value_or_raise
+from kgctl.cli.kafka_tool.tool import Tool, ToolFailed, raise_for, value_or_raise
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_LEADER_EPOCH,
@@ -80,10 +80,14 @@ def describe_groups(tool: Tool) -> None:
     found = admin.describe_groups(list(dict.fromkeys(ids)))
     for group_id, error in found.errors.items():
         is_missing = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-        raise Failed(exception_of(error.code, f"Group {group_id} not found.")) if is_missing else Failed.of(error, wrapped=True)
+        raise (
+            ToolFailed(exception_of(error.code, f"Group {group_id} not found."))
+            if is_missing
+            else ToolFailed.of(error, wrapped=True)
+        )
     groups = [found.values[group_id] for group_id in sorted(found.values)]
     if strange := [group.group_id for group in groups if not is_its_own(group)]:
-        raise Failed(exception_of(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {strange[0]} is not a consumer group."))
+        raise ToolFailed(exception_of(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {strange[0]} is not a consumer group."))
     is_verbose = options.has("verbose")
     if options.has("members"):
         for group in groups:
@@ -124,7 +128,7 @@ def _rows(admin: GroupAdmin, group: GroupDescription) -> Iterator[_Row]:
     places += [(partition, None) for partition in sorted(commits) if partition not in owned]
     topics = admin.list_topics(sorted({partition.topic for partition, _ in places}))
     if gone := [partition for partition, _ in places if partition.topic not in topics]:
-        raise Failed.unknown_topic(gone[0])
+        raise ToolFailed.unknown_topic(gone[0])
     logs = admin.list_log_offsets(sorted({partition for partition, _ in places})).values
     for partition, owner in places:
         log = logs.get(partition)

@@ -30,7 +30,7 @@ class WrongUse(Exception):  # noqa: N818 - it is what Kafka's tool prints before
 
 
 @dataclass(frozen=True)
-class Options:
+class ToolOptions:
     """What was given: name -> its values, an empty list for a flag."""
 
     given: Mapping[str, Sequence[str]]
@@ -49,7 +49,7 @@ class Options:
         return next(name for name in ACTIONS if self.has(name))
 
 
-def parsed(words: Sequence[str]) -> Options:
+def parsed(words: Sequence[str]) -> ToolOptions:
     """Read the words of a line.
 
     Raises:
@@ -69,7 +69,7 @@ def parsed(words: Sequence[str]) -> Options:
             values.append(rest.pop(0))
         elif sign:
             values.append(value)
-    options = Options(given)
+    options = ToolOptions(given)
     _check(options)
     return options
 
@@ -86,7 +86,7 @@ def _name(word: str) -> str:
     return meant[0]
 
 
-def _check(options: Options) -> None:
+def _check(options: ToolOptions) -> None:
     for name in _NUMBERS:
         for text in options.values(name):
             if not text.lstrip("+-").isdecimal():
@@ -101,7 +101,7 @@ def _check(options: Options) -> None:
         raise WrongUse(f"Command must include exactly one action: {', '.join(f'--{name}' for name in ACTIONS)}")
 
 
-_WRONG: Sequence[tuple[Callable[[Options], bool], str]] = (
+_WRONG: Sequence[tuple[Callable[[ToolOptions], bool], str]] = (
     (
         lambda given: given.has("describe") and sum(map(given.has, ("members", "offsets", "state"))) > 1,
         "Option [describe] takes at most one of these options: [members], [offsets], [state]",
@@ -126,7 +126,7 @@ _WRONG: Sequence[tuple[Callable[[Options], bool], str]] = (
 )
 
 
-def _check_action(options: Options) -> None:
+def _check_action(options: ToolOptions) -> None:
     for action in ("describe", "delete", "reset-offsets"):
         if options.has(action) and not (options.has("group") or options.has("all-groups")):
             raise WrongUse(f"Option [{action}] takes one of these options: [group], [all-groups]")
@@ -138,7 +138,7 @@ def _check_action(options: Options) -> None:
         _exclude(options, TARGETS)
 
 
-def _exclude(options: Options, names: Sequence[str]) -> None:
+def _exclude(options: ToolOptions, names: Sequence[str]) -> None:
     given = [name for name in names if options.has(name)]
     if len(given) > 1:
         raise WrongUse(f'Option "[{given[0]}]" can\'t be used with option "[{given[1]}]"')

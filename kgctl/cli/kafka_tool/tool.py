@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 from kgctl.admin import GroupAdmin, GroupResults, ItemError
 from kgctl.cli.environment import Environment
 from kgctl.cli.kafka_tool.java import exception_of, message_of
-from kgctl.cli.kafka_tool.options import Options
+from kgctl.cli.kafka_tool.options import ToolOptions
 from kgctl.cli.session import Session
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
@@ -17,7 +17,7 @@ from kgctl.model.groups import TopicPartition
 T = TypeVar("T")
 
 
-class Failed(Exception):  # noqa: N818 - a word of Kafka's tool, which ends with 0 all the same
+class ToolFailed(Exception):  # noqa: N818 - a word of Kafka's tool, which ends with 0 all the same
     """What the tool says after "failed due to"."""
 
     @classmethod
@@ -35,9 +35,9 @@ class Failed(Exception):  # noqa: N818 - a word of Kafka's tool, which ends with
 
 
 def raise_for(errors: Iterable[ItemError], *, wrapped: bool = False) -> None:
-    """Raise `Failed` of the first error, where there is one."""
+    """Raise `ToolFailed` of the first error, where there is one."""
     for error in errors:
-        raise Failed.of(error, wrapped=wrapped)
+        raise ToolFailed.of(error, wrapped=wrapped)
 
 
 def value_or_raise(results: GroupResults[T], group_id: str) -> T:
@@ -50,7 +50,7 @@ class Tool:
     """A line that is carried out: what it asks, of which cluster. It writes to stdout and stderr as it goes."""
 
     session: Session
-    options: Options
+    options: ToolOptions
     admin: GroupAdmin
 
     def write(self, text: str) -> None:

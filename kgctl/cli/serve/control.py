@@ -12,7 +12,7 @@ import typer
 
 from kgctl.cli.columns import GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
@@ -74,17 +74,17 @@ STATUS_COLUMNS = (
     GROUP,
     TYPE,
     STATE,
-    Column("members", kind=Kind.WHOLE, meaning="how many members it has"),
-    Column("generation", kind=Kind.WHOLE, meaning="its generation, or epoch"),
+    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
+    Column("generation", kind=JsonKind.WHOLE, meaning="its generation, or epoch"),
     Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
     Column("protocol", wide=True, meaning="the assignor that its members agreed on"),
-    Column("in_state_since", wide=True, kind=Kind.TIME, meaning="since when it is in this state"),
-    Column("created", wide=True, kind=Kind.TIME, meaning="when it was made"),
-    Column("last_activity", wide=True, kind=Kind.TIME, meaning="when it was last heard of"),
+    Column("in_state_since", wide=True, kind=JsonKind.TIME, meaning="since when it is in this state"),
+    Column("created", wide=True, kind=JsonKind.TIME, meaning="when it was made"),
+    Column("last_activity", wide=True, kind=JsonKind.TIME, meaning="when it was last heard of"),
     Column("waiting_for", meaning="what a rebalance waits for"),
-    Column("awaited", kind=Kind.TEXTS, meaning="the members that it waits for"),
-    Column("left_ms", kind=Kind.WHOLE, unit="ms", meaning="until it waits no longer"),
-    Column("stuck", kind=Kind.BOOL, meaning="whether it waits longer than it should"),
+    Column("awaited", kind=JsonKind.TEXTS, meaning="the members that it waits for"),
+    Column("left_ms", kind=JsonKind.WHOLE, unit="ms", meaning="until it waits no longer"),
+    Column("stuck", kind=JsonKind.BOOL, meaning="whether it waits longer than it should"),
 )
 MEMBER_COLUMNS = (
     GROUP,
@@ -92,25 +92,25 @@ MEMBER_COLUMNS = (
     Column("instance", meaning="its `group.instance.id`, where it is static"),
     Column("client", meaning="its `client.id`"),
     Column("host", meaning="the host that it came from"),
-    Column("joined", kind=Kind.TIME, meaning="when it joined"),
-    Column("last_heartbeat", kind=Kind.TIME, meaning="when it was last heard of"),
-    Column("session_ends", wide=True, kind=Kind.TIME, meaning="when it is taken out unless it is heard of"),
-    Column("waits", kind=Kind.BOOL, meaning="whether it waits for an answer"),
+    Column("joined", kind=JsonKind.TIME, meaning="when it joined"),
+    Column("last_heartbeat", kind=JsonKind.TIME, meaning="when it was last heard of"),
+    Column("session_ends", wide=True, kind=JsonKind.TIME, meaning="when it is taken out unless it is heard of"),
+    Column("waits", kind=JsonKind.BOOL, meaning="whether it waits for an answer"),
 )
 SUMMARY = (
-    Column("process_id", kind=Kind.WHOLE, meaning="the server's process"),
-    Column("uptime_s", kind=Kind.NUMBER, unit="s", meaning="since when it runs"),
-    Column("connections", kind=Kind.WHOLE, meaning="how many there are"),
-    Column("requests", kind=Kind.WHOLE, meaning="how many it has answered"),
-    Column("requests_per_s", kind=Kind.NUMBER, meaning="how many a second of late"),
-    Column("loop_delay_ms", kind=Kind.NUMBER, unit="ms", meaning="how late it is with what is due"),
-    Column("longest_loop_delay_ms", kind=Kind.NUMBER, unit="ms", meaning="the longest that was"),
-    Column("longest_hold_ms", kind=Kind.NUMBER, unit="ms", meaning="the longest that one request held all others"),
+    Column("process_id", kind=JsonKind.WHOLE, meaning="the server's process"),
+    Column("uptime_s", kind=JsonKind.NUMBER, unit="s", meaning="since when it runs"),
+    Column("connections", kind=JsonKind.WHOLE, meaning="how many there are"),
+    Column("requests", kind=JsonKind.WHOLE, meaning="how many it has answered"),
+    Column("requests_per_s", kind=JsonKind.NUMBER, meaning="how many a second of late"),
+    Column("loop_delay_ms", kind=JsonKind.NUMBER, unit="ms", meaning="how late it is with what is due"),
+    Column("longest_loop_delay_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the longest that was"),
+    Column("longest_hold_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the longest that one request held all others"),
     Column("longest_hold", meaning="which request that was"),
-    Column("held_too_long", kind=Kind.WHOLE, meaning="how many did so for too long"),
-    Column("bytes_in_flight", kind=Kind.WHOLE, unit="bytes", meaning="requests that are being read or answered"),
-    Column("memory_bytes", kind=Kind.WHOLE, unit="bytes", meaning="the process's memory"),
-    Column("offsets", kind=Kind.WHOLE, meaning="how many commits it holds"),
+    Column("held_too_long", kind=JsonKind.WHOLE, meaning="how many did so for too long"),
+    Column("bytes_in_flight", kind=JsonKind.WHOLE, unit="bytes", meaning="requests that are being read or answered"),
+    Column("memory_bytes", kind=JsonKind.WHOLE, unit="bytes", meaning="the process's memory"),
+    Column("offsets", kind=JsonKind.WHOLE, meaning="how many commits it holds"),
 )
 
 
@@ -203,13 +203,13 @@ def _at_rest(session: Session, folder: str) -> Report:
 
 
 COMMITS_COLUMNS = (
-    Column("time", kind=Kind.TIME, meaning="when the offset was committed"),
+    Column("time", kind=JsonKind.TIME, meaning="when the offset was committed"),
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=Kind.WHOLE, meaning="the committed offset; null where the commit was deleted"),
+    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset; null where the commit was deleted"),
     Column("metadata", wide=True, meaning="the text that was committed with it"),
-    Column("leader_epoch", wide=True, kind=Kind.WHOLE, meaning="the leader epoch that was committed with it"),
+    Column("leader_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the leader epoch that was committed with it"),
     Column("member", meaning="the id of the member that committed"),
 )
 
@@ -323,7 +323,7 @@ def _complete(
 ) -> Report:
     """Do it, and tell what became of every member, whatever ends it: a lost answer is looked for in the server's status."""
     from kgctl.admin import ItemError
-    from kgctl.admin.changes import Outcome, Step, carry_out
+    from kgctl.admin.changes import ChangeStep, ItemOutcome, carry_out
     from kgctl.cli.groups.changes import ended
     from kgctl.server.operator import ask_to_complete
 
@@ -341,13 +341,13 @@ def _complete(
             return {group: True}
         return {group: bool(awaited) and set(awaited).isdisjoint(still)}
 
-    account = carry_out([Step.of_one_request([group], act)], is_over, session.stop_signals())
+    account = carry_out([ChangeStep.of_one_request([group], act)], is_over, session.stop_signals())
     outcome = account.outcomes[group]
-    word = "removed" if outcome is Outcome.DONE else outcome.value
-    said = "is complete" if outcome is Outcome.DONE else "may be complete" if outcome is Outcome.UNKNOWN else "goes on"
+    word = "removed" if outcome is ItemOutcome.DONE else outcome.value
+    said = "is complete" if outcome is ItemOutcome.DONE else "may be complete" if outcome is ItemOutcome.UNKNOWN else "goes on"
     report = _completed(group, dict.fromkeys(gone, word), (f"The rebalance of {group!r} on {connection.address} {said}.",))
     report = replace(report, something_done=account.may_have_changed, is_change=True)
-    return ended(report, None if outcome is Outcome.DONE else account.ended_by, account.signal)
+    return ended(report, None if outcome is ItemOutcome.DONE else account.ended_by, account.signal)
 
 
 def _completed(group: str, members: Mapping[str, str], notices: Sequence[str]) -> Report:

@@ -16,7 +16,7 @@ from kgctl.errors import UsageError
 from kgctl.server.differences import listed
 
 if TYPE_CHECKING:
-    from kgctl.server.listeners import Listener
+    from kgctl.server.listeners import BrokerListener
     from kgctl.server.service import Server
     from kgctl.storage.files import OnDamage
 
@@ -162,13 +162,13 @@ def addresses_of(server: Server, *, for_tests: bool) -> list[str]:
 
 def parse_listeners(
     listen: Sequence[str], advertise: Sequence[str], settings: Mapping[str, str], *, allow_remote: bool
-) -> list[Listener]:
+) -> list[BrokerListener]:
     """What ``--listen`` and ``--advertise`` say of each listener. Raises UsageError."""
-    from kgctl.server.listeners import Listener, listener_named, protocol_of, split_name
+    from kgctl.server.listeners import BrokerListener, listener_named, protocol_of, split_name
     from kgctl.server.security import split_security
 
     texts = [(name or "PLAINTEXT", address) for name, address in map(split_name, listen)]
-    named = [Listener(name, protocol_of(name, settings, "--listen")) for name, _ in texts]
+    named = [BrokerListener(name, protocol_of(name, settings, "--listen")) for name, _ in texts]
     security, _ = split_security(named, settings)
     told: dict[str, tuple[str, int]] = {}
     for name, address in map(split_name, advertise):

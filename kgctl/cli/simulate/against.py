@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.model.groups import GroupDescription, TopicPartition
     from kgctl.simulate.against.fleet import ClientKind
-    from kgctl.simulate.batch.against import Stage
+    from kgctl.simulate.batch.against import PlayStage
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
@@ -77,7 +77,7 @@ class AgainstOptions:
         return self.against
 
 
-class Groups:
+class ClusterGroups:
     """A `kgctl.simulate.against.play.ClusterPort` by a `GroupAdmin`."""
 
     def __init__(self, admin: GroupAdmin) -> None:
@@ -137,10 +137,10 @@ def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
 
 
 @contextmanager
-def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Iterator[Stage]:
+def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Iterator[PlayStage]:
     """The stage for a play, with a connection of its own. Raises `KgctlError`."""
     from kgctl.cli.settings import connection_settings
-    from kgctl.simulate.batch.against import Stage
+    from kgctl.simulate.batch.against import PlayStage
 
     session.flags = session.flags.merged({"bootstrap_server": options.address})
     properties = {
@@ -156,11 +156,11 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
             raise UsageError(f"the Java client takes {', '.join(others)} from --command-config FILE only")
         properties = {"bootstrap.servers": options.address, **({"config.file": str(Path(file).absolute())} if file else {})}
     with session.connect() as admin:
-        groups = Groups(admin)
+        groups = ClusterGroups(admin)
         groups.check()  # before minutes of work
         session.end_limit()  # a play is as long as it is: each request has a time limit of its own
         try:
-            yield Stage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
+            yield PlayStage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
         finally:
             kind.close()  # after the last of all plays
 
@@ -192,7 +192,7 @@ def check_playable(loaded: LoadedFile, kind: ClientKind) -> None:
         raise WrongFile(report_of_problems(FileError(problems)))
 
 
-def play_beside(session: Session, loaded: LoadedFile, outcome: Outcome, stage: Stage, *, draws: bool) -> Outcome:
+def play_beside(session: Session, loaded: LoadedFile, outcome: Outcome, stage: PlayStage, *, draws: bool) -> Outcome:
     """Play it, and return the outcome with what was measured. Raises `KgctlError`, and `Stopped` after a signal."""
     from kgctl.simulate.batch.against import play_all, with_measured
 

@@ -12,7 +12,7 @@ import typer
 
 from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
-from kgctl.cli.report import Column, Kind, OutputFormat, Report, Row, below, shows
+from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, UsageError
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
-ID = Column("id", kind=Kind.ANY, meaning="the document's id, or its number")
+ID = Column("id", kind=JsonKind.ANY, meaning="the document's id, or its number")
 ASSIGNOR = Column("assignor", meaning="the assignor")
-ROUND = Column("round", kind=Kind.WHOLE, meaning="the round, from 1")
+ROUND = Column("round", kind=JsonKind.WHOLE, meaning="the round, from 1")
 COLUMNS = (
     ID,
     ASSIGNOR,
     replace(ROUND, wide=True),
     Column("member", meaning="the member's id"),
-    Column("partitions", "#PARTITIONS", kind=Kind.WHOLE, meaning="how many partitions it gets"),
-    Column("topics", "#TOPICS", kind=Kind.WHOLE, meaning="of how many topics"),
-    Column("kept", kind=Kind.WHOLE, meaning="how many of them it had before"),
-    Column("gained", kind=Kind.WHOLE, meaning="how many it had not"),
-    Column("lost", kind=Kind.WHOLE, meaning="how many it has no more"),
+    Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions it gets"),
+    Column("topics", "#TOPICS", kind=JsonKind.WHOLE, meaning="of how many topics"),
+    Column("kept", kind=JsonKind.WHOLE, meaning="how many of them it had before"),
+    Column("gained", kind=JsonKind.WHOLE, meaning="how many it had not"),
+    Column("lost", kind=JsonKind.WHOLE, meaning="how many it has no more"),
     Column("rack", wide=True, meaning="the member's `client.rack`"),
     replace(INSTANCE_ID, wide=True, if_any=False),
     Column("assignment", wide=True, meaning="what it gets: `orders:0-3 users:1`"),
 )
 _FIGURES = (
-    Column("assignment.MEMBER.TOPIC", kind=Kind.NUMBERS, meaning="the partitions of a topic that the member gets"),
-    Column("moved", kind=Kind.WHOLE, meaning="partitions that get another owner"),
-    Column("moves_needed", kind=Kind.WHOLE, meaning="how many at least had to"),
-    Column("unassigned", kind=Kind.WHOLE, meaning="partitions that wait until they are revoked"),
-    Column("spread", kind=Kind.WHOLE, meaning="how many partitions the fullest member has more than the emptiest"),
-    Column("topic_spread.TOPIC", kind=Kind.WHOLE, meaning="the same of one topic"),
-    Column("cross_rack_share", kind=Kind.NUMBER, meaning="the share of partitions without a replica in their member's rack"),
+    Column("assignment.MEMBER.TOPIC", kind=JsonKind.NUMBERS, meaning="the partitions of a topic that the member gets"),
+    Column("moved", kind=JsonKind.WHOLE, meaning="partitions that get another owner"),
+    Column("moves_needed", kind=JsonKind.WHOLE, meaning="how many at least had to"),
+    Column("unassigned", kind=JsonKind.WHOLE, meaning="partitions that wait until they are revoked"),
+    Column("spread", kind=JsonKind.WHOLE, meaning="how many partitions the fullest member has more than the emptiest"),
+    Column("topic_spread.TOPIC", kind=JsonKind.WHOLE, meaning="the same of one topic"),
+    Column("cross_rack_share", kind=JsonKind.NUMBER, meaning="the share of partitions without a replica in their member's rack"),
 )
 DOCUMENT = (
     ID,

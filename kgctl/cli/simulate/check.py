@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, Kind, Report, Row, error_line, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, error_line, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import KgctlError, UsageError, plural
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("severity", meaning="error or warning"),
     Column("file", wide=True, meaning="the scenario's file"),
-    Column("line", kind=Kind.WHOLE, meaning="its line; null where that is not known"),
-    Column("column", wide=True, kind=Kind.WHOLE, meaning="the place in the line, from 1"),
+    Column("line", kind=JsonKind.WHOLE, meaning="its line; null where that is not known"),
+    Column("column", wide=True, kind=JsonKind.WHOLE, meaning="the place in the line, from 1"),
     Column("path", meaning="the place in the scenario"),
     Column("rule", meaning="the rule that finds it doubtful; null for a mistake"),
     Column("message", meaning="what is wrong with it"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, Kind, Report, Row, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import METRIC
@@ -19,7 +19,7 @@ from kgctl.simulate.scenario.vocabulary import Identity
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
     from kgctl.simulate.batch.judge import RunValues
-    from kgctl.simulate.batch.outcome import Difference
+    from kgctl.simulate.batch.outcome import MetricDifference
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (
@@ -27,14 +27,14 @@ COLUMNS = (
     Column("b", meaning="the one that is compared with it"),
     METRIC,
     Column("verdict", meaning="better, worse, equal or unclear: b, as seen from a"),
-    Column("a_mean", kind=Kind.NUMBER, meaning="the mean of a over the seeds"),
-    Column("b_mean", kind=Kind.NUMBER, meaning="that of b"),
-    Column("difference", kind=Kind.NUMBER, meaning="b minus a, the mean over the seeds; null: never ends"),
-    Column("low", "LOW-95", kind=Kind.NUMBER, meaning="where its 95 % interval begins"),
-    Column("high", "HIGH-95", kind=Kind.NUMBER, meaning="where that ends"),
-    Column("a_better", kind=Kind.WHOLE, meaning="in how many seeds a is better"),
-    Column("b_better", kind=Kind.WHOLE, meaning="in how many seeds b is better"),
-    Column("seeds", kind=Kind.WHOLE, meaning="how many seeds both were run with"),
+    Column("a_mean", kind=JsonKind.NUMBER, meaning="the mean of a over the seeds"),
+    Column("b_mean", kind=JsonKind.NUMBER, meaning="that of b"),
+    Column("difference", kind=JsonKind.NUMBER, meaning="b minus a, the mean over the seeds; null: never ends"),
+    Column("low", "LOW-95", kind=JsonKind.NUMBER, meaning="where its 95 % interval begins"),
+    Column("high", "HIGH-95", kind=JsonKind.NUMBER, meaning="where that ends"),
+    Column("a_better", kind=JsonKind.WHOLE, meaning="in how many seeds a is better"),
+    Column("b_better", kind=JsonKind.WHOLE, meaning="in how many seeds b is better"),
+    Column("seeds", kind=JsonKind.WHOLE, meaning="how many seeds both were run with"),
 )
 
 
@@ -97,7 +97,9 @@ def simulate_compare(
     return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
 
 
-def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[str], named: Sequence[str]) -> list[KgctlError]:
+def _worse(
+    pairs: Sequence[tuple[str, str, list[MetricDifference]]], asked: Sequence[str], named: Sequence[str]
+) -> list[KgctlError]:
     """What is worse of what is asked about, and what is ``named`` and cannot be compared: what is unknown is not well."""
     from kgctl.simulate.batch.outcome import Comparison, with_size
 
@@ -115,7 +117,7 @@ def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[s
 
 def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
-) -> tuple[list[tuple[str, str, list[Difference]]], list[str]]:
+) -> tuple[list[tuple[str, str, list[MetricDifference]]], list[str]]:
     """What is compared with what, with the differences, and what went wrong in either though nobody asked."""
     from kgctl.simulate.batch.outcome import differences
     from kgctl.simulate.scenario.vocabulary import did_you_mean
@@ -179,7 +181,7 @@ def _only(loaded: LoadedFile, name: str) -> str:
     return loaded.variants[0].name
 
 
-def _row(a: str, b: str, each: Difference) -> Row:
+def _row(a: str, b: str, each: MetricDifference) -> Row:
     return {
         "a": a,
         "b": b,

@@ -193,11 +193,11 @@ class RunOptions:
 
 def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seeds: Sequence[int]) -> list[RunValues]:
     """Do all runs that the time limit allows."""
-    from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+    from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 
     limit_s = options.time_limit_s()
     deadline_s = None if limit_s is None else time.monotonic() + limit_s
-    plan = Options(twice=options.twice, pictures=options.pictures, identity=options.identity)
+    plan = BatchOptions(twice=options.twice, pictures=options.pictures, identity=options.identity)
     tasks = tasks_of(loaded, seeds, plan, deadline_s)
     jobs = options.jobs or (_processors() if len(tasks) >= _WORTH_PROCESSES else 1)
     with progress(session.environment, loaded.name, len(tasks)) as on_done:

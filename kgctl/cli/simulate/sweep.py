@@ -17,7 +17,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
-from kgctl.cli.report import Column, Kind, Report, shows
+from kgctl.cli.report import Column, JsonKind, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, WrongFile, progress
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.simulate.sweep.plan import Axis, Cell, RowLayout, RunRow, Sweep
 
-_PARAMETER = Column("PARAMETER", kind=Kind.ANY, meaning="a parameter of `--param`: its value")
+_PARAMETER = Column("PARAMETER", kind=JsonKind.ANY, meaning="a parameter of `--param`: its value")
 SUMMED_UP = (
     _PARAMETER,
     VARIANT,
-    Column("runs", kind=Kind.WHOLE, meaning="how many runs"),
-    Column("errors", kind=Kind.WHOLE, meaning="of them without a result"),
-    Column("failed", kind=Kind.WHOLE, meaning="of the others, those with an expectation that did not hold"),
+    Column("runs", kind=JsonKind.WHOLE, meaning="how many runs"),
+    Column("errors", kind=JsonKind.WHOLE, meaning="of them without a result"),
+    Column("failed", kind=JsonKind.WHOLE, meaning="of the others, those with an expectation that did not hold"),
     *(
-        Column(f"METRIC_{key}", kind=Kind.NUMBER, meaning=f"the metric's {key}; null: never ends, or no run has it")
+        Column(f"METRIC_{key}", kind=JsonKind.NUMBER, meaning=f"the metric's {key}; null: never ends, or no run has it")
         for key in ("median", "p95", "max")
     ),
-    Column("worst_seed", kind=Kind.WHOLE, meaning="the seed to look at; null: all are alike"),
+    Column("worst_seed", kind=JsonKind.WHOLE, meaning="the seed to look at; null: all are alike"),
 )
 EACH_RUN = (
     _PARAMETER,
     VARIANT,
-    Column("seed", kind=Kind.WHOLE, meaning="the seed"),
+    Column("seed", kind=JsonKind.WHOLE, meaning="the seed"),
     DIGEST,
-    Column("METRIC", kind=Kind.NUMBER, meaning="a metric's value; null: never ends, or nothing to measure"),
-    Column("events", kind=Kind.WHOLE, meaning="how many events the run had"),
-    Column("expectations_passed", kind=Kind.WHOLE, meaning="expectations that hold"),
-    Column("expectations_failed", kind=Kind.WHOLE, meaning="expectations that do not"),
+    Column("METRIC", kind=JsonKind.NUMBER, meaning="a metric's value; null: never ends, or nothing to measure"),
+    Column("events", kind=JsonKind.WHOLE, meaning="how many events the run had"),
+    Column("expectations_passed", kind=JsonKind.WHOLE, meaning="expectations that hold"),
+    Column("expectations_failed", kind=JsonKind.WHOLE, meaning="expectations that do not"),
     Column("failed_checks", meaning="those that do not, joined by `; `"),
     Column("trouble", meaning="the first thing that went wrong though nobody asked"),
     Column("stopped", meaning="why it ended early"),
@@ -146,7 +146,7 @@ def simulate_sweep(
         return wrong.report
     what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
     swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
-    return report_of(session, sweep, swept, Shown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
+    return report_of(session, sweep, swept, SweepShown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
 
 
 def _check_files(out: Path | None, html: Path | None) -> None:
@@ -378,7 +378,7 @@ _MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SweepShown:
     """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write.
 
     ``must_hold``: a grid is no search, which ends well where some of it holds, but a test.
@@ -391,13 +391,13 @@ class Shown:
     html: Path | None
 
     @classmethod
-    def of(cls, sweep: Sweep, *, each_run: bool, must_hold: bool, out: Path | None, html: Path | None) -> Shown:
+    def of(cls, sweep: Sweep, *, each_run: bool, must_hold: bool, out: Path | None, html: Path | None) -> SweepShown:
         from kgctl.simulate.batch.judge import key_of
 
         return cls(tuple(map(key_of, sweep.metrics)), each_run, must_hold, out, html)
 
 
-def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
+def report_of(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> Report:
     from kgctl.simulate.sweep.plan import RowLayout, summary_columns, summary_rows
 
     layout = RowLayout(sweep)
@@ -419,7 +419,7 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
     )
 
 
-def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
+def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> None:
     from kgctl import __version__
     from kgctl.cli.files import write_whole
     from kgctl.simulate.sweep.plan import RowLayout, digest_of_rows
@@ -447,7 +447,7 @@ def _trouble_lines(swept: Swept) -> list[str]:
     return [f"{rows[0].trouble} ({len(rows):,} of {total:,} runs; this one: {rows[0].replay})" for rows in kinds.values()]
 
 
-def _errors(sweep: Sweep, swept: Swept, shown: Shown) -> list[KgctlError]:
+def _errors(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[KgctlError]:
     """A grid is a search, in which some points hold; a failure is one of which none does, and one where all must."""
     from kgctl.simulate.sweep.holding import held_points
 
@@ -482,7 +482,7 @@ def is_bug(row: RunRow) -> bool:
     return row.error_code in (InvariantViolation.slug, INTERNAL_ERROR)
 
 
-def _notices(sweep: Sweep, swept: Swept, shown: Shown) -> list[str]:
+def _notices(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[str]:
     from kgctl.simulate.sweep.holding import smallest_lines
     from kgctl.simulate.sweep.plan import replay_of, worst_of
 

@@ -11,7 +11,7 @@ import typer
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
-from kgctl.cli.report import Column, Kind, Report, Row, below, shows
+from kgctl.cli.report import Column, JsonKind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import VARIANT
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 EXPLAIN_COLUMNS = (
     Column("without", meaning="what was left out"),
-    Column("max_gap", kind=Kind.NUMBER, unit="s", meaning="the longest gap without it"),
-    Column("max_gap_worth", kind=Kind.NUMBER, unit="s", meaning="what it was worth; above 0: it cost so much"),
-    Column("unavailable", kind=Kind.NUMBER, unit="partition-seconds", meaning="without a consumer, without it"),
-    Column("unavailable_worth", kind=Kind.NUMBER, unit="partition-seconds", meaning="what it was worth"),
+    Column("max_gap", kind=JsonKind.NUMBER, unit="s", meaning="the longest gap without it"),
+    Column("max_gap_worth", kind=JsonKind.NUMBER, unit="s", meaning="what it was worth; above 0: it cost so much"),
+    Column("unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer, without it"),
+    Column("unavailable_worth", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="what it was worth"),
 )
 
 _US = "microseconds"
 _PIECE = (
-    Column("from_us", kind=Kind.WHOLE, unit=_US, meaning="from when on, from the end of the warm-up"),
-    Column("to_us", kind=Kind.WHOLE, unit=_US, meaning="to when"),
+    Column("from_us", kind=JsonKind.WHOLE, unit=_US, meaning="from when on, from the end of the warm-up"),
+    Column("to_us", kind=JsonKind.WHOLE, unit=_US, meaning="to when"),
 )
 DOCUMENT = (
     Column("scenario", meaning="the scenario's name"),
     VARIANT,
-    Column("seed", kind=Kind.WHOLE, meaning="the seed"),
-    Column("max_gap", kind=Kind.NUMBER, unit="s", meaning="the longest time in which a partition had no consumer"),
-    Column("unavailable", kind=Kind.NUMBER, unit="partition-seconds", meaning="without a consumer, all together"),
-    Column("by_cause.CAUSE", kind=Kind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
+    Column("seed", kind=JsonKind.WHOLE, meaning="the seed"),
+    Column("max_gap", kind=JsonKind.NUMBER, unit="s", meaning="the longest time in which a partition had no consumer"),
+    Column("unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer, all together"),
+    Column("by_cause.CAUSE", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
     Column("story.partition", meaning="the partition of the longest gap; `story` is null where there was none"),
     *below("story", _PIECE),
     Column("story.before", meaning="who consumed it before; null: nobody"),
@@ -52,20 +52,20 @@ DOCUMENT = (
     Column("story.pieces[].cause", meaning="the one cause of this part"),
     Column("story.pieces[].meaning", meaning="the cause in words"),
     Column("story.pieces[].rule", meaning="what it waited for"),
-    Column("story.steps[]", kind=Kind.ANY, meaning="two things: a time in microseconds, and what happened then"),
+    Column("story.steps[]", kind=JsonKind.ANY, meaning="two things: a time in microseconds, and what happened then"),
     Column("story.origin.kind", meaning="what set the rebalance off, in a word; empty: there was none"),
     Column("story.origin.text", meaning="the same in words"),
     Column("story.origin.pod", meaning="the pod that did it"),
     *below("ablations[]", EXPLAIN_COLUMNS),
-    Column("ablations[].asked.METRIC", kind=Kind.NUMBERS, meaning="what an expectation asks about: with it, without it"),
+    Column("ablations[].asked.METRIC", kind=JsonKind.NUMBERS, meaning="what an expectation asks about: with it, without it"),
     Column("by_part[].event", meaning="the event that the part begins with; empty: before the first"),
-    Column("by_part[].step", kind=Kind.WHOLE, meaning="the step of its rollout; 0: all of the event"),
+    Column("by_part[].step", kind=JsonKind.WHOLE, meaning="the step of its rollout; 0: all of the event"),
     *below("by_part[]", _PIECE),
-    Column("by_part[].unavailable", kind=Kind.NUMBER, unit="partition-seconds", meaning="without a consumer in it"),
-    Column("by_part[].by_cause.CAUSE", kind=Kind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
-    Column("fails.CHECK.METRIC", kind=Kind.NUMBER, meaning="the value of what an expectation that does not hold asks about"),
-    Column("details", kind=Kind.TEXTS, meaning="what that comes from, in lines, where it is no gap"),
-    Column("troubles", kind=Kind.TEXTS, meaning="what went wrong though nobody asked"),
+    Column("by_part[].unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer in it"),
+    Column("by_part[].by_cause.CAUSE", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
+    Column("fails.CHECK.METRIC", kind=JsonKind.NUMBER, meaning="the value of what an expectation that does not hold asks about"),
+    Column("details", kind=JsonKind.TEXTS, meaning="what that comes from, in lines, where it is no gap"),
+    Column("troubles", kind=JsonKind.TEXTS, meaning="what went wrong though nobody asked"),
 )
 """What JSON and YAML have in the place of rows, by paths."""
 
@@ -140,12 +140,12 @@ def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> st
 
 SHRINK_COLUMNS = (
     Column("check", meaning="the expectation that still fails"),
-    Column("seed", kind=Kind.WHOLE, meaning="with this seed"),
-    Column("events", kind=Kind.WHOLE, meaning="how many events are left"),
-    Column("pods", kind=Kind.WHOLE, meaning="how many pods"),
-    Column("partitions", kind=Kind.WHOLE, meaning="how many partitions"),
-    Column("runs", kind=Kind.WHOLE, meaning="how many runs it took"),
-    Column("is_minimal", wide=True, kind=Kind.BOOL, meaning="whether nothing more can be left out"),
+    Column("seed", kind=JsonKind.WHOLE, meaning="with this seed"),
+    Column("events", kind=JsonKind.WHOLE, meaning="how many events are left"),
+    Column("pods", kind=JsonKind.WHOLE, meaning="how many pods"),
+    Column("partitions", kind=JsonKind.WHOLE, meaning="how many partitions"),
+    Column("runs", kind=JsonKind.WHOLE, meaning="how many runs it took"),
+    Column("is_minimal", wide=True, kind=JsonKind.BOOL, meaning="whether nothing more can be left out"),
     Column("cause", wide=True, meaning="what it fails by, in words"),
     replace(WRITTEN, wide=True),
     Column("text", wide=True, meaning="the scenario"),

@@ -17,9 +17,9 @@ from kgctl.coordinator.consumer.downgrade import (
     owned_partitions,
     subscription_of,
 )
-from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
+from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
 from kgctl.coordinator.consumer.heartbeat import (
-    Claim,
+    SenderClaim,
     check_size,
     find_or_create,
     known_member,
@@ -80,10 +80,10 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
     records: list[CoordinatorRecord] = []
     # A static member that starts has no id yet; one that names an id has to be known by it, else it was replaced.
     may_create = request.group_instance_id is None or is_unknown
-    claim = Claim(member_id, request.group_instance_id, None, (), may_create)
+    claim = SenderClaim(member_id, request.group_instance_id, None, (), may_create)
     old = find_or_create(group, claim, records)
     subscription = _subscription(request)
-    change = RequestContext(
+    change = HeartbeatContext(
         group, old, _with_request(old, request, subscription, drops_regex=group.profile.drops_regexes), records
     )
     owned = owned_partitions(subscription.owned_partitions, shard.image)
@@ -144,7 +144,7 @@ def _with_request(
     )
 
 
-def _join_and_downgrade(shard: Shard, change: RequestContext, owned: OwnedPartitions) -> None:
+def _join_and_downgrade(shard: Shard, change: HeartbeatContext, owned: OwnedPartitions) -> None:
     """It takes the place of the last consumer-protocol member: the group becomes a classic one.
 
     With the target up to date it takes over the other's; otherwise the classic group has to rebalance.

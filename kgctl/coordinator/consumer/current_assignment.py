@@ -20,9 +20,9 @@ from kgctl.coordinator.consumer.member import (
     MemberState,
     PartitionForm,
     Partitions,
+    ReconciliationStep,
     RecordedPartitions,
     Refusal,
-    Step,
     Target,
 )
 from kgctl.coordinator.profile import Profile
@@ -94,13 +94,13 @@ def reconcile(facts: Reconciliation) -> ConsumerMember:
             raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
         return _compute_next(facts, facts.assignment_epoch)
     step = _step(facts)
-    if step is Step.COMPUTE_NEXT:
+    if step is ReconciliationStep.COMPUTE_NEXT:
         is_free = member.state is MemberState.UNREVOKED_PARTITIONS and not facts.profile.keeps_epoch_while_revoking
         return _compute_next(facts, member.member_epoch + is_free)
-    return _trim(facts) if step is Step.TRIM else member
+    return _trim(facts) if step is ReconciliationStep.TRIM else member
 
 
-def _step(facts: Reconciliation) -> Step:
+def _step(facts: Reconciliation) -> ReconciliationStep:
     member, rules = facts.member, MEMBER_RULES[facts.member.state]
     # Nobody gets a partition before the one who has it says that it is given up, or its rebalance timeout is over (KIP-848).
     if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(facts.owned, member.pending_revocation):

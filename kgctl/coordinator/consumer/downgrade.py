@@ -19,7 +19,7 @@ from kgctl.coordinator.classic.group import (
 )
 from kgctl.coordinator.classic.rebalance import extend_session, start_rebalance
 from kgctl.coordinator.consumer.current_assignment import OwnedPartitions
-from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
+from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Refusal, Target
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.shard import Shard
@@ -102,7 +102,7 @@ def downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[ConsumerMemb
     start_rebalance(shard, classic)
 
 
-def downgrade_by_replacing(shard: Shard, change: RequestContext, *, rebalance: bool) -> None:
+def downgrade_by_replacing(shard: Shard, change: HeartbeatContext, *, rebalance: bool) -> None:
     """A classic member has joined in the place of the last consumer-protocol one; its records are still to be written."""
     group, joining = change.group, change.new
     replaced_id = group.static_members[joining.instance_id or ""]

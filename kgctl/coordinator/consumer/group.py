@@ -1,5 +1,5 @@
 """A consumer-protocol group: its members, their targets, and what is counted beside them so that questions are cheap.
-`RequestContext` is what one member's request changes in its group, step by step, before anything is written.
+`HeartbeatContext` is what one member's request changes in its group, step by step, before anything is written.
 
 Only replay (`kgctl.coordinator.shard`) changes what is durable here. Kafka: ModernGroup and ConsumerGroup.
 """
@@ -374,7 +374,7 @@ def have_same_topics(regexes: Mapping[str, int], counts: Mapping[str, TopicCount
 
 
 @dataclass(slots=True)
-class RequestContext:
+class HeartbeatContext:
     """The group as it was, the member as it was (``old``) and as it is so far (``new``), and the records to write at the end.
 
     Every step looks at the group as it was before the request; none sees what an earlier one has put into ``records``.

@@ -17,7 +17,7 @@ from typing import Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.current_assignment import OwnedPartitions, Reconciliation, reconcile
-from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
+from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
 from kgctl.coordinator.consumer.member import (
     LEAVE_EPOCH,
     NOTHING,
@@ -57,7 +57,7 @@ from kgctl.model.values import frozen_in_order
 
 
 @frozen_in_order
-class Claim:
+class SenderClaim:
     """What a request says of its sender. ``member_epoch`` None: it uses the classic protocol, whose generation is no claim."""
 
     member_id: str
@@ -67,7 +67,7 @@ class Claim:
     may_create: bool
 
 
-def find_or_create(group: ConsumerGroup, claim: Claim, records: list[CoordinatorRecord]) -> ConsumerMember:
+def find_or_create(group: ConsumerGroup, claim: SenderClaim, records: list[CoordinatorRecord]) -> ConsumerMember:
     """Return the member as it was before this request; a takeover of an instance id goes into ``records``. Raises `Refusal`."""
     if claim.instance_id is None:
         return _dynamic(group, claim)
@@ -82,7 +82,7 @@ def find_or_create(group: ConsumerGroup, claim: Claim, records: list[Coordinator
     return _take_over(group, claim, holder, records)
 
 
-def _dynamic(group: ConsumerGroup, claim: Claim) -> ConsumerMember:
+def _dynamic(group: ConsumerGroup, claim: SenderClaim) -> ConsumerMember:
     member = group.members.get(claim.member_id)
     if member is None:
         if not claim.may_create:
@@ -116,7 +116,9 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     return member
 
 
-def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, records: list[CoordinatorRecord]) -> ConsumerMember:
+def _take_over(
+    group: ConsumerGroup, claim: SenderClaim, holder: ConsumerMember, records: list[CoordinatorRecord]
+) -> ConsumerMember:
     """Give a restarted client its instance id; from another member of the consumer protocol only once that has left.
 
     Two clients with one instance id would else throw each other out for ever.
@@ -137,7 +139,7 @@ def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, recor
     return member
 
 
-def _check_epoch(member: ConsumerMember, claim: Claim, *, rejoins_at_epoch_0: bool) -> None:
+def _check_epoch(member: ConsumerMember, claim: SenderClaim, *, rejoins_at_epoch_0: bool) -> None:
     """Epoch 0 starts over. An older epoch is only the one before, of a member that did not get the last answer.
 
     It shows that by owning nothing that is not assigned to it.
@@ -234,9 +236,9 @@ def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHe
     check_size(shard, group, request.member_id)
     # From version 1 on clients make their ids themselves (KIP-1082).
     member_id = request.member_id or shard.new_member_id("")
-    claim = Claim(member_id, request.instance_id, request.member_epoch, request.topic_partitions, request.member_epoch == 0)
+    claim = SenderClaim(member_id, request.instance_id, request.member_epoch, request.topic_partitions, request.member_epoch == 0)
     old = find_or_create(group, claim, records)
-    change = RequestContext(group, old, _with_request(old, request), records)
+    change = HeartbeatContext(group, old, _with_request(old, request), records)
     update_member(shard, change, request.topic_partitions)
     # Whatever comes of it, the member lives. Records last: none is written where a step refused.
     arm_session(shard, group.group_id, member_id)
@@ -315,7 +317,7 @@ def _says_nothing_new(member: ConsumerMember, request: ConsumerGroupHeartbeat) -
     )
 
 
-def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions | None) -> None:
+def update_member(shard: Shard, change: HeartbeatContext, owned: OwnedPartitions | None) -> None:
     """The three steps: subscriptions, target, reconciliation. ``owned``: what the member says it has."""
     new = change.new
     if new is not change.old and new != change.old:
@@ -332,7 +334,7 @@ def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions |
     reconcile_member(shard, change, target, owned, subscription_changed=names_changed or regex.changed)
 
 
-def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscriptions:
+def subscribe(shard: Shard, change: HeartbeatContext, *, bump: bool) -> Subscriptions:
     """Do the first step: the group epoch grows when the member's subscription or the topics have changed."""
     if bump or change.group.is_metadata_due(shard.now_ms):
         return update_subscriptions(shard, change, bump=bump)
@@ -340,7 +342,7 @@ def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscripti
 
 
 def reconcile_member(
-    shard: Shard, change: RequestContext, target: MemberTarget, owned: OwnedPartitions | None, *, subscription_changed: bool
+    shard: Shard, change: HeartbeatContext, target: MemberTarget, owned: OwnedPartitions | None, *, subscription_changed: bool
 ) -> None:
     """Do the third step; a member that has to revoke gets its rebalance timeout for it.
 
@@ -376,7 +378,7 @@ def reconcile_member(
         disarm_rebalance(shard, group.group_id, member.member_id)
 
 
-def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContext) -> ConsumerGroupHeartbeatResult:
+def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: HeartbeatContext) -> ConsumerGroupHeartbeatResult:
     """Return the answer. The assignment travels only when it is news: to who joins, says everything, or has got another one."""
     says_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     # A request that says everything is the first after a failure: what was answered before may not have arrived.

@@ -58,7 +58,7 @@ class MemberState(IntEnum):
 _MEMBER_STATES = {int(state): state for state in MemberState}
 
 
-class Group(Protocol):
+class StateBasis(Protocol):
     """The part of a group that its state is computed from."""
 
     group_epoch: int
@@ -80,7 +80,7 @@ class GroupStateFacts:
     state: GroupState
     meaning: str
     when: str
-    holds: Callable[[Group], bool]
+    holds: Callable[[StateBasis], bool]
 
 
 GROUP_STATES = (
@@ -117,7 +117,7 @@ GROUP_TRANSITIONS = (
 
 
 @quick_enum
-class Step(Enum):
+class ReconciliationStep(Enum):
     """What reconciliation does with a member on its heartbeat."""
 
     NOTHING = "nothing"
@@ -133,16 +133,16 @@ class MemberRules:
     The steps of ``changed_*`` count when the request changed the subscription.
     """
 
-    behind: Step = Step.COMPUTE_NEXT
-    at_target: Step = Step.COMPUTE_NEXT
-    changed_at_target: Step = Step.COMPUTE_NEXT
-    holding: Step = Step.COMPUTE_NEXT
-    changed_holding: Step = Step.COMPUTE_NEXT
+    behind: ReconciliationStep = ReconciliationStep.COMPUTE_NEXT
+    at_target: ReconciliationStep = ReconciliationStep.COMPUTE_NEXT
+    changed_at_target: ReconciliationStep = ReconciliationStep.COMPUTE_NEXT
+    holding: ReconciliationStep = ReconciliationStep.COMPUTE_NEXT
+    changed_holding: ReconciliationStep = ReconciliationStep.COMPUTE_NEXT
 
 
 MEMBER_RULES = {
-    MemberState.STABLE: MemberRules(at_target=Step.NOTHING, changed_at_target=Step.TRIM),
-    MemberState.UNREVOKED_PARTITIONS: MemberRules(holding=Step.NOTHING, changed_holding=Step.TRIM),
+    MemberState.STABLE: MemberRules(at_target=ReconciliationStep.NOTHING, changed_at_target=ReconciliationStep.TRIM),
+    MemberState.UNREVOKED_PARTITIONS: MemberRules(holding=ReconciliationStep.NOTHING, changed_holding=ReconciliationStep.TRIM),
     MemberState.UNRELEASED_PARTITIONS: MemberRules(),
 }
 """``holding`` can only be asked of a member that has partitions to revoke."""

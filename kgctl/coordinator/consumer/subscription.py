@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
 
-from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext, TopicCount, add, have_same_topics
+from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext, TopicCount, add, have_same_topics
 from kgctl.coordinator.consumer.member import ConsumerMember, Refusal
 from kgctl.coordinator.consumer.records import group_record, partition_metadata_record, regex_record, tombstone
 from kgctl.coordinator.effects import ResolveRegexes
@@ -96,7 +96,7 @@ def current_subscriptions(group: ConsumerGroup) -> Subscriptions:
     return Subscriptions(group.group_epoch, group.is_homogeneous)
 
 
-def update_subscriptions(shard: Shard, change: RequestContext, *, bump: bool) -> Subscriptions:
+def update_subscriptions(shard: Shard, change: HeartbeatContext, *, bump: bool) -> Subscriptions:
     """Look at the topics again, with ``new`` in the place of ``old``; a new hash bumps the group epoch, if ``bump`` does not."""
     group, old, new = change.group, change.old, change.new
     counts = topic_counts_with(group, old, new)
@@ -226,7 +226,7 @@ class RegexUpdate:
 _NOTHING_NEW = RegexUpdate(changed=False, bumps=False)
 
 
-def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
+def update_regex(shard: Shard, change: HeartbeatContext) -> RegexUpdate:
     """Compare the member's expression before and after; ask for a resolution where one is due.
 
     Raises `Refusal` for bad syntax.
@@ -263,7 +263,7 @@ def _check_syntax(regex: str) -> None:
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error
 
 
-def _due(shard: Shard, change: RequestContext, *, is_new: bool) -> tuple[str, ...]:
+def _due(shard: Shard, change: HeartbeatContext, *, is_new: bool) -> tuple[str, ...]:
     """The expressions to resolve now; none unless a resolution is due."""
     group = change.group
     # One resolution of a group at a time, and none where nobody subscribes by expression.
@@ -284,7 +284,7 @@ def _due(shard: Shard, change: RequestContext, *, is_new: bool) -> tuple[str, ..
     return subscribed if is_due else ()
 
 
-def _subscribed(change: RequestContext) -> tuple[str, ...]:
+def _subscribed(change: HeartbeatContext) -> tuple[str, ...]:
     """The expressions in use with this change, in the order of a HashMap copied from the group's, changed with compute."""
     counts, names = dict(change.group.regex_subscribers), change.group.regex_subscribers.java_order()
     capacity = copied_map_capacity(len(names))

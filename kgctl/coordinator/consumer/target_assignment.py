@@ -18,7 +18,7 @@ from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.range import ServerRangeAssignor
 from kgctl.assignors.spec import AssignorError, Move, TargetAssignor, TargetMember, TargetSpec
 from kgctl.assignors.uniform import UniformAssignor
-from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
+from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Refusal, Target
 from kgctl.coordinator.consumer.records import target_metadata_record, target_record
 from kgctl.coordinator.consumer.subscription import Subscriptions
@@ -218,7 +218,7 @@ class MemberTarget(NamedTuple):
     target: Target
 
 
-def update_target(shard: Shard, change: RequestContext, subscriptions: Subscriptions) -> MemberTarget:
+def update_target(shard: Shard, change: HeartbeatContext, subscriptions: Subscriptions) -> MemberTarget:
     """Compute a new target if the group epoch is ahead of it and the assignment interval is over; else the last one stays."""
     group, old, new, records = change.group, change.old, change.new, change.records
     last = MemberTarget(group.assignment_epoch, group.target_of(new.member_id, new.instance_id))

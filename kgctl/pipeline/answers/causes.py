@@ -66,7 +66,7 @@ def worst(found: Sequence[Spell]) -> list[Spell]:
 
 def spells(history: History, group: str, from_ms: int, to_ms: int) -> list[Spell]:
     """The stretches of a group that touch a span, in order; the `worst` of them have their likely causes."""
-    return Account(history, group, to_ms).spells(from_ms)
+    return GroupEvidence(history, group, to_ms).spells(from_ms)
 
 
 def _limit_ms(rows: Sequence[Row]) -> int:
@@ -118,7 +118,7 @@ def _spell(rows: Sequence[Row], well_ms: int | None, to_ms: int | None, limit_ms
     return Spell(rows[0]["group"], well_ms, from_ms, end_ms, *worst, is_end_known=end_ms == to_ms)
 
 
-class Account:
+class GroupEvidence:
     """What the log tells of a group up to a moment; all that it looks at is read once."""
 
     def __init__(self, history: History, group: str, to_ms: int) -> None:

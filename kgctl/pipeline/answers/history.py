@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kgctl.pipeline.store.delta import Table
-    from kgctl.pipeline.store.files import DataFile, Location
+    from kgctl.pipeline.store.files import DataFile, StoreLocation
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Run:
+class CollectedRun:
     """A stretch of log offsets that was collected without a hole, both ends included, and the times of its records."""
 
     first_offset: int
@@ -30,13 +30,13 @@ class Run:
     last_ms: int
 
 
-def is_whole_between(runs: Sequence[Run], log_offset: int, at_ms: int) -> bool:
+def is_whole_between(runs: Sequence[CollectedRun], log_offset: int, at_ms: int) -> bool:
     """Whether every record after ``log_offset``, which was collected, and up to ``at_ms`` was collected too."""
     place = bisect_right(runs, log_offset, key=lambda run: run.first_offset) - 1
     return place >= 0 and (place == len(runs) - 1 or runs[place].last_ms > at_ms)
 
 
-def is_whole_until(runs: Sequence[Run], at_ms: int) -> bool:
+def is_whole_until(runs: Sequence[CollectedRun], at_ms: int) -> bool:
     """Whether every record from the log's very beginning up to ``at_ms`` was collected."""
     return bool(runs) and runs[0].first_offset == 0 and is_whole_between(runs, 0, at_ms)
 
@@ -78,7 +78,7 @@ class History:
     """By table what was looked back at last, and its rows: an answer asks for the same more than once."""
 
     @classmethod
-    def open(cls, where: str | Path | Location, cluster: str | None = None, as_of: int | None = None) -> History:
+    def open(cls, where: str | Path | StoreLocation, cluster: str | None = None, as_of: int | None = None) -> History:
         """The history of a cluster; of the only one there is, if none is named; as of now, or of a version (`versions_of`).
 
         Raises:
@@ -257,7 +257,7 @@ class History:
 
         return pruned_until_ms(self.warehouse.table("state", self.as_of).number(f"{PRUNED}/{self.cluster}"))
 
-    def coverage(self, log_partition: int) -> tuple[Run, ...]:
+    def coverage(self, log_partition: int) -> tuple[CollectedRun, ...]:
         """Which stretches of a partition's log were collected, ascending."""
         return self._coverage.get(log_partition, ())
 
@@ -271,11 +271,11 @@ class History:
         return f"no build makes version {self.as_of} again: without --as-of-version the tables are asked as they are now"
 
     @cached_property
-    def _coverage(self) -> dict[int, tuple[Run, ...]]:
+    def _coverage(self) -> dict[int, tuple[CollectedRun, ...]]:
         names = ("log_partition", "first_offset", "last_offset", "first_ms", "last_ms")
-        found: dict[int, list[Run]] = {}
+        found: dict[int, list[CollectedRun]] = {}
         for row in self.rows("coverage", names).to_pylist():
-            found.setdefault(row.pop("log_partition"), []).append(Run(**row))
+            found.setdefault(row.pop("log_partition"), []).append(CollectedRun(**row))
         return {partition: tuple(sorted(runs)) for partition, runs in found.items()}
 
     @cached_property

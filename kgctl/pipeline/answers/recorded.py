@@ -27,7 +27,7 @@ _Partition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class MemberStay:
     """A member for as long as it was one. ``to_ms`` None: to the end. ``ending``: ``left``, ``crashed`` or ``unknown``.
 
     ``last_commit_ms`` is the last commit of its partitions before it was gone; None where there is none.
@@ -45,14 +45,14 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class RecordedPast:
     """``generations``: rows of the table, in order. ``owned``: partition, from, to (None: to the end), member id.
 
     ``commits``: time and offset by partition, ascending. ``partitions``: of each topic, as far as they occur.
     """
 
     generations: Sequence[Row]
-    stays: Sequence[Stay]
+    stays: Sequence[MemberStay]
     owned: Sequence[tuple[_Partition, int, int | None, str]]
     commits: Mapping[_Partition, Sequence[tuple[int, int]]]
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Happened:
     """The protocol type of the group's members."""
 
 
-def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened:
+def happened(history: History, group: str, from_ms: int, to_ms: int) -> RecordedPast:
     """What the history knows of the group up to ``to_ms``; generations and commits from ``from_ms`` on."""
     rows = [
         row
@@ -84,10 +84,10 @@ def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened
     commits = _commits(committed.sort_by("log_offset").to_pylist(), from_ms, to_ms)
     stays = _stays(members.sort_by("log_offset").to_pylist(), to_ms)
     partitions = _partitions(history, {partition for partition, *_ in owned} | set(commits))
-    return Happened(rows, _with_endings(stays, rows, owned, commits), owned, commits, partitions, kinds[-1] if kinds else "")
+    return RecordedPast(rows, _with_endings(stays, rows, owned, commits), owned, commits, partitions, kinds[-1] if kinds else "")
 
 
-def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, to_ms: int) -> Happened:
+def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, to_ms: int) -> RecordedPast:
     """Return what happened by the records of one group (time, record), all from its beginning, in the order of their log."""
     import pyarrow as pa
 
@@ -109,7 +109,7 @@ def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, 
         row for row in inputs.table("group_generations").to_pylist() if (at := _begin(row)) is not None and from_ms <= at < to_ms
     ]
     stays = [
-        Stay(
+        MemberStay(
             row["member_id"],
             row["client_id"],
             row["group_instance_id"],
@@ -125,7 +125,7 @@ def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, 
         ((row["topic"], row["partition"]), row["from_ms"], row["to_ms"], row["member_id"])
         for row in inputs.table("assignments").to_pylist()
     ]
-    return Happened(generations, stays, owned, _commits(commits.to_pylist(), from_ms, to_ms))
+    return RecordedPast(generations, stays, owned, _commits(commits.to_pylist(), from_ms, to_ms))
 
 
 MEASURES: Mapping[str, str] = {
@@ -141,7 +141,7 @@ MEASURES: Mapping[str, str] = {
 """What a history and a simulation can both tell, and what it means."""
 
 
-def measures(found: Happened, from_ms: int, to_ms: int) -> dict[str, float | None]:
+def measures(found: RecordedPast, from_ms: int, to_ms: int) -> dict[str, float | None]:
     """Each of `MEASURES`; None where nothing tells it."""
     rows = [row for row in found.generations if row["cause"] not in NO_REBALANCES]
     gaps = [later - earlier for times in found.commits.values() for (earlier, _), (later, _) in pairwise(times)]
@@ -203,12 +203,12 @@ def _owned(changes: Sequence[Row]) -> list[tuple[_Partition, int, int | None, st
     return found + [(key[:2], begin, None, key[2]) for key, begin in since.items()]
 
 
-def _stays(changes: Sequence[Row], to_ms: int) -> list[Stay]:
-    here: dict[str, Stay] = {}
-    found: list[Stay] = []
+def _stays(changes: Sequence[Row], to_ms: int) -> list[MemberStay]:
+    here: dict[str, MemberStay] = {}
+    found: list[MemberStay] = []
     for row in changes:
         if row["change"] == "joined":
-            here[row["member_id"]] = Stay(
+            here[row["member_id"]] = MemberStay(
                 row["member_id"],
                 row["client_id"],
                 row["group_instance_id"],
@@ -224,11 +224,11 @@ def _stays(changes: Sequence[Row], to_ms: int) -> list[Stay]:
 
 
 def _with_endings(
-    stays: Sequence[Stay],
+    stays: Sequence[MemberStay],
     rows: Sequence[Row],
     owned: Sequence[tuple[_Partition, int, int | None, str]],
     commits: Mapping[_Partition, Sequence[tuple[int, int]]],
-) -> list[Stay]:
+) -> list[MemberStay]:
     """``to_ms`` becomes the begin of the rebalance in which a member was missed, and ``ending`` what is inferred."""
     told = {
         member: (_begin(row), why)
@@ -269,6 +269,6 @@ def _partitions(history: History, known: Iterable[_Partition]) -> dict[str, int]
     return found
 
 
-def is_crash(stay: Stay) -> bool:
+def is_crash(stay: MemberStay) -> bool:
     """Whether it is inferred that the member crashed."""
     return stay.ending == CRASHED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kgctl.pipeline.answers.history import Run, is_whole_between, is_whole_until
+from kgctl.pipeline.answers.history import CollectedRun, is_whole_between, is_whole_until
 from kgctl.pipeline.tables.group_history import Cause
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class TableSeries:
     """A table, its columns, what its rows are about (``key``), and when they are (``time``: the first column that is not null).
 
     ``order`` decides between rows of the same time. ``length`` is the column that says how long a row holds; without one it is of
@@ -38,7 +38,7 @@ class Series:
     known: str = ""
 
 
-LAG = Series(
+LAG = TableSeries(
     "lag",
     ("group", "topic", "partition", "time_ms", "committed_offset", "log_end_offset", "lag", "lag_ms", "kind"),
     ("group", "topic", "partition"),
@@ -46,13 +46,13 @@ LAG = Series(
     is_of_commits=True,
     known="log_end_offset",
 )
-STATUS = Series(
+STATUS = TableSeries(
     "status_changes",
     ("group", "topic", "partition", "time_ms", "status"),
     ("group", "topic", "partition"),
     ("time_ms",),
 )
-REBALANCES = Series(
+REBALANCES = TableSeries(
     "generations",
     (
         *("group", "type", "generation_id", "started_ms", "stable_ms", "duration_ms", "started_by", "assignor", "leader"),
@@ -62,7 +62,7 @@ REBALANCES = Series(
     ("started_ms", "stable_ms"),
     ("log_offset",),
 )
-HEALTH = Series(
+HEALTH = TableSeries(
     "group_health",
     (
         *("group", "window_start_ms", "window_ms", "status", "members", "rebalances", "rebalance_ms", "commits"),
@@ -72,14 +72,14 @@ HEALTH = Series(
     ("window_start_ms",),
     length="window_ms",
 )
-RESETS = Series(
+RESETS = TableSeries(
     "resets",
     ("group", "topic", "partition", "time_ms", "offset_before", "offset_after", "records", "evidence", "log_offset"),
     ("group", "topic", "partition"),
     ("time_ms",),
     ("log_offset",),
 )
-COMMIT_RATE = Series(
+COMMIT_RATE = TableSeries(
     "commit_rate",
     ("group", "topic", "partition", "window_start_ms", "window_ms", "commits", "records_consumed", "records_per_s"),
     ("group", "topic", "partition"),
@@ -113,7 +113,7 @@ def _is_next(last: Row, row: Row) -> bool:
     return all(last[name] == row[name] for name in RESETS.key) and last["offset_after"] == row["offset_before"]
 
 
-def rows_at(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
+def rows_at(history: History, series: TableSeries, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
     """Of each key the last row that is not after ``at_ms``, sorted by key; of commits those that are known to have been there."""
     found = _last_rows(history, series, groups, at_ms)
     if not series.is_of_commits:
@@ -123,7 +123,7 @@ def rows_at(history: History, series: Series, groups: Sequence[str] | None, at_m
     return [row for row in found if (row["group"], row["topic"], row["partition"]) in then]
 
 
-def _last_rows(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
+def _last_rows(history: History, series: TableSeries, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
     import pyarrow.compute as pc
 
     from kgctl.pipeline.answers.rows import last_of_each
@@ -169,7 +169,7 @@ def gone(history: History, groups: Sequence[str] | None, at_ms: int) -> dict[str
 
 
 def rows_between(
-    history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
+    history: History, series: TableSeries, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
 ) -> list[Row]:
     """The rows from ``from_ms`` on and before ``to_ms``, those too that still hold at ``from_ms``; sorted by key and time."""
     found = table_between(history, series, groups, from_ms, to_ms).to_pylist()
@@ -177,7 +177,7 @@ def rows_between(
 
 
 def table_between(
-    history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
+    history: History, series: TableSeries, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
 ) -> pa.Table:
     """Return the rows of a span as a table; rows of one key keep the order of the stored table."""
     import pyarrow.compute as pc
@@ -195,14 +195,14 @@ def table_between(
     return rows
 
 
-def _is_of_stored_time(series: Series) -> bool:
+def _is_of_stored_time(series: TableSeries) -> bool:
     """Whether the table's own time, by which files and row groups are left out, is when the rows are."""
     from kgctl.pipeline.store.tables import TABLES, stored_columns
 
     return stored_columns(series.table, series.time) == [TABLES[series.table].time]
 
 
-def _times(rows: pa.Table, series: Series) -> pa.ChunkedArray:
+def _times(rows: pa.Table, series: TableSeries) -> pa.ChunkedArray:
     """When each row is; a row of which nothing tells it is before all times."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -210,14 +210,14 @@ def _times(rows: pa.Table, series: Series) -> pa.ChunkedArray:
     return pc.coalesce(*(rows.column(name) for name in series.time), pa.scalar(-1, pa.int64()))
 
 
-def _last_moments(rows: pa.Table, series: Series) -> pa.ChunkedArray:
+def _last_moments(rows: pa.Table, series: TableSeries) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     times = _times(rows, series)
     return pc.add(times, pc.subtract(rows.column(series.length), 1)) if series.length else times
 
 
-def _place(row: Row, series: Series) -> tuple[Any, ...]:
+def _place(row: Row, series: TableSeries) -> tuple[Any, ...]:
     time_ms = next((row[name] for name in series.time if row[name] is not None), -1)
     return (*(row[name] for name in series.key), time_ms, *(row[name] for name in series.order))
 
@@ -275,7 +275,7 @@ def offsets_at(history: History, groups: Sequence[str] | None, at_ms: int) -> li
     return sorted(found, key=lambda commit: (commit.group, commit.topic, commit.partition))
 
 
-def commits_at(rows: pa.Table, runs: Sequence[Run], at_ms: int, thinned_until_ms: int = 0) -> list[CommitAt]:
+def commits_at(rows: pa.Table, runs: Sequence[CollectedRun], at_ms: int, thinned_until_ms: int = 0) -> list[CommitAt]:
     """The same of the commits (`COLUMNS`) of one log partition, of which ``runs`` were collected; in no order. Of commits before
     ``thinned_until_ms`` only the last ones are there; 0: none were thinned."""
     import pyarrow.compute as pc
@@ -294,7 +294,7 @@ def commits_at(rows: pa.Table, runs: Sequence[Run], at_ms: int, thinned_until_ms
     return found
 
 
-def _commit(row: dict[str, Any], runs: Sequence[Run], at_ms: int) -> CommitAt | None:
+def _commit(row: dict[str, Any], runs: Sequence[CollectedRun], at_ms: int) -> CommitAt | None:
     """The commit that a row is; None for the deletion of one, if nothing can have been committed after it."""
     is_exact = is_whole_between(runs, row["log_offset"], at_ms)
     if row["committed_offset"] is None:

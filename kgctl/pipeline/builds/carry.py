@@ -34,7 +34,7 @@ from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, PartitionInputs
 from kgctl.pipeline.tables.replay import NAMES, STATES, spans
 from kgctl.pipeline.tables.resets import moves_until
 from kgctl.pipeline.tables.samples import UNKNOWN
-from kgctl.pipeline.tables.series import KNOWN, Series, begins, known_table, series
+from kgctl.pipeline.tables.series import KNOWN, CommitSeries, begins, known_table, series
 from kgctl.pipeline.tables.windows import cells_until
 
 
@@ -192,7 +192,7 @@ def carry(inputs: PartitionInputs, before: Carried, after: Horizon, played: set[
     }
 
 
-def _kept_entries(inputs: PartitionInputs, commits: Series, until: Int64s) -> pa.Table:
+def _kept_entries(inputs: PartitionInputs, commits: CommitSeries, until: Int64s) -> pa.Table:
     """All from the horizon on, and the first and last row of each of the last entries before it (`kgctl.pipeline.tables.lag`).
     Old ones have the time that counts, which never goes back, and what is known of the log then."""
     is_old = commits.clock_ms < until[commits.key]
@@ -213,7 +213,7 @@ def _kept_entries(inputs: PartitionInputs, commits: Series, until: Int64s) -> pa
     return pa.table(columns, schema=ENTRIES).unify_dictionaries()
 
 
-def _kept_generations(inputs: PartitionInputs, commits: Series, after: Horizon, played: set[str]) -> pa.Table:
+def _kept_generations(inputs: PartitionInputs, commits: CommitSeries, after: Horizon, played: set[str]) -> pa.Table:
     """Of each group those since the horizon and since the first commit that is looked at again, and the one before; and one that
     tells that it had members."""
     every = inputs.table("group_generations")
@@ -238,7 +238,7 @@ def _kept_generations(inputs: PartitionInputs, commits: Series, after: Horizon, 
     return found.append_column(IS_OPEN, pc.is_in(found.column("log_offset"), unsettled))
 
 
-def _first_looked_at(commits: Series, after: Horizon) -> dict[str, int]:
+def _first_looked_at(commits: CommitSeries, after: Horizon) -> dict[str, int]:
     """By group, the place of the first commit from the horizon on."""
     rows = np.flatnonzero(commits.clock_ms >= after.of_groups(commits.groups)[commits.group])
     places = np.full(len(commits.groups), 1 << 62)

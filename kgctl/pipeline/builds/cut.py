@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.decode.arrow import Int64s, nulls
 from kgctl.pipeline.decode.decode import READ_DICTIONARY
-from kgctl.pipeline.store.files import DataFile, Location, opened
+from kgctl.pipeline.store.files import DataFile, StoreLocation, opened
 from kgctl.pipeline.store.tables import RAW, from_stored, stored_columns
 
 PORTION_ROWS = 125_000
@@ -34,7 +34,7 @@ class Extent:
     rows: int
 
 
-def extents_of(location: Location, files: Sequence[DataFile]) -> Iterator[Extent]:
+def extents_of(location: StoreLocation, files: Sequence[DataFile]) -> Iterator[Extent]:
     """What these files have; of files with records of several partitions the offsets are read."""
     for file in files:
         first, last = (bounds["log_partition"] for bounds in (file.low, file.high))
@@ -97,7 +97,7 @@ def _edges(extents: Sequence[Extent]) -> list[int]:
     return np.unique(np.interp(wanted, total, bounds).astype(np.int64)).tolist()  # type: ignore[no-any-return]
 
 
-def read_records(location: Location, extents: Sequence[Extent]) -> pa.Table:
+def read_records(location: StoreLocation, extents: Sequence[Extent]) -> pa.Table:
     """The records (`RAW`, keys as dictionaries), file by file."""
     by_path: dict[str, list[Extent]] = {}
     for each in extents:

@@ -23,11 +23,11 @@ from kgctl.pipeline.builds.sampled import of_topics
 from kgctl.pipeline.builds.step import NO_ROUNDS, StepInput, StepMade, step
 from kgctl.pipeline.decode.arrow import Int64s, plain_memory
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
-from kgctl.pipeline.store.files import DataFile, Location, opened, prefix_of, write_files
+from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, prefix_of, write_files
 from kgctl.pipeline.store.states import read_state, write_state
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_columns, to_stored
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, SamplesMissingError
-from kgctl.pipeline.tables.rounds import Seen, clocks
+from kgctl.pipeline.tables.rounds import EndSeen, clocks
 
 STEP_POINTS = 250_000
 """Series times windows of a step."""
@@ -47,13 +47,13 @@ class Portion:
     """A portion of a slice. ``states``: the bytes of what earlier builds or portions left, or files of table ``state`` that have
     them. ``sampled_from_ms``: up to where portions before it took samples; ``is_last``: no portion comes after it."""
 
-    location: Location
+    location: StoreLocation
     cluster: str
     slice: Slice
     records: Sequence[Extent]
     samples: SampleFiles = field(default_factory=SampleFiles)
     rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
-    seen: Mapping[int, Seen] = field(default_factory=dict)
+    seen: Mapping[int, EndSeen] = field(default_factory=dict)
     states: Sequence[bytes | str] = ()
     sampled_from_ms: int = BEGIN_MS
     is_last: bool = True
@@ -155,10 +155,10 @@ class _Fold:
         state = write_state(portion.location, portion.cluster, prefix, bytes_of(self.carried), first)
         return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms)
 
-    def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, Seen]:
+    def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, EndSeen]:
         """By partition, when no record was missing: within a portion none of the whole slice is."""
         first, end = self.portion.slice
-        return self.portion.seen if is_end else dict.fromkeys(range(first, end), Seen(BEGIN_MS, to_ms - 1))
+        return self.portion.seen if is_end else dict.fromkeys(range(first, end), EndSeen(BEGIN_MS, to_ms - 1))
 
     def _take(self, made: StepMade, *, is_end: bool) -> None:
         self.carried = made.carried

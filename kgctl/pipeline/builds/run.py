@@ -87,7 +87,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class BuildRange:
     """What a build reads, as its row of ``builds`` says: from the versions that were built before up to others."""
 
     number: int
@@ -166,7 +166,7 @@ class _Job:
 
     warehouse: Warehouse
     cluster: str
-    plan: Range
+    plan: BuildRange
     readable: Readable
     on_progress: Callable[[Progress], object]
     step_records: int
@@ -192,7 +192,7 @@ class _Job:
         return self.readable(name, new_files(self.warehouse, name, self.cluster, since, until))
 
 
-def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> Range | None:
+def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> BuildRange | None:
     """Return the range to build, or None where nothing is new."""
     is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, TABLES_VERSION)
     if is_older:
@@ -232,7 +232,7 @@ def _number(what: str, cluster: str) -> str:
     return f"{what}/{cluster}"
 
 
-def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) -> Range | None:
+def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) -> BuildRange | None:
     """What the next build of a cluster reads; None where nothing is new. Its row of ``builds`` is there when this returns."""
     state = warehouse.table("state")
     number = _next(state.number(_number("build", cluster)))
@@ -265,7 +265,7 @@ def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) 
     return _known(warehouse, cluster, number)
 
 
-def begun_range(warehouse: Warehouse, cluster: str) -> Range | None:
+def begun_range(warehouse: Warehouse, cluster: str) -> BuildRange | None:
     """Return what the build of a cluster reads that was begun and has not ended, whoever does it; None where there is none."""
     return _known(warehouse, cluster, _next(warehouse.table("state").number(_number("build", cluster))))
 
@@ -274,7 +274,7 @@ def _next(number: int | None) -> int:
     return 0 if number is None else number + 1
 
 
-def _known(warehouse: Warehouse, cluster: str, number: int) -> Range | None:
+def _known(warehouse: Warehouse, cluster: str, number: int) -> BuildRange | None:
     """The range of build ``number``, whoever has begun it."""
     builds = warehouse.table("builds")
     found = builds.number(_number("build", cluster))
@@ -282,7 +282,7 @@ def _known(warehouse: Warehouse, cluster: str, number: int) -> Range | None:
         return None
     files = builds.files(cluster)
     row = next(row for row in builds.rows(reversed(files)).to_pylist() if row["id"] == number and row["cluster"] == cluster)
-    return Range(number, *(row[name] for name in ("bronze_from", "bronze_to", "samples_from", "samples_to", "is_rebuild")))
+    return BuildRange(number, *(row[name] for name in ("bronze_from", "bronze_to", "samples_from", "samples_to", "is_rebuild")))
 
 
 def _differ(warehouse: Warehouse, cluster: str, collected: str, built: str) -> bool:

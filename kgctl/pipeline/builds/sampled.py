@@ -16,7 +16,7 @@ from kgctl.pipeline.tables.lag import INTERVALS
 from kgctl.pipeline.tables.points import points
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
 from kgctl.pipeline.tables.samples import Samples, numbered, samples
-from kgctl.pipeline.tables.series import Series, begins, series
+from kgctl.pipeline.tables.series import CommitSeries, begins, series
 
 KEPT = INTERVALS + 2
 """So many samples before the horizon are kept of each log: as many as Burrow's rules look back, and those beside them."""
@@ -152,7 +152,7 @@ def _lookback(known: Samples, until: Int64s) -> Bools:
     return found
 
 
-def _wanted(commits: Series, known: Samples, until: Int64s) -> Bools:
+def _wanted(commits: CommitSeries, known: Samples, until: Int64s) -> Bools:
     """The samples around the moments at which the end left commits behind that rows still to come are of; and all since, where a
     series moves."""
     is_last = np.append(commits.key[1:] != commits.key[:-1], True)[: len(commits.key)]

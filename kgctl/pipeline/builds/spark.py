@@ -12,7 +12,7 @@ import pyarrow as pa
 from kgctl.pipeline.builds.cut import placed
 from kgctl.pipeline.builds.fold import Folded, Portion, folding
 from kgctl.pipeline.engines import JOBS, dealt, side_by_side
-from kgctl.pipeline.store.files import Location, opened
+from kgctl.pipeline.store.files import StoreLocation, opened
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _task(portions: Sequence[Portion]) -> Any:
     return build
 
 
-def stored_frame(spark: SparkSession, location: Location, table: str, paths: Sequence[str], schema: str) -> DataFrame:
+def stored_frame(spark: SparkSession, location: StoreLocation, table: str, paths: Sequence[str], schema: str) -> DataFrame:
     """Files of a table as a data frame: by Spark's own scan where it reaches the store without a jar, else by pyarrow."""
     if not paths:
         return spark.createDataFrame([], schema)
@@ -87,7 +87,7 @@ def stored_frame(spark: SparkSession, location: Location, table: str, paths: Seq
     return names.mapInArrow(_reader(location, table, [each.split(" ")[0] for each in schema.split(", ")]), schema)
 
 
-def _reader(location: Location, table: str, columns: Sequence[str]) -> Any:
+def _reader(location: StoreLocation, table: str, columns: Sequence[str]) -> Any:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column(0).to_pylist():

@@ -19,7 +19,7 @@ from kgctl.pipeline.store.states import CLUSTER, SLICE, named, packed, read_stat
 from kgctl.pipeline.store.tables import from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
-from kgctl.pipeline.tables.rounds import SKEW_MS, Seen, rounds_of
+from kgctl.pipeline.tables.rounds import SKEW_MS, EndSeen, rounds_of
 
 SEEN = pa.schema([(name, pa.int64()) for name in ("partition", "end", "first_ms", "last_ms")])
 """That a log ended there when all of it was collected: when it was first and last looked at."""
@@ -74,13 +74,13 @@ class Standing:
         """Return how many partitions of the log there are at least."""
         return max((partitions_of(file)[1] + 1 for file in self.states), default=0)
 
-    def watermarks(self) -> dict[int, Seen]:
+    def watermarks(self) -> dict[int, EndSeen]:
         """When no record was missing, by partition of the log: as live collections have told; where none has, up to a while
         before the lower middle of the times of the partitions' last records, since a record can claim any time."""
         last_ms = sorted(self.runs.column("last_ms").to_pylist())
         middle = last_ms[(len(last_ms) - 1) // 2] if last_ms else BEGIN_MS
-        others = dict.fromkeys(range(self.partitions), Seen(BEGIN_MS, max(middle - SKEW_MS, BEGIN_MS)))
-        told = {row["partition"]: Seen(row["first_ms"], row["last_ms"], row["end"]) for row in self.ends.to_pylist()}
+        others = dict.fromkeys(range(self.partitions), EndSeen(BEGIN_MS, max(middle - SKEW_MS, BEGIN_MS)))
+        told = {row["partition"]: EndSeen(row["first_ms"], row["last_ms"], row["end"]) for row in self.ends.to_pylist()}
         return others | told
 
     def sampled(self, warehouse: Warehouse, files: Iterable[DataFile], collected: Callable[[int], int | None]) -> Standing:

@@ -32,12 +32,12 @@ from kgctl.pipeline.tables.epochs import names_in
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
-from kgctl.pipeline.tables.rounds import Seen, clocks, horizon_of, settled_until
+from kgctl.pipeline.tables.rounds import EndSeen, clocks, horizon_of, settled_until
 from kgctl.pipeline.tables.samples import samples
 from kgctl.pipeline.tables.series import begins, series
 
 NO_ROUNDS = np.zeros(0, np.int64)
-_UNSEEN = Seen(BEGIN_MS, BEGIN_MS)
+_UNSEEN = EndSeen(BEGIN_MS, BEGIN_MS)
 _DERIVED = {
     "lag": "time_ms",
     "resets": "time_ms",
@@ -60,7 +60,7 @@ class StepInput:
     raw: pa.Table
     fresh: pa.Table
     rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
-    seen: Mapping[int, Seen] = field(default_factory=dict)
+    seen: Mapping[int, EndSeen] = field(default_factory=dict)
     before: Carried = field(default_factory=Carried)
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen, require_coordinator_records
-from kgctl.pipeline.engines import Engine, Failure
-from kgctl.pipeline.sources.at_rest import Piece, Source
-from kgctl.pipeline.sources.batches import Damage, Report, damaged_table
+from kgctl.pipeline.engines import Engine, ItemFailure
+from kgctl.pipeline.sources.at_rest import LogPiece, RestSource
+from kgctl.pipeline.sources.batches import Damage, LogReport, damaged_table
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Known, Staged, Warehouse, commit_records, stage_records
 
@@ -30,7 +30,7 @@ _KINDS: Mapping[str, type[KgctlError]] = {kind.slug: kind for kind in (UsageErro
 
 
 @dataclass(slots=True)
-class Read:
+class PieceRead:
     """What came of one piece: records that are written and not yet named, and the topics in their keys. ``partition`` is the one
     that the piece is of, None where only its records tell; ``failure``: why nothing of it counts."""
 
@@ -42,9 +42,9 @@ class Read:
     damaged: list[Damage] = field(default_factory=list)
     batches: int = 0
     torn: int = 0
-    failure: Failure | None = None
+    failure: ItemFailure | None = None
 
-    def take(self, known: Known, tables: Sequence[Any], report: Report) -> None:
+    def take(self, known: Known, tables: Sequence[Any], report: LogReport) -> None:
         """Write what is new in a part of the piece. Raises `RefusedError` as `require_coordinator_records`, `stage_records`."""
         require_coordinator_records(self.source, tables)
         self.damaged += report.damaged
@@ -60,18 +60,18 @@ class Read:
         self.topics = seen.topics
 
 
-def stage(known: Known, piece: Piece) -> Read:
-    """Read a piece and write what is new in it. Runs where the engine runs it; raises as `Piece.read` and `Read.take`."""
-    found = Read(piece.source, _partition_of(piece))
+def stage(known: Known, piece: LogPiece) -> PieceRead:
+    """Read a piece and write what is new in it. Runs where the engine runs it; raises as `LogPiece.read` and `PieceRead.take`."""
+    found = PieceRead(piece.source, _partition_of(piece))
     for parsed in piece.read():
-        found.take(known, parsed.tables, Report(parsed.batches, parsed.torn, parsed.damaged))
+        found.take(known, parsed.tables, LogReport(parsed.batches, parsed.torn, parsed.damaged))
     return found
 
 
 def collect_at_rest(
     warehouse: Warehouse,
     cluster: str,
-    sources: Sequence[Source],
+    sources: Sequence[RestSource],
     engine: Engine,
     progress: Callable[[str], object],
     *,
@@ -101,12 +101,12 @@ def collect_at_rest(
     return collection
 
 
-def _partition_of(piece: Piece) -> int | None:
+def _partition_of(piece: LogPiece) -> int | None:
     """The one partition that a piece is of; None where only its records tell."""
     return getattr(piece, "partition", None)
 
 
-def _order(pieces: Sequence[Piece]) -> Callable[[Piece], tuple[int, int, int]]:
+def _order(pieces: Sequence[LogPiece]) -> Callable[[LogPiece], tuple[int, int, int]]:
     """Partition by partition, the biggest first, so that no long piece is begun last."""
     size: Counter[int | None] = Counter()
     for piece in pieces:
@@ -114,14 +114,14 @@ def _order(pieces: Sequence[Piece]) -> Callable[[Piece], tuple[int, int, int]]:
     return lambda piece: (-size[_partition_of(piece)], -1 if (number := _partition_of(piece)) is None else number, -piece.size)
 
 
-def _read_here(known: Known, sources: Sequence[Source], engine: Engine) -> Iterator[Read]:
+def _read_here(known: Known, sources: Sequence[RestSource], engine: Engine) -> Iterator[PieceRead]:
     pieces = [piece for source in sources for piece in source.pieces]
     pieces.sort(key=_order(pieces))
     for done in engine.stream(partial(stage, known), pieces):
-        yield done.value or Read(pieces[done.index].source, failure=done.failure)
+        yield done.value or PieceRead(pieces[done.index].source, failure=done.failure)
 
 
-def _read_by_spark(known: Known, sources: Sequence[Source], session: SparkSession) -> list[Read]:
+def _read_by_spark(known: Known, sources: Sequence[RestSource], session: SparkSession) -> list[PieceRead]:
     """By kgctl's data source: one task a piece, which is where its records are written."""
     from kgctl.pipeline.engines import shipped, spark_errors
     from kgctl.pipeline.sources.spark_source import NAME, register
@@ -144,7 +144,7 @@ class _Staging:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        reads: dict[str, Read] = {}
+        reads: dict[str, PieceRead] = {}
         tables: list[pa.Table] = []
         for rows in _parts(batches):
             if rows.column("report")[0].as_py() is None:
@@ -154,17 +154,17 @@ class _Staging:
                 tables = []
         yield pa.record_batch({"read": pa.array([pickle.dumps(read) for read in reads.values()], pa.binary())})
 
-    def _take(self, reads: dict[str, Read], tables: Sequence[pa.Table], row: Mapping[str, Any]) -> None:
-        found = reads.setdefault(row["source"], Read(row["source"], row["log_partition"]))
-        report = Report.parse(row["report"])
+    def _take(self, reads: dict[str, PieceRead], tables: Sequence[pa.Table], row: Mapping[str, Any]) -> None:
+        found = reads.setdefault(row["source"], PieceRead(row["source"], row["log_partition"]))
+        report = LogReport.parse(row["report"])
         if report.error is not None:
-            reads[row["source"]] = Read(row["source"], row["log_partition"], failure=Failure(*report.error))
+            reads[row["source"]] = PieceRead(row["source"], row["log_partition"], failure=ItemFailure(*report.error))
         elif found.failure is None:
             try:
                 found.take(self.known, tables, report)
             except KgctlError as error:
-                failure = Failure(error.code, error.message)
-                reads[row["source"]] = Read(row["source"], row["log_partition"], failure=failure)
+                failure = ItemFailure(error.code, error.message)
+                reads[row["source"]] = PieceRead(row["source"], row["log_partition"], failure=failure)
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -178,7 +178,7 @@ def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield from (table.slice(low, high - low) for low, high in pairwise(edges))
 
 
-def _take(warehouse: Warehouse, collection: Collection, found: Read, now_ms: int) -> None:
+def _take(warehouse: Warehouse, collection: Collection, found: PieceRead, now_ms: int) -> None:
     if found.failure is not None:
         kind = _KINDS.get(found.failure.code, StorageError)
         collection.errors.append(kind(found.failure.message, code=found.failure.code))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.sources.batches import damaged_table
-from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LivePart, LiveReader, LogOffsetRow, LogState
 from kgctl.pipeline.store.tables import LOG_OFFSETS, rows_of
 from kgctl.pipeline.store.warehouse import Known, OvertakenError, Staged, Warehouse, commit_records, next_offset, stage_together
 
@@ -24,7 +24,7 @@ _FUTILE_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CollectPlan:
     """How long, and what besides.
 
     ``once``: up to the log's end as it was at the beginning. ``for_s``: so long; None, with ``once`` false: until `Run.stop`.
@@ -68,7 +68,9 @@ class _Buffer:
 class LiveCollection:
     """One collection. `run` does it; `stop` ends it, from a signal handler or another thread."""
 
-    def __init__(self, warehouse: Warehouse, cluster: str, reader: LiveReader, *, source: str, plan: Plan, world: World) -> None:
+    def __init__(
+        self, warehouse: Warehouse, cluster: str, reader: LiveReader, *, source: str, plan: CollectPlan, world: World
+    ) -> None:
         """``source`` is what the records are said to come from: the cluster's address."""
         self._warehouse = warehouse
         self._reader = reader
@@ -196,7 +198,7 @@ class LiveCollection:
         if sum(buffer.rows for buffer in self._buffers.values()) >= _FLUSH_ROWS:
             self._flush_all()
 
-    def _take(self, partition: int, part: Part) -> None:
+    def _take(self, partition: int, part: LivePart) -> None:
         buffer = self._buffers[partition]
         if part.damaged:
             place = f"{self._source} __consumer_offsets-{partition} from offset {buffer.position}"

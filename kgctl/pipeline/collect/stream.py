@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kgctl.errors import RefusedError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.collect.live import OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
-from kgctl.pipeline.sources.batches import Damage, Report, damaged_table
+from kgctl.pipeline.sources.batches import Damage, LogReport, damaged_table
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import (
@@ -40,7 +40,7 @@ _LOGGER = logging.getLogger("kgctl.pipeline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class CollectOrigin:
     """A cluster to collect from. ``properties`` have librdkafka's names; ``all_topics``: sample every topic, not only those that
     groups have commits on."""
 
@@ -70,7 +70,7 @@ class Origin:
 
 
 def start(
-    session: SparkSession, warehouse: Warehouse, collection: Collection, origin: Origin, *, every: str | None, most: int
+    session: SparkSession, warehouse: Warehouse, collection: Collection, origin: CollectOrigin, *, every: str | None, most: int
 ) -> StreamingQuery:
     """Begin where the last collection ended. ``every``: a trigger each so long, as ``10 seconds``; None: up to what is there now.
 
@@ -79,7 +79,7 @@ def start(
     """
     from kgctl.pipeline.sources.spark_source import NAME, register
 
-    batches = Batches(warehouse, collection, origin)
+    batches = BatchWriter(warehouse, collection, origin)
     with origin.opened() as reader:
         begins = batches.begin(reader.log_state())
     register(session)
@@ -89,12 +89,12 @@ def start(
 
 
 @dataclass
-class Batches:
+class BatchWriter:
     """What is done with each micro-batch, where Spark's driver runs."""
 
     warehouse: Warehouse
     collection: Collection
-    origin: Origin
+    origin: CollectOrigin
 
     def __call__(self, frame: DataFrame, _number: int) -> None:
         """Commit the records, then sample the log ends. Raises `RefusedError`, with nothing kept of the batch."""
@@ -140,7 +140,7 @@ class Batches:
         begins = self.begin(state)
         known = self._known(begins)
         staged = frame.mapInArrow(shipped(_Staging(known, begins, self.origin.address)), "read binary").collect()
-        reads: list[Read] = [pickle.loads(row.read) for row in staged]  # noqa: S301 - what kgctl's tasks have made
+        reads: list[TaskRead] = [pickle.loads(row.read) for row in staged]  # noqa: S301 - what kgctl's tasks have made
         spans = {number: span for read in reads for number, span in read.spans.items()}
         self._require_no_gap(spans, begins)
         ends = {number: max(end, begins.get(number, end)) for number, (_, end) in spans.items()}
@@ -166,7 +166,7 @@ class Batches:
                     partition=number,
                 )
 
-    def _note(self, read: Read) -> None:
+    def _note(self, read: TaskRead) -> None:
         """Keep what could not be read, and count."""
         for number, count in read.read.items():
             self.collection.of(number).read += count
@@ -189,7 +189,7 @@ def _now_ms() -> int:
 
 
 @dataclass(slots=True)
-class Read:
+class TaskRead:
     """What a task read: records that are written and not yet named, and of each partition what was asked for."""
 
     staged: list[Staged] = field(default_factory=list)
@@ -211,13 +211,13 @@ class _Staging:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found, seen = Read(), TopicsSeen()
+        found, seen = TaskRead(), TopicsSeen()
         tables: dict[int, list[pa.Table]] = {}
         for batch in batches:
             rows = pa.table(batch)
             is_record = pc.is_null(rows.column("report"))
             for report in rows.filter(pc.invert(is_record)).to_pylist():
-                self._report(found, report["log_partition"], Report.parse(report["report"]))
+                self._report(found, report["log_partition"], LogReport.parse(report["report"]))
             records = conform(from_stored("records", rows.filter(is_record).drop_columns(["source", "report"])), RAW)
             for number in pc.unique(records.column("partition")).to_pylist():
                 here = records.filter(pc.equal(records.column("partition"), number))
@@ -230,7 +230,7 @@ class _Staging:
         yield pa.record_batch({"read": pa.array([pickle.dumps(found)], pa.binary())})
 
     @staticmethod
-    def _report(found: Read, number: int, report: Report) -> None:
+    def _report(found: TaskRead, number: int, report: LogReport) -> None:
         assert report.span is not None
         found.spans[number] = report.span
         if report.damaged:

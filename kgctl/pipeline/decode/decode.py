@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kgctl.model.coordinator_records import RecordType
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int64s, int64s, nulls, only_used, order_by, ranked, text_column
-from kgctl.pipeline.decode.records import NEWEST_VERSION, NO_TYPE, Keys, Values, decode_keys, decode_values, walk
+from kgctl.pipeline.decode.records import NEWEST_VERSION, NO_TYPE, KeyDictionary, Values, decode_keys, decode_values, walk
 from kgctl.pipeline.decode.schemas import (
     COMMITS,
     COVERAGE,
@@ -42,7 +42,7 @@ from kgctl.serde.record_schema import Reader, Structure, uuid_text
 _NO_EXPIRY = -1
 
 
-def commit_rows(keys: Keys, codes: Int64s, values: Values, is_tombstone: Bools, fine: Bools) -> dict[str, pa.Array]:
+def commit_rows(keys: KeyDictionary, codes: Int64s, values: Values, is_tombstone: Bools, fine: Bools) -> dict[str, pa.Array]:
     """The columns that come from key and value, of the rows that are ``fine``. ``codes``: each row's key."""
     kept: slice | Bools = slice(None) if fine.all() else fine
     empty = is_tombstone[kept] if is_tombstone.any() else None
@@ -109,7 +109,7 @@ class GroupRows:
     columns: dict[str, pa.Array]
 
 
-def group_rows(keys: Keys, values: pa.Array, rows: Int64s) -> GroupRows:
+def group_rows(keys: KeyDictionary, values: pa.Array, rows: Int64s) -> GroupRows:
     """Look at the records at ``rows``, none of them an offset commit."""
     codes = keys.codes[rows]
     refused = {reason: rows[np.isin(codes, found)] for reason, found in _by_reason(keys).items()}
@@ -121,14 +121,14 @@ def group_rows(keys: Keys, values: pa.Array, rows: Int64s) -> GroupRows:
     return GroupRows(rows[fine], refused, _columns(keys, codes[fine]))
 
 
-def _by_reason(keys: Keys) -> dict[Reason, Int64s]:
+def _by_reason(keys: KeyDictionary) -> dict[Reason, Int64s]:
     found: dict[Reason, list[int]] = {}
     for code, reason in keys.reasons.items():
         found.setdefault(reason, []).append(code)
     return {reason: np.array(codes) for reason, codes in found.items()}
 
 
-def _judge(keys: Keys, values: pa.Array, rows: Int64s, codes: Int64s) -> tuple[Bools, Bools]:
+def _judge(keys: KeyDictionary, values: pa.Array, rows: Int64s, codes: Int64s) -> tuple[Bools, Bools]:
     """(of a version that nobody knows, damaged) of each row."""
     is_newer, is_damaged = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     cells, types = Cells(values), keys.types[codes]
@@ -158,7 +158,7 @@ def _is_whole(structure: Structure, value: bytes) -> bool:
     return True
 
 
-def _columns(keys: Keys, codes: Int64s) -> dict[str, pa.Array]:
+def _columns(keys: KeyDictionary, codes: Int64s) -> dict[str, pa.Array]:
     places: npt.NDArray[np.int64] = np.zeros(len(keys.types), np.int64)
     places[list(keys.others)] = np.arange(len(keys.others))
     at = pa.array(places[codes])
@@ -243,7 +243,7 @@ def _split_markers(block: _Block) -> tuple[Int64s, pa.Table]:
     return rows[is_record], _table(MARKERS, {**block.places(rows[fine]), **found})
 
 
-def _commits(block: _Block, keys: Keys, rows: Int64s) -> pa.Table:
+def _commits(block: _Block, keys: KeyDictionary, rows: Int64s) -> pa.Table:
     column = block.batch.column("value")
     is_tombstone = nulls(column)[rows]
     values = decode_values(column, rows)
@@ -257,7 +257,7 @@ def _commits(block: _Block, keys: Keys, rows: Int64s) -> pa.Table:
     return _table(COMMITS, {**columns, **places, "producer_id": producers})
 
 
-def _group_records(block: _Block, keys: Keys, rows: Int64s) -> pa.Table:
+def _group_records(block: _Block, keys: KeyDictionary, rows: Int64s) -> pa.Table:
     column = block.batch.column("value")
     found = group_rows(keys, column, rows)
     for reason, refused in found.refused.items():
@@ -268,7 +268,7 @@ def _group_records(block: _Block, keys: Keys, rows: Int64s) -> pa.Table:
     return _table(GROUP_RECORDS, {**block.places(found.rows), **found.columns, **texts})
 
 
-def _undecoded(block: _Block, keys: Keys) -> pa.Table:
+def _undecoded(block: _Block, keys: KeyDictionary) -> pa.Table:
     parts = [(rows, reason) for reason, found in block.reasons.items() for rows in found]
     if not parts:
         return UNDECODED.empty_table()

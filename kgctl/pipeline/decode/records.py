@@ -199,7 +199,7 @@ NO_TYPE = -32_768
 
 
 @dataclass
-class Keys:
+class KeyDictionary:
     """Distinct keys, by number; ``codes`` has the number of each row's key, and that of ``no key`` (the last) for null.
 
     ``commits`` says which are whole OffsetCommit keys; their ``group`` and ``topic`` are numbers in ``groups`` and ``topics``.
@@ -218,7 +218,7 @@ class Keys:
     reasons: dict[int, Reason] = field(default_factory=dict)
 
 
-def decode_keys(column: pa.Array) -> Keys:
+def decode_keys(column: pa.Array) -> KeyDictionary:
     """Decode a binary column of keys, or one that is dictionary-encoded already."""
     encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
     distinct = encoded.dictionary
@@ -230,7 +230,7 @@ def decode_keys(column: pa.Array) -> Keys:
     return keys
 
 
-def _commit_keys(cells: Cells, codes: Int64s) -> Keys:
+def _commit_keys(cells: Cells, codes: Int64s) -> KeyDictionary:
     count = len(cells.starts)
     types = np.full(count + 1, NO_TYPE, np.int16)
     typed = np.flatnonzero(cells.ends - cells.starts >= 2)
@@ -247,7 +247,7 @@ def _commit_keys(cells: Cells, codes: Int64s) -> Keys:
     groups, topics = groups.dictionary_encode(), topics.dictionary_encode()
     commits = np.zeros(count + 1, np.bool_)
     commits[rows[fine]] = True
-    return Keys(
+    return KeyDictionary(
         codes,
         types,
         commits,
@@ -278,7 +278,7 @@ def _spread(count: int, rows: Int64s, values: npt.NDArray[np.int32]) -> Int32s:
     return spread
 
 
-def _other_key(keys: Keys, index: int, raw: bytes) -> None:
+def _other_key(keys: KeyDictionary, index: int, raw: bytes) -> None:
     try:
         key = decode_key(raw)
         keys.others[index] = interpreted_key(key) if isinstance(key, OpaqueKey) else key

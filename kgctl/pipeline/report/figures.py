@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.answers.causes import Account, Likely, Spell
+from kgctl.pipeline.answers.causes import GroupEvidence, Likely, Spell
 from kgctl.pipeline.answers.rows import by_group
 from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between, table_between
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
@@ -78,7 +78,7 @@ MOST_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FigureLine:
     """Points (time in ms, value; None: not known), and how many there were before they were thinned."""
 
     name: str
@@ -86,7 +86,7 @@ class Line:
     of: int
 
 
-def lag_lines(history: History, group: str, from_ms: int, to_ms: int) -> list[Line]:
+def lag_lines(history: History, group: str, from_ms: int, to_ms: int) -> list[FigureLine]:
     """By topic; from ``from_ms`` on and before ``to_ms``, with what held at ``from_ms``."""
     topics: dict[str, list[pa.Table]] = {}
     for table, columns in (
@@ -113,7 +113,7 @@ def _removals(rows: pa.Table) -> pa.Table:
     return removed.append_column("lag", pa.array(np.zeros(removed.num_rows, np.int64)))
 
 
-def _line(topic: str, tables: list[pa.Table], from_ms: int) -> Line:
+def _line(topic: str, tables: list[pa.Table], from_ms: int) -> FigureLine:
     partition, time_ms, lag = (np.concatenate([int64s(table, name, _UNKNOWN) for table in tables]) for name in _COLUMNS)
     is_known = lag != _UNKNOWN
     order = np.lexsort((np.arange(len(time_ms)), time_ms, partition))
@@ -127,13 +127,13 @@ def _line(topic: str, tables: list[pa.Table], from_ms: int) -> Line:
     return _drawn(topic, np.maximum(time_ms[last], from_ms), total[last], unknown[last])
 
 
-def _drawn(topic: str, time_ms: Int64s, total: Int64s, unknown: Int64s) -> Line:
+def _drawn(topic: str, time_ms: Int64s, total: Int64s, unknown: Int64s) -> FigureLine:
     """Of the points that were moved to the begin only the last one counts."""
     last = np.flatnonzero(np.append(time_ms[1:] != time_ms[:-1], True))
     time_ms, total, is_known = time_ms[last], total[last], unknown[last] == 0
     kept = extremes(total, is_known, MOST_POINTS)
     values = [int(total[i]) if is_known[i] else None for i in kept]
-    return Line(topic, list(zip(time_ms[kept].tolist(), values, strict=True)), len(time_ms))
+    return FigureLine(topic, list(zip(time_ms[kept].tolist(), values, strict=True)), len(time_ms))
 
 
 _COLUMNS = ("partition", "time_ms", "lag")
@@ -185,8 +185,8 @@ class Figures:
 
     cluster: str
     group: str
-    lag: Sequence[Line]
-    rate: Sequence[Line]
+    lag: Sequence[FigureLine]
+    rate: Sequence[FigureLine]
     rate_ms: int
     health: Sequence[Stretch]
     rebalances: Sequence[Stretch]
@@ -217,12 +217,12 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
     if len(resets) > MOST_MARKS:
         notes.append(f"resets: the {MOST_MARKS} that moved most of {len(resets)} are drawn")
         marks = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
-    account = Account(history, group, to_ms)
+    account = GroupEvidence(history, group, to_ms)
     told = account.changes(from_ms), account.spells(from_ms)
     return Figures(history.cluster, group, lag, rate, rate_ms, health, rebalances, members, resets, marks, *told, notes)
 
 
-def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
+def _known(lines: Sequence[FigureLine], notes: list[str]) -> list[FigureLine]:
     known = {line.name for line in lines if any(value is not None for _, value in line.points)}
     if len(known) < len(lines):
         names = ", ".join(line.name for line in lines if line.name not in known)
@@ -271,7 +271,7 @@ def _begin(row: Row) -> int:
     return next((row[name] for name in REBALANCES.time if row[name] is not None), -1)
 
 
-def _rates(history: History, group: str, from_ms: int, to_ms: int) -> tuple[list[Line], int, int]:
+def _rates(history: History, group: str, from_ms: int, to_ms: int) -> tuple[list[FigureLine], int, int]:
     """Records a second by topic, over windows of the width that is returned, and the width of the table's."""
     rows = rows_between(history, COMMIT_RATE, [group], from_ms, to_ms)
     windows_ms = rows[0]["window_ms"] if rows else 60_000
@@ -283,7 +283,9 @@ def _rates(history: History, group: str, from_ms: int, to_ms: int) -> tuple[list
             at = max(row["window_start_ms"] // width_ms * width_ms, from_ms)
             sums = read.setdefault(row["topic"], {})
             sums[at] = sums.get(at, 0) + row["records_consumed"]
-    lines = [Line(topic, [(at, total) for at, total in sorted(sums.items())], len(sums)) for topic, sums in sorted(read.items())]
+    lines = [
+        FigureLine(topic, [(at, total) for at, total in sorted(sums.items())], len(sums)) for topic, sums in sorted(read.items())
+    ]
     return lines, width_ms, windows_ms
 
 

@@ -27,7 +27,7 @@ from kgctl.pipeline.store.warehouse import OLD_MARKER, Warehouse
 from kgctl.storage.bulk import BulkReader, RecordColumns
 
 
-class Piece(Protocol):
+class LogPiece(Protocol):
     """A stretch of records that is read in one go. Pickled to where the work is done."""
 
     @property
@@ -49,11 +49,11 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RestSource:
     """Pieces that belong together, and the name of their cluster where they have one. ``option``: the option, and its value, by
     which the data source of Spark reads the same."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[LogPiece]
     option: tuple[str, str]
     cluster: str | None = None
 
@@ -89,7 +89,7 @@ class SegmentPiece:
         yield parsed
 
 
-def segments(path: Path) -> Source:
+def segments(path: Path) -> RestSource:
     """A partition's folder ``__consumer_offsets-N``, a folder of such, or one ``.log`` file in its partition's folder.
 
     Raises `NotFoundError`, `UsageError` (a file that is no segment) and `StorageError` (not readable).
@@ -98,11 +98,11 @@ def segments(path: Path) -> Source:
         if not path.exists():
             raise NotFoundError(f"{path}: no such file or folder")
         if path.is_file():
-            return Source([_single(path)], ("segments", str(path)))
+            return RestSource([_single(path)], ("segments", str(path)))
     pieces = [piece for partition, folder in _folders(path) for piece in _of_partition(folder, partition)]
     if not pieces:
         raise NotFoundError(f"{path}: no segment (00000000000000000000.log and so on) in it")
-    return Source(pieces, ("segments", str(path)))
+    return RestSource(pieces, ("segments", str(path)))
 
 
 def _single(path: Path) -> SegmentPiece:
@@ -154,10 +154,10 @@ class RecordLogPiece:
                 yield ParsedLog(tables, batches=len(tables))
 
 
-def record_log(path: Path) -> Source:
+def record_log(path: Path) -> RestSource:
     """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.bulk`."""
     with BulkReader(path) as folder:
-        return Source([RecordLogPiece(path, partition) for partition in folder.partitions()], ("recordLog", str(path)))
+        return RestSource([RecordLogPiece(path, partition) for partition in folder.partitions()], ("recordLog", str(path)))
 
 
 def _table(partition: int, page: RecordColumns) -> Any:
@@ -210,7 +210,7 @@ class ParquetPiece:
                 yield ParsedLog(_by_partition(_conformed(self.path, pa.table(batch))), batches=1)
 
 
-def parquet(path: Path) -> Source:
+def parquet(path: Path) -> RestSource:
     """A Parquet file of records, a folder of such, or another warehouse, of which the cluster is taken that there is only one of.
 
     Raises `NotFoundError`, `UsageError` (other columns, a warehouse of several clusters), `StorageError`.
@@ -222,12 +222,12 @@ def parquet(path: Path) -> Source:
     if is_warehouse:
         warehouse = Warehouse.open(path)
         records = [path / "records" / file.path for file in warehouse.table("records").files()]
-        return Source(_pieces(records), ("parquet", str(path)), warehouse.require_cluster(None))
+        return RestSource(_pieces(records), ("parquet", str(path)), warehouse.require_cluster(None))
     folder, cluster = (_old_folder(path, "records"), _old_cluster(path)) if is_old else (path, None)
     files = sorted(folder.rglob("*.parquet")) if folder.is_dir() else [folder]
     if not files:
         raise NotFoundError(f"{path}: no Parquet file in it")
-    return Source(_pieces(files), ("parquet", str(path)), cluster)
+    return RestSource(_pieces(files), ("parquet", str(path)), cluster)
 
 
 def parquet_samples(*paths: Path) -> Any:

@@ -40,7 +40,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LogReport:
     """What there is to say of a stretch of log besides its records. ``error``: the code and message that ended its reading;
     ``span``: the first offset that was asked for, and the one behind the last."""
 
@@ -57,7 +57,7 @@ class Report:
         return json.dumps(said)
 
     @classmethod
-    def parse(cls, text: str) -> Report:
+    def parse(cls, text: str) -> LogReport:
         """Read what `text` has written."""
         said = json.loads(text)
         damaged = [Damage(**{**each, "data": b64decode(each["data"])}) for each in said["damaged"]]
@@ -287,7 +287,7 @@ _LARGEST_WINDOW = 1 << 22
 
 
 @dataclass(slots=True)
-class Found:
+class FoundBatches:
     """``starts`` and ``ends`` of the batches with a right checksum, in order; what else was there.
 
     ``torn`` is how many bytes at the end begin a batch that is not all there.
@@ -300,9 +300,9 @@ class Found:
     torn: int = 0
 
 
-def find_batches(view: memoryview) -> Found:
+def find_batches(view: memoryview) -> FoundBatches:
     """All batches of format 2, messages of the formats 0 and 1, damage, and the torn end."""
-    found = Found()
+    found = FoundBatches()
     starts, ends, size = found.starts, found.ends, len(view)
     position = 0
     while position + HEADER_BYTES <= size:
@@ -330,7 +330,7 @@ class Batches:
     headers: Any
 
     @classmethod
-    def of(cls, buffer: Any, found: Found) -> Batches:
+    def of(cls, buffer: Any, found: FoundBatches) -> Batches:
         """Return the batches that were found, with their headers."""
         starts = np.array(found.starts, np.int64)
         everywhere: Any = np.ndarray((len(buffer) - HEADER_BYTES + 1,), HEADER, buffer, strides=(1,))  # a header at each byte
@@ -356,7 +356,7 @@ class Batches:
         return Damage(start, end - start, reason, base, max(count, 0), cut(self.buffer[start:end].data))
 
 
-def _something_else(view: memoryview, position: int, found: Found) -> int:
+def _something_else(view: memoryview, position: int, found: FoundBatches) -> int:
     """An old message, the unwritten end of a file, a batch that is cut off, or damage; where to go on."""
     message = message_at(view, position)
     if message is not None:

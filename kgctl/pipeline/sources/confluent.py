@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LivePart, LogOffsetRow, LogState, error_of
 from kgctl.pipeline.store.tables import RAW, rows_of
 from kgctl.wire.settings import librdkafka_properties
 
@@ -73,7 +73,7 @@ class ConfluentReader:
                 bounds[number] = (start, end)
         return LogState(metadata.cluster_id or None, None, bounds, errors)
 
-    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, LivePart], Mapping[int, KgctlError]]:
         """See `LiveReader`. Until something of every partition came, or its end, or the time is over."""
         self._assign(positions)
         until = time.monotonic() + max(max_wait_ms / 1000, _SHORTEST_WAIT_S)
@@ -166,7 +166,7 @@ class ConfluentReader:
             self._last = error
 
 
-def _part(number: int, messages: Sequence[Message], end: int | None) -> Part:
+def _part(number: int, messages: Sequence[Message], end: int | None) -> LivePart:
     columns: dict[str, list[Any]] = {
         "partition": [number] * len(messages),
         "offset": [message.offset() for message in messages],
@@ -175,7 +175,7 @@ def _part(number: int, messages: Sequence[Message], end: int | None) -> Part:
         "value": [message.value() for message in messages],
     }
     behind = (columns["offset"][-1] + 1) if messages else 0
-    return Part(rows_of(columns, RAW), (), max(behind, end or 0))
+    return LivePart(rows_of(columns, RAW), (), max(behind, end or 0))
 
 
 def _error(error: KafkaError, topic: str, number: int | None) -> KgctlError:

@@ -18,7 +18,7 @@ from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_leaders
-from kgctl.wire.cluster import Cluster, ClusterLayout
+from kgctl.wire.cluster import ClusterClient, ClusterLayout
 from kgctl.wire.connection import Connection
 from kgctl.wire.logs import EARLIEST, LATEST, Fetched, FetchLimits, fetch, list_offsets
 from kgctl.wire.settings import WireSettings, not_covered
@@ -40,7 +40,7 @@ class LogState:
     errors: Mapping[int, KgctlError] = field(default_factory=dict)
 
 
-class Part(NamedTuple):
+class LivePart(NamedTuple):
     """What came of one partition: rows of `kgctl.pipeline.store.tables.RAW`, and where to go on."""
 
     table: Any
@@ -67,7 +67,7 @@ class LiveReader(Protocol):
         """Bounds and ids. Raises `NotFoundError` where the cluster has no such topic: no group ever committed."""
         ...
 
-    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, LivePart], Mapping[int, KgctlError]]:
         """What partitions hold from their positions on, some of it; waits for news at most ``max_wait_ms``."""
         ...
 
@@ -129,7 +129,7 @@ class WireReader:
         why = not_covered(properties)
         if why is not None:
             raise UnsupportedError(f"kgctl's own connection does not cover {why}: use --reader confluent")
-        self._cluster = Cluster(WireSettings.from_properties(properties))
+        self._cluster = ClusterClient(WireSettings.from_properties(properties))
         self._timeout_ms = timeout_ms
 
     def log_state(self) -> LogState:
@@ -149,7 +149,7 @@ class WireReader:
         log_id = None if topic.topic_id is None else uuid_text(topic.topic_id.bytes)
         return LogState(layout.cluster_id, log_id, found, of_partition)
 
-    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, LivePart], Mapping[int, KgctlError]]:
         """See `LiveReader`."""
         deadline = Deadline(self._timeout_ms + max_wait_ms)
         limits = FetchLimits(max_wait_ms=max_wait_ms)
@@ -158,7 +158,7 @@ class WireReader:
             yield fetch(connection, {place: positions[place.partition] for place in wanted}, limits, deadline)
 
         answers = ask_leaders(self._cluster, [TopicPartition(OFFSETS_TOPIC, number) for number in positions], ask, deadline)
-        parts: dict[int, Part] = {}
+        parts: dict[int, LivePart] = {}
         errors: dict[int, KgctlError] = {}
         for (topic, partition), answer in answers.items():
             if isinstance(answer, Failure):
@@ -223,12 +223,12 @@ def _both(start: int | Failure, end: int | Failure) -> Bounds | Failure:
     return end if isinstance(end, Failure) else (start, end)
 
 
-def _part(answer: Fetched, partition: int, position: int) -> Part:
+def _part(answer: Fetched, partition: int, position: int) -> LivePart:
     parsed = parse_log(answer.records, partition)
     table = parsed.table()
     if table.num_rows and table.column("offset")[0].as_py() < position:  # a batch comes whole
         table = table.filter(pc.greater_equal(table.column("offset"), position))
-    return Part(table, parsed.damaged, max(position, _behind(parsed)))
+    return LivePart(table, parsed.damaged, max(position, _behind(parsed)))
 
 
 def _behind(parsed: ParsedLog) -> int:

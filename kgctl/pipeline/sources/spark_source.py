@@ -39,8 +39,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kgctl.errors import KgctlError, RefusedError, StorageError, TimedOutError, UsageError
-from kgctl.pipeline.sources.at_rest import Piece, Source, parquet, record_log, segments
-from kgctl.pipeline.sources.batches import Damage, Report
+from kgctl.pipeline.sources.at_rest import LogPiece, RestSource, parquet, record_log, segments
+from kgctl.pipeline.sources.batches import Damage, LogReport
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.store.tables import TABLES, to_stored
 
@@ -110,7 +110,7 @@ class ConsumerOffsetsSource(DataSource):
             return PieceReader(given[0], Path(_option(options, given[0])).absolute(), fails, reports)
         if reports:
             raise UsageError(f"{NAME}: reports are of streams, and of files: {', '.join(_FILES)}")
-        return LiveBatchReader(Target.of(options), _How(fails))
+        return LiveBatchReader(SparkTarget.of(options), _How(fails))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader for ``spark.readStream``: live clusters only."""
@@ -121,11 +121,11 @@ class ConsumerOffsetsSource(DataSource):
         most = _number(options, "maxOffsetsPerTrigger") if _option(options, "maxOffsetsPerTrigger") else None
         begins, always = _offsets(options, "startingOffsets"), _is_on(options, "everyTrigger", "false")
         how = _How(_is_on(options, "failOnDamage", "true"), _is_on(options, "reports", "false"))
-        return LiveStreamReader(Target.of(options), how, most, begins, is_always_new=always)
+        return LiveStreamReader(SparkTarget.of(options), how, most, begins, is_always_new=always)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SparkTarget:
     """A cluster, and the client that reads it."""
 
     properties: Mapping[str, str]
@@ -133,7 +133,7 @@ class Target:
     timeout_ms: int
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Target:
+    def of(cls, options: Mapping[str, str]) -> SparkTarget:
         """Return the target that the source's options name."""
         properties = {name.lower()[6:]: value for name, value in options.items() if name.lower().startswith("kafka.")}
         reader = _option(options, "reader", "auto")
@@ -162,7 +162,7 @@ class Target:
 class PieceInput(InputPartition):
     """The input partition of one piece of a source at rest."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: LogPiece) -> None:
         self.piece = piece
 
 
@@ -175,7 +175,7 @@ class _How:
 
 
 @dataclass(frozen=True)
-class Range:
+class OffsetRange:
     """Offsets ``start`` to ``end`` (not included) of one partition of a live cluster."""
 
     partition: int
@@ -186,7 +186,7 @@ class Range:
 class RangesInput(InputPartition):
     """Ranges that one task reads, one after the other."""
 
-    def __init__(self, ranges: Sequence[Range]) -> None:
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
         self.ranges = ranges
 
 
@@ -201,7 +201,7 @@ class PieceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One a segment file, a partition of a record log, or a Parquet file."""
-        source: Source = _FILES[self._kind](self._path)
+        source: RestSource = _FILES[self._kind](self._path)
         return [PieceInput(piece) for piece in source.pieces]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -219,14 +219,14 @@ class PieceReader(DataSourceReader):
 class LiveBatchReader(DataSourceReader):
     """Batch, from a cluster: what is there when the query is planned; one task a partition."""
 
-    def __init__(self, target: Target, how: _How) -> None:
+    def __init__(self, target: SparkTarget, how: _How) -> None:
         self._target = target
         self._how = how
 
     def partitions(self) -> Sequence[InputPartition]:
         """One a partition of ``__consumer_offsets`` that has something."""
         bounds = self._target.state().bounds
-        return [RangesInput([Range(number, start, end)]) for number, (start, end) in bounds.items() if start < end]
+        return [RangesInput([OffsetRange(number, start, end)]) for number, (start, end) in bounds.items() if start < end]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield record batches."""
@@ -240,7 +240,9 @@ _TRIGGER = "trigger"
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Streaming, from a cluster. Offsets are those of the log: ``{"0": 17, ...}``. A partition that has no leader has no news."""
 
-    def __init__(self, target: Target, how: _How, most: int | None, begins: Mapping[str, int], *, is_always_new: bool) -> None:
+    def __init__(
+        self, target: SparkTarget, how: _How, most: int | None, begins: Mapping[str, int], *, is_always_new: bool
+    ) -> None:
         self._target = target
         self._how = how
         self._most = most
@@ -283,7 +285,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """As few input partitions as what is new is little: one for each `_ROWS` offsets, none of them of more log partitions
         than need be."""
-        found = [Range(int(number), start.get(number, 0), stop) for number, stop in end.items() if number != _TRIGGER]
+        found = [OffsetRange(int(number), start.get(number, 0), stop) for number, stop in end.items() if number != _TRIGGER]
         new = sorted((each for each in found if each.start < each.end), key=lambda each: each.start - each.end)
         tasks = min(len(new), sum(each.end - each.start for each in new) // _ROWS + 1)
         return [RangesInput(new[first::tasks]) for first in range(tasks)] or [RangesInput([])]
@@ -297,7 +299,7 @@ def _part_of_the_way(start: int, end: int, share: float) -> int:
     return start + min(end - start, int((end - start) * share) + 1)
 
 
-def _read_ranges(target: Target, partition: InputPartition, how: _How) -> Iterator[Any]:
+def _read_ranges(target: SparkTarget, partition: InputPartition, how: _How) -> Iterator[Any]:
     """The records of ranges, each with its report behind it where there are reports."""
     assert isinstance(partition, RangesInput)
     source = target.properties["bootstrap.servers"] if how.reports else None
@@ -308,12 +310,12 @@ def _read_ranges(target: Target, partition: InputPartition, how: _How) -> Iterat
             for table in _read_range(reader, target.timeout_ms, wanted, damaged, fails=how.fails and not how.reports):
                 yield from _batches(table, source)
             if source is not None:
-                yield _report(wanted.partition, source, Report(damaged=damaged, span=(wanted.start, wanted.end)))
+                yield _report(wanted.partition, source, LogReport(damaged=damaged, span=(wanted.start, wanted.end)))
     finally:
         reader.close()
 
 
-def _read_range(reader: LiveReader, timeout_ms: int, wanted: Range, damaged: list[Damage], *, fails: bool) -> Iterator[Any]:
+def _read_range(reader: LiveReader, timeout_ms: int, wanted: OffsetRange, damaged: list[Damage], *, fails: bool) -> Iterator[Any]:
     import pyarrow.compute as pc
 
     position, futile = wanted.start, 0
@@ -353,19 +355,19 @@ def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
         logging.getLogger("kgctl.pipeline").warning("%s %s", source, damage.describe())
 
 
-def _with_reports(piece: Piece) -> Iterator[Any]:
+def _with_reports(piece: LogPiece) -> Iterator[Any]:
     """The records of a piece, with a report behind those of each part, and one of the error that ended it."""
     partition = getattr(piece, "partition", None)
     try:
         for parsed in piece.read():
             for table in parsed.tables:
                 yield from _batches(table, source=piece.source)
-            yield _report(partition, piece.source, Report(parsed.batches, parsed.torn, parsed.damaged))
+            yield _report(partition, piece.source, LogReport(parsed.batches, parsed.torn, parsed.damaged))
     except KgctlError as error:
-        yield _report(partition, piece.source, Report(error=(error.code, error.message)))
+        yield _report(partition, piece.source, LogReport(error=(error.code, error.message)))
 
 
-def _report(partition: int | None, source: str, report: Report) -> Any:
+def _report(partition: int | None, source: str, report: LogReport) -> Any:
     import pyarrow as pa
 
     row = {"log_partition": partition, "source": source, "report": report.text()}

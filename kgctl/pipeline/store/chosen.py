@@ -16,7 +16,7 @@ from kgctl.pipeline.store.tables import TABLES
 
 
 @dataclass(frozen=True)
-class Condition:
+class ColumnCondition:
     """Of a column: one of ``values``, or from ``low`` to ``high``, ends included, None for no bound; without any of these, null.
 
     Times are milliseconds, days texts in ISO 8601.
@@ -63,7 +63,7 @@ class Condition:
 class Chosen:
     """All of these conditions."""
 
-    conditions: Sequence[Condition]
+    conditions: Sequence[ColumnCondition]
 
     @classmethod
     def of(cls, table: str, where: Mapping[str, object]) -> Chosen:
@@ -84,18 +84,18 @@ class Chosen:
         return " AND ".join(each.sql for each in self.conditions)
 
 
-def _condition(field: pa.Field, value: object) -> Condition:
+def _condition(field: pa.Field, value: object) -> ColumnCondition:
     if value is None:
-        return Condition(field.name, field.type)
+        return ColumnCondition(field.name, field.type)
     if isinstance(value, tuple):
         if len(value) != 2 or value == (None, None):
             raise UsageError(f"where: {field.name}: a tuple is (from, to), a list has values")
         low, high = (None if each is None else _plain(field, each) for each in value)
-        return Condition(field.name, field.type, low=low, high=high)
+        return ColumnCondition(field.name, field.type, low=low, high=high)
     values = value if isinstance(value, list) else [value]
     if not values:
         raise UsageError(f"where: {field.name}: a list without a value")
-    return Condition(field.name, field.type, [_plain(field, each) for each in values])
+    return ColumnCondition(field.name, field.type, [_plain(field, each) for each in values])
 
 
 def _plain(field: pa.Field, value: Any) -> Any:

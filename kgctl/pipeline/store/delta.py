@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.errors import AuthError, KgctlError, StorageError, UnreachableError
-from kgctl.pipeline.store.files import DataFile, Location, instant_ms, one_line, read_file, statistics_columns
+from kgctl.pipeline.store.files import DataFile, StoreLocation, instant_ms, one_line, read_file, statistics_columns
 from kgctl.pipeline.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _STATUS, _CODE = re.compile(r"\b(4\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)*)"), re.compi
 class Table:
     """One table of a warehouse as of now, or of ``version``. It need not be there yet: then it has no files and version -1."""
 
-    def __init__(self, location: Location, name: str, version: int | None = None) -> None:
+    def __init__(self, location: StoreLocation, name: str, version: int | None = None) -> None:
         self.location = location
         self.name = name
         self.stored = TABLES[name]

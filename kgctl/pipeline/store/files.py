@@ -32,13 +32,13 @@ SCHEMES = ("file", "s3", "s3a", "gs", "abfss", "hdfs")
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class StoreLocation:
     """Made by `parse`. ``uri`` is an absolute path of this machine, or a URL without a slash at its end."""
 
     uri: str
 
     @classmethod
-    def parse(cls, text: str | Path) -> Location:
+    def parse(cls, text: str | Path) -> StoreLocation:
         """Read a folder's path or a URL. Nothing is contacted.
 
         Raises `UsageError` (the URL's scheme is not handled, or names no bucket).
@@ -161,7 +161,7 @@ def _instant(time_ms: int) -> str:
     return f"{found.strftime('%Y-%m-%dT%H:%M:%S').rjust(19, '0')}.{time_ms % 1000:03d}Z"
 
 
-def write_files(location: Location, name: str, rows: pa.Table, prefix: str) -> list[DataFile]:
+def write_files(location: StoreLocation, name: str, rows: pa.Table, prefix: str) -> list[DataFile]:
     """Write rows of a table (its ``schema``), a file for each day of theirs; none where there are no rows.
 
     The files count once a commit names them. Raises `StorageError`.
@@ -178,7 +178,7 @@ def write_files(location: Location, name: str, rows: pa.Table, prefix: str) -> l
     return found
 
 
-def _write(location: Location, table: StoredTable, rows: pa.Table, day: str, prefix: str) -> DataFile:
+def _write(location: StoreLocation, table: StoredTable, rows: pa.Table, day: str, prefix: str) -> DataFile:
     path = f"data/date={day}/{prefix}{uuid.uuid4().hex}.parquet"  # noqa: TID251 - a name that nobody else takes
     sink = pa.BufferOutputStream()
     encode_table(rows, sink, table.name)
@@ -290,7 +290,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def read_file(
-    location: Location, name: str, path: str, columns: Sequence[str] | None = None, *, dictionaries: Sequence[str] = ()
+    location: StoreLocation, name: str, path: str, columns: Sequence[str] | None = None, *, dictionaries: Sequence[str] = ()
 ) -> pa.Table:
     """The rows of one data file, in the types of the table's schema. Raises `StorageError`, which names the file."""
     with opened(location, name, path, dictionaries) as file:
@@ -298,7 +298,7 @@ def read_file(
 
 
 @contextmanager
-def opened(location: Location, name: str, path: str, dictionaries: Sequence[str] = ()) -> Iterator[Any]:
+def opened(location: StoreLocation, name: str, path: str, dictionaries: Sequence[str] = ()) -> Iterator[Any]:
     """A data file, open. Raises `StorageError`, which names the file, also for what is done with it."""
     filesystem, root = location.filesystem()
     target = f"{root}/{name}/{path}"

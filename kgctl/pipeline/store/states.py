@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.files import DataFile, Location, read_file, write_files
+from kgctl.pipeline.store.files import DataFile, StoreLocation, read_file, write_files
 from kgctl.pipeline.store.tables import to_stored
 
 CLUSTER, PROGRESS, SLICE = "cluster-", "progress-", "b"
@@ -21,14 +21,14 @@ def named(files: Sequence[DataFile], prefix: str) -> list[DataFile]:
     return [file for file in files if file.path.rsplit("/", 1)[-1].startswith(prefix)]
 
 
-def write_state(location: Location, cluster: str, prefix: str, data: bytes, bucket: int = -1) -> DataFile:
+def write_state(location: StoreLocation, cluster: str, prefix: str, data: bytes, bucket: int = -1) -> DataFile:
     """Write a file of table ``state``. Raises `StorageError`."""
     rows = pa.table({"bucket": [bucket], "state": [data], "time": pa.array([0], pa.int64())})
     (file,) = write_files(location, "state", to_stored("state", rows, cluster), prefix)
     return file
 
 
-def read_state(location: Location, path: str) -> bytes:
+def read_state(location: StoreLocation, path: str) -> bytes:
     """Return what such a file has. Raises `StorageError`."""
     data: bytes = read_file(location, "state", path, ["state"]).column("state")[0].as_py()
     return data

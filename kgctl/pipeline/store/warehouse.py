@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.files import DataFile, Location, opened, read_file, storage_errors, write_files
+from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, read_file, storage_errors, write_files
 from kgctl.pipeline.store.tables import RAW, TABLES, conform, to_stored
 
 FORMAT = 2
@@ -41,16 +41,16 @@ COMPACTED = "c"
 class Warehouse:
     """Made by `open` or `create`; picklable, holds no open files."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: StoreLocation) -> None:
         self.location = location
 
     @classmethod
-    def open(cls, where: str | Path | Location) -> Warehouse:
+    def open(cls, where: str | Path | StoreLocation) -> Warehouse:
         """Open one that is there.
 
         Raises `NotFoundError` (no such folder), `UsageError` (no warehouse, one of an older or a newer kgctl), `StorageError`.
         """
-        location = where if isinstance(where, Location) else Location.parse(where)
+        location = where if isinstance(where, StoreLocation) else StoreLocation.parse(where)
         found = cls(location).table("clusters")
         version = found.number(_FORMAT_NUMBER)
         if version is None:
@@ -63,9 +63,9 @@ class Warehouse:
         return cls(location)
 
     @classmethod
-    def create(cls, where: str | Path | Location) -> Warehouse:
+    def create(cls, where: str | Path | StoreLocation) -> Warehouse:
         """The one that is there, or a new one in a folder that is empty or not there. Raises as `open`."""
-        location = where if isinstance(where, Location) else Location.parse(where)
+        location = where if isinstance(where, StoreLocation) else StoreLocation.parse(where)
         if location.is_local:
             path = Path(location.uri)
             with storage_errors(path):
@@ -195,7 +195,7 @@ class Warehouse:
 class _Held(Warehouse):
     """A warehouse that keeps its tables open."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: StoreLocation) -> None:
         super().__init__(location)
         self._tables: dict[tuple[str, int | None], Table] = {}
 
@@ -206,7 +206,7 @@ class _Held(Warehouse):
             return newest
         return self._tables.setdefault((name, version), super().table(name, version))
 
-    def __reduce__(self) -> tuple[type[Warehouse], tuple[Location]]:
+    def __reduce__(self) -> tuple[type[Warehouse], tuple[StoreLocation]]:
         return Warehouse, (self.location,)
 
 
@@ -229,7 +229,7 @@ def _not_among(rows: pa.Table, known: pa.Table) -> pa.Table:
     return marked.take(fresh.take(pc.sort_indices(fresh)))
 
 
-def _is_there(location: Location) -> bool:
+def _is_there(location: StoreLocation) -> bool:
     """Whether there is anything; a store of objects has no empty folders."""
     with storage_errors(location.uri):
         if location.is_local:
@@ -238,7 +238,7 @@ def _is_there(location: Location) -> bool:
         return bool(filesystem.get_file_info(path).type.name != "NotFound")
 
 
-def _refuse_old(location: Location) -> None:
+def _refuse_old(location: StoreLocation) -> None:
     with storage_errors(location.uri):
         is_old = location.is_local and (Path(location.uri) / OLD_MARKER).exists()
     if is_old:
@@ -279,7 +279,7 @@ class Known:
     Picklable: whoever stages looks into these files and needs no deltalake, which does not outlive a fork.
     """
 
-    location: Location
+    location: StoreLocation
     cluster: str
     files: Sequence[DataFile]
     highs: Mapping[int, int]
@@ -341,7 +341,7 @@ def fresh_records(known: Known, table: pa.Table, source: str) -> pa.Table:
     return _without_known(known, partition, known.files, rows)
 
 
-def write(location: Location, rows: pa.Table) -> Staged:
+def write(location: StoreLocation, rows: pa.Table) -> Staged:
     """Stage rows of table ``records`` that are new, all of one partition."""
     return _staged(rows, write_files(location, "records", rows, ""))
 

@@ -31,7 +31,7 @@ CONSUMER = "consumer"
 Assigned = Mapping[str, frozenset[Partition]]
 
 
-class ClassicGroup:
+class ReplayedClassicGroup:
     """The group as its last record left it. ``type``: see `Generation`."""
 
     type = "classic"

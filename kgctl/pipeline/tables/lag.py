@@ -13,7 +13,7 @@ from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.points import Points, ends_of_rows, points
 from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs, Table
 from kgctl.pipeline.tables.samples import UNKNOWN, Samples, samples
-from kgctl.pipeline.tables.series import NONE, Known, Series, begins, known_of, series, window_counts
+from kgctl.pipeline.tables.series import NONE, CommitSeries, Known, begins, known_of, series, window_counts
 
 LAG_COLUMNS = pa.schema(
     [
@@ -49,7 +49,7 @@ def lag_rows(inputs: PartitionInputs) -> pa.Table:
     return pa.Table.from_arrays([columns[name] for name in LAG_COLUMNS.names], schema=LAG_COLUMNS)
 
 
-def _told(inputs: PartitionInputs, commits: Series, found: Points) -> Bools:
+def _told(inputs: PartitionInputs, commits: CommitSeries, found: Points) -> Bools:
     """Commits, and the samples that tell something new."""
     key = commits.key[found.row]
     first = begins(key)
@@ -190,7 +190,7 @@ STATUS_CHANGES_COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Changes:
+class StatusChanges:
     """When series got another status, sorted by series and time. ``row`` is the commit that stood then."""
 
     row: Int64s
@@ -199,12 +199,12 @@ class Changes:
     status: Statuses
 
 
-def changes(inputs: PartitionInputs) -> Changes:
+def changes(inputs: PartitionInputs) -> StatusChanges:
     """Return the changes from the horizon on, found once for all tables."""
     return inputs.once("changes of status", _changes)
 
 
-def _changes(inputs: PartitionInputs) -> Changes:
+def _changes(inputs: PartitionInputs) -> StatusChanges:
     commits, known, found = series(inputs), samples(inputs), points(inputs)
     entries, entry_of_row, closes = _entries(inputs, commits)
     judged = _judged(commits, found, closes)
@@ -217,7 +217,7 @@ def _changes(inputs: PartitionInputs) -> Changes:
     is_first = begins(key)
     before[is_first] = known_of(inputs)["status"][key[is_first]]
     at = np.flatnonzero(status != before)
-    return Changes(row[at], key[at], time_ms[at], status[at])
+    return StatusChanges(row[at], key[at], time_ms[at], status[at])
 
 
 def status_changes_rows(inputs: PartitionInputs) -> pa.Table:
@@ -264,7 +264,7 @@ def stalls(inputs: PartitionInputs) -> Stretches:
     return Stretches(key[told], from_ms[told], to_ms[told], status[told])
 
 
-def _entries(inputs: PartitionInputs, commits: Series) -> tuple[Entries, Int64s, Bools]:
+def _entries(inputs: PartitionInputs, commits: CommitSeries) -> tuple[Entries, Int64s, Bools]:
     """(the entries, the number of each row's entry, whether the row is the last of it)."""
     run = np.cumsum(begins(commits.key) | (commits.previous < 0)) - 1
     first = begins(run, commits.clock_ms // MIN_DISTANCE_MS)
@@ -275,14 +275,14 @@ def _entries(inputs: PartitionInputs, commits: Series) -> tuple[Entries, Int64s,
     return entries, np.cumsum(first) - 1, last
 
 
-def _judged(commits: Series, found: Points, closes: Bools) -> Int64s:
+def _judged(commits: CommitSeries, found: Points, closes: Bools) -> Int64s:
     """Moments with a known end, and removals; commits before the last one of their second are not looked at."""
     is_removal = ~commits.is_commit[found.row]
     looked_at = (found.is_sample | closes[found.row]) & ((found.end != UNKNOWN) | (found.out != 0))
     return np.flatnonzero(looked_at | is_removal)
 
 
-def _log_was_reached(commits: Series, known: Samples, sample: Int64s, row: Int64s) -> Bools:
+def _log_was_reached(commits: CommitSeries, known: Samples, sample: Int64s, row: Int64s) -> Bools:
     """Whether one of the last samples up to then, of the log as it is now, has an end that was committed."""
     if not len(known.end):
         return np.zeros(len(row), np.bool_)

@@ -12,7 +12,7 @@ import numpy as np
 from kgctl.model.lag import Flag
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
 from kgctl.pipeline.tables.samples import UNKNOWN, Floats, Samples, samples
-from kgctl.pipeline.tables.series import Series, begins, last_at_or_before, series
+from kgctl.pipeline.tables.series import CommitSeries, begins, last_at_or_before, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
@@ -38,7 +38,7 @@ class Points:
     lag_ms: Floats
     out: Int64s
 
-    def lag(self, commits: Series) -> Int64s:
+    def lag(self, commits: CommitSeries) -> Int64s:
         """What is unread; means nothing where `is_known` does not hold."""
         found: Int64s = self.end - commits.committed[self.row]
         return found
@@ -70,7 +70,7 @@ def ends_of_rows(inputs: PartitionInputs) -> tuple[Int64s, Int64s]:
     return end, out
 
 
-def _points(commits: Series, known: Samples, window_ms: int) -> Points:
+def _points(commits: CommitSeries, known: Samples, window_ms: int) -> Points:
     """A block of series at a time, which bounds the memory in between."""
     last = np.flatnonzero(np.append(begins(known.log, known.time_ms // window_ms)[1:], True)[: len(known.log)])
     edges = _edges(commits.key)
@@ -84,7 +84,7 @@ def _edges(key: Int64s) -> list[int]:
     return [0, *np.unique(np.searchsorted(key, key[wanted - 1], "right")).tolist(), len(key)]
 
 
-def _block(commits: Series, known: Samples, windows: Int64s, first: int, end: int) -> Points:
+def _block(commits: CommitSeries, known: Samples, windows: Int64s, first: int, end: int) -> Points:
     """The points of rows ``first`` to ``end``, which are whole series."""
     key, clock_ms = commits.key[first:end], commits.clock_ms[first:end]
     own = np.flatnonzero(clock_ms >= commits.horizon[key])
@@ -104,7 +104,7 @@ def _block(commits: Series, known: Samples, windows: Int64s, first: int, end: in
     return Points(rows, times, is_sample, at, ends, lag_ms, out)
 
 
-def _at_samples(commits: Series, key: Int64s, clock_ms: Int64s, known: Samples, windows: Int64s) -> tuple[Int64s, Int64s]:
+def _at_samples(commits: CommitSeries, key: Int64s, clock_ms: Int64s, known: Samples, windows: Int64s) -> tuple[Int64s, Int64s]:
     """(the row that stands, the sample): for each series the last sample of each window, from its first row and the horizon on.
     ``windows``: the samples that are the last ones of their windows."""
     keys = np.unique(key)

@@ -41,7 +41,7 @@ from kgctl.model.coordinator_records import (
     MemberMetadata,
     RecordType,
 )
-from kgctl.pipeline.tables.classic import ClassicGroup
+from kgctl.pipeline.tables.classic import ReplayedClassicGroup
 from kgctl.pipeline.tables.epochs import Changes, EpochGroup, TopicNames, names_in, telling
 from kgctl.pipeline.tables.group_history import (
     Arrival,
@@ -295,7 +295,7 @@ class _Group:
     def __init__(self, group_id: str, found: Spans, topics: TopicNames) -> None:
         self._history = GroupHistory(group_id, found, topics.is_sure)
         self.topics = topics
-        self._now: ClassicGroup | EpochGroup | None = None
+        self._now: ReplayedClassicGroup | EpochGroup | None = None
         self._deleted: Generation | None = None
         self._deleted_at = Place(0, 0)
         self._arrival: Arrival | None = None
@@ -346,8 +346,8 @@ class _Group:
         self.topics.restore(state["topics"])
         self._deleted, self._deleted_at, self._arrival = state["deleted"], state["deleted_at"], state["arrival"]
         self.last_offset = state["last_offset"]
-        if state["kind"] == ClassicGroup.type:
-            self._now = ClassicGroup(self._history)
+        if state["kind"] == ReplayedClassicGroup.type:
+            self._now = ReplayedClassicGroup(self._history)
         elif state["kind"]:
             self._now = EpochGroup(self._history, self.topics, state["kind"])
         if self._now is not None:
@@ -366,12 +366,12 @@ class _Group:
 
     def _classic(self, value: GroupMetadataValue | None, place: Place) -> None:
         if value is None:
-            if isinstance(self._now, ClassicGroup):
+            if isinstance(self._now, ReplayedClassicGroup):
                 self._end(self._now.deleted(place), place)
             return
         arrival = self._switch("classic", place)
-        if not isinstance(self._now, ClassicGroup):
-            self._now = ClassicGroup(self._history)
+        if not isinstance(self._now, ReplayedClassicGroup):
+            self._now = ReplayedClassicGroup(self._history)
         self._now.apply(value, place, arrival if value.members else None)
 
     def _epoch(self, value: ConsumerGroupMetadataValue | None, place: Place, group_type: GroupType) -> None:

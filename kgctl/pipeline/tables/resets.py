@@ -29,7 +29,7 @@ from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS, PartitionInputs, Table
 from kgctl.pipeline.tables.rounds import is_soon
 from kgctl.pipeline.tables.samples import Samples, samples
-from kgctl.pipeline.tables.series import Known, Series, begins, known_of, last_at_or_before, running_max, series
+from kgctl.pipeline.tables.series import CommitSeries, Known, begins, known_of, last_at_or_before, running_max, series
 
 SCHEMA = pa.schema(
     [
@@ -113,7 +113,7 @@ def _jumps(inputs: PartitionInputs) -> Jumps:
     return Jumps(row[is_reset], _evidence(spoken[is_reset], list(found)))
 
 
-def _steps(commits: Series, asked: Bools) -> _Steps:
+def _steps(commits: CommitSeries, asked: Bools) -> _Steps:
     row = np.flatnonzero((commits.previous >= 0) & asked)
     moved = commits.committed[row] - commits.committed[commits.previous[row]]
     row, moved = row[moved != 0], moved[moved != 0]
@@ -134,13 +134,13 @@ def _recreated(table: pa.Table, steps: _Steps) -> Bools:
     return found
 
 
-def _while_empty(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Bools:
+def _while_empty(inputs: PartitionInputs, commits: CommitSeries, steps: _Steps) -> Bools:
     stretch = _stretches(inputs, commits, steps)
     found: Bools = (stretch >= 0) & ((steps.moved < 0) | (_ahead(inputs, commits, steps, stretch) <= READER_STEPS))
     return found
 
 
-def _stretches(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Int64s:
+def _stretches(inputs: PartitionInputs, commits: CommitSeries, steps: _Steps) -> Int64s:
     """The place of the generation that had left the group empty when each step was made; -1: it had members, or never had one."""
     generations = inputs.table("group_generations")
     group = pc.index_in(generations.column("group"), value_set=commits.groups).fill_null(-1).to_numpy().astype(np.int64)
@@ -154,7 +154,7 @@ def _stretches(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Int64
     return np.where((at >= 0) & (members[at] == 0) & had_members[at], place[at], -1)
 
 
-def _ahead(inputs: PartitionInputs, commits: Series, steps: _Steps, stretch: Int64s) -> Int64s:
+def _ahead(inputs: PartitionInputs, commits: CommitSeries, steps: _Steps, stretch: Int64s) -> Int64s:
     """How many steps forward have followed each other in the same stretch, each step counted; 0 for a step back."""
     if not len(steps.row):
         return steps.moved
@@ -170,7 +170,7 @@ def _ahead(inputs: PartitionInputs, commits: Series, steps: _Steps, stretch: Int
     return np.where(steps.moved > 0, counted + before, 0)
 
 
-def _past_log_end(commits: Series, known: Samples, steps: _Steps) -> Bools:
+def _past_log_end(commits: CommitSeries, known: Samples, steps: _Steps) -> Bools:
     """By the sample after, if it counts; without one before, if it is of the same window or the next."""
     if not len(known.end):
         return np.zeros(len(steps.row), np.bool_)
@@ -185,7 +185,7 @@ def _past_log_end(commits: Series, known: Samples, steps: _Steps) -> Bools:
     return found
 
 
-def _truncated(commits: Series, known: Samples, steps: _Steps) -> Bools:
+def _truncated(commits: CommitSeries, known: Samples, steps: _Steps) -> Bools:
     if not len(known.end):
         return np.zeros(len(steps.row), np.bool_)
     at = known.at(known.log_of_key[commits.key[steps.row]], commits.clock_ms[steps.row])
@@ -194,7 +194,7 @@ def _truncated(commits: Series, known: Samples, steps: _Steps) -> Bools:
     return found
 
 
-def _log_start_moved(commits: Series, known: Samples, steps: _Steps) -> Bools:
+def _log_start_moved(commits: CommitSeries, known: Samples, steps: _Steps) -> Bools:
     if not len(known.end):
         return np.zeros(len(steps.row), np.bool_)
     at = known.at(known.log_of_key[commits.key[steps.row]], commits.clock_ms[steps.row])
@@ -203,7 +203,7 @@ def _log_start_moved(commits: Series, known: Samples, steps: _Steps) -> Bools:
     return found
 
 
-def _too_fast(commits: Series, steps: _Steps, known: Known) -> Bools:
+def _too_fast(commits: CommitSeries, steps: _Steps, known: Known) -> Bools:
     forward = np.flatnonzero(steps.moved > 0)
     row, key = steps.row[forward], commits.key[steps.row[forward]]
     per_s = _per_s(commits, row, steps.before[forward], steps.moved[forward])
@@ -216,7 +216,7 @@ def _too_fast(commits: Series, steps: _Steps, known: Known) -> Bools:
     return found
 
 
-def _per_s(commits: Series, row: Int64s, before: Int64s, moved: Int64s) -> Int64s:
+def _per_s(commits: CommitSeries, row: Int64s, before: Int64s, moved: Int64s) -> Int64s:
     passed = np.maximum(commits.clock_ms[row] - commits.clock_ms[before], _SHORTEST_MS)
     found: Int64s = moved * 1000 // passed
     return found

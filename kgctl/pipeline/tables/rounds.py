@@ -70,7 +70,7 @@ SKEW_MS = 5 * DEFAULT_WINDOW_MS
 """By so much the clock of a partition's leader may be behind others' without a cost."""
 
 
-class Seen(NamedTuple):
+class EndSeen(NamedTuple):
     """From when to when, by the clock of whoever looked, a partition's log ended at ``end``, with all before it collected."""
 
     first_ms: int

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, ranked
 from kgctl.pipeline.tables.rounds import is_soon, rounds_of
-from kgctl.pipeline.tables.series import Series, begins, last_at_or_before, series
+from kgctl.pipeline.tables.series import CommitSeries, begins, last_at_or_before, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
@@ -168,7 +168,7 @@ def numbered(log: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Bools]:
     return np.arange(len(log)) - first, lives - lives[first], is_first
 
 
-def _log_of_key(commits: Series, topic: Int64s, partition: Int64s, log: Int64s) -> Int64s:
+def _log_of_key(commits: CommitSeries, topic: Int64s, partition: Int64s, log: Int64s) -> Int64s:
     first = np.flatnonzero(begins(commits.key))
     at = np.flatnonzero(begins(log))
     found = last_at_or_before(topic[at], partition[at], commits.topic[first], commits.partition[first])

@@ -67,7 +67,7 @@ def window_counts(flags: Bools, first: Int64s, last: Int64s) -> Int64s:
 
 
 @dataclass(frozen=True)
-class Series:
+class CommitSeries:
     """One entry a row of ``offset_commits``, in its order.
 
     ``key`` numbers the series, ascending. ``clock_ms`` is the time, or that of a row before it in the series if that is later,
@@ -103,12 +103,12 @@ class Series:
         }
 
 
-def series(inputs: PartitionInputs) -> Series:
+def series(inputs: PartitionInputs) -> CommitSeries:
     """Return the inputs' series, cut up once for all tables."""
     return inputs.once("series of commits", _series)
 
 
-def _series(inputs: PartitionInputs) -> Series:
+def _series(inputs: PartitionInputs) -> CommitSeries:
     table = inputs.offset_commits
     group, groups = ranked(table.column("group"))
     topic, topics = ranked(table.column("topic"))
@@ -126,7 +126,9 @@ def _series(inputs: PartitionInputs) -> Series:
     previous[first | ~is_commit | ~after_commit] = -1
     clock_ms = running_max(time_ms, key)
     horizon = inputs.horizon.of_groups(groups)[group[first]]
-    return Series(key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous, horizon)
+    return CommitSeries(
+        key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous, horizon
+    )
 
 
 NONE = np.iinfo(np.int64).min

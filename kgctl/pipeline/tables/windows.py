@@ -147,7 +147,7 @@ def _keys(group: npt.NDArray[np.int64], window: npt.NDArray[np.int64]) -> Int64s
 
 
 @dataclass(frozen=True)
-class Cells:
+class WindowCells:
     """The last known state of a partition in each window in which it was looked at, by series (``key``) and time; of what was
     known before the horizon, one at `BEGIN_MS`.
 
@@ -173,12 +173,12 @@ class Cells:
         return found
 
 
-def cells(inputs: PartitionInputs) -> Cells:
+def cells(inputs: PartitionInputs) -> WindowCells:
     """Return the windows' cells of all groups, found once."""
     return inputs.once("cells", _cells)
 
 
-def _cells(inputs: PartitionInputs) -> Cells:
+def _cells(inputs: PartitionInputs) -> WindowCells:
     commits, found, known = series(inputs), points(inputs), known_of(inputs)
     key = commits.key[found.row]
     first = begins(key, found.time_ms // inputs.window_ms)
@@ -200,7 +200,7 @@ def _cells(inputs: PartitionInputs) -> Cells:
         (np.zeros(len(before), np.int64), counted),
     ]
     group_of_key = commits.group[np.flatnonzero(begins(commits.key))]
-    return Cells(keys[order], group_of_key[keys[order]], *(np.concatenate(both)[order] for both in columns))
+    return WindowCells(keys[order], group_of_key[keys[order]], *(np.concatenate(both)[order] for both in columns))
 
 
 def cells_until(inputs: PartitionInputs, until: Int64s) -> Known:
@@ -233,7 +233,7 @@ class Lags:
     commits: Int64s
 
 
-def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
+def lags(windows: Windows, found: WindowCells, group: Int64s) -> Lags:
     """Each cell holds until the partition's next one. ``group``: the group of each cell as ``windows`` numbers it."""
     first = windows.at(group, found.time_ms)
     end = np.append(first[1:], 0)[: len(first)]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.watch.outlets import Measured, Metrics, NotTakenError, Webhook
-from kgctl.pipeline.watch.rules import Alert, Alerts, Finding, Picture, Rule, StateFile, explain
+from kgctl.pipeline.watch.outlets import Metrics, NotTakenError, WatchState, Webhook
+from kgctl.pipeline.watch.rules import Alert, AlertFinding, Alerts, AlertStateFile, Rule, WatchPicture, explain
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import StoreLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WatchSettings:
     """``is_patient``: what is unknown gets some time before it fires. ``allow_unknown``: it never does."""
 
     rules: Sequence[Rule]
@@ -42,24 +42,24 @@ class Watch:
     which is an alert of its own.
     """
 
-    location: Location
+    location: StoreLocation
     cluster: str
-    settings: Settings
-    state: StateFile
+    settings: WatchSettings
+    state: AlertStateFile
     outside: Outside
     webhook: Webhook | None = None
     metrics: Metrics | None = None
     alerts: Alerts = field(default_factory=Alerts)
-    measured: Measured = field(init=False)
+    measured: WatchState = field(init=False)
     fired: int = 0
     _troubles: dict[str, str] = field(default_factory=dict)
     _failures: int = 0
     _webhook_failures: int = 0
 
     def __post_init__(self) -> None:
-        """Take up the alerts of the run before. Raises as `StateFile.load`."""
+        """Take up the alerts of the run before. Raises as `AlertStateFile.load`."""
         self.alerts = self.state.load()
-        self.measured = Measured(self.cluster)
+        self.measured = WatchState(self.cluster)
 
     def look(self) -> list[Alert]:
         """Build, judge, tell; the alerts that fire from now on or are resolved. What fails is told and counted, never raised."""
@@ -76,14 +76,14 @@ class Watch:
         return "; ".join(self._troubles.values())
 
     def _judge(self, now_ms: int) -> list[Alert]:
-        picture = Picture(History.open(self.location, self.cluster), now_ms)
-        found: Mapping[Rule, Sequence[Finding]] = {rule: rule.findings(picture) for rule in self.settings.rules}
+        picture = WatchPicture(History.open(self.location, self.cluster), now_ms)
+        found: Mapping[Rule, Sequence[AlertFinding]] = {rule: rule.findings(picture) for rule in self.settings.rules}
         patience = {"allow_unknown": self.settings.allow_unknown, "is_patient": self.settings.is_patient}
         changes = self.alerts.update(found, now_ms, **patience)
         self._tried("causes", partial(explain, picture, changes))  # without them the alerts are told all the same
         self.fired += sum(1 for alert in changes if alert.resolved_ms is None)
         members = [(group, row["members"]) for group, row in sorted(picture.generations.items())]
-        self.measured = Measured(self.cluster, picture.standings, members, looked_ms=now_ms, failures=self.measured.failures)
+        self.measured = WatchState(self.cluster, picture.standings, members, looked_ms=now_ms, failures=self.measured.failures)
         return changes
 
     def _deliver(self, changes: Sequence[Alert]) -> None:

@@ -144,7 +144,7 @@ def _instant(time_ms: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class WatchState:
     """What is shown: the state after a look. Times are milliseconds since the epoch, None where there was none yet."""
 
     cluster: str
@@ -164,7 +164,7 @@ class Metrics:
     """A registry that shows what `show` was last given of each cluster; ``page`` and ``file`` are where."""
 
     file: Path | None = None
-    _now: dict[str, Measured] = field(default_factory=dict)
+    _now: dict[str, WatchState] = field(default_factory=dict)
     _registry: Any = field(init=False)
     _server: Any = None
     _thread: Any = None
@@ -198,9 +198,9 @@ class Metrics:
 
     def begin(self, cluster: str) -> None:
         """Show that a cluster is watched of which nothing is known yet; the file stays as it is."""
-        self._now = {**self._now, cluster: Measured(cluster)}
+        self._now = {**self._now, cluster: WatchState(cluster)}
 
-    def show(self, measured: Measured) -> None:
+    def show(self, measured: WatchState) -> None:
         """From now on this of its cluster. Raises `StorageError` where the file cannot be written."""
         kept = replace(measured, standings=tuple(measured.standings), firing=tuple(measured.firing))
         self._now = {**self._now, measured.cluster: kept}
@@ -239,7 +239,7 @@ def _gauge(name: str, text: str, *names: str) -> Any:
     return GaugeMetricFamily(name, text, labels=names)
 
 
-def _of_partitions(now: Sequence[Measured]) -> Iterator[Any]:
+def _of_partitions(now: Sequence[WatchState]) -> Iterator[Any]:
     lag = _gauge("kgctl_partition_lag", "Records that a group has not read of a partition", *_PLACE)
     seconds = _gauge("kgctl_partition_lag_seconds", "How long the next record of a partition has waited", *_PLACE)
     measured = _gauge("kgctl_partition_measured_timestamp_seconds", "When the lag was last measured", *_PLACE)
@@ -256,7 +256,7 @@ def _of_partitions(now: Sequence[Measured]) -> Iterator[Any]:
     yield from (lag, seconds, measured, is_well)
 
 
-def _of_groups(now: Sequence[Measured]) -> Iterator[Any]:
+def _of_groups(now: Sequence[WatchState]) -> Iterator[Any]:
     total = _gauge("kgctl_group_lag", "Records that a group has not read, if all ends of logs are known", *_PLACE[:2])
     out = _gauge("kgctl_group_out_of_range", "Partitions whose commit is out of the log's range", *_PLACE[:2], "status")
     rows: dict[tuple[str, str], list[Row]] = {}
@@ -273,18 +273,18 @@ def _of_groups(now: Sequence[Measured]) -> Iterator[Any]:
     yield from (total, out, members)
 
 
-_TIMES: Sequence[tuple[str, str, Callable[[Measured], int | None]]] = (
+_TIMES: Sequence[tuple[str, str, Callable[[WatchState], int | None]]] = (
     ("kgctl_watch_last_look_timestamp_seconds", "When the rules were last judged", lambda each: each.looked_ms),
     ("kgctl_watch_last_build_timestamp_seconds", "When the tables were last brought up to date", lambda each: each.built_ms),
     ("kgctl_watch_look_seconds", "How long the last look took", lambda each: each.look_ms),
 )
-_COUNTS: Sequence[tuple[str, str, Callable[[Measured], int]]] = (
+_COUNTS: Sequence[tuple[str, str, Callable[[WatchState], int]]] = (
     ("kgctl_watch_failures", "Looks that failed", lambda each: each.failures),
     ("kgctl_watch_webhook_failures", "Posts that the webhook did not take", lambda each: each.webhook_failures),
 )
 
 
-def _of_watch(now: Sequence[Measured]) -> Iterator[Any]:
+def _of_watch(now: Sequence[WatchState]) -> Iterator[Any]:
     from prometheus_client.metrics_core import CounterMetricFamily
 
     for name, text, time_ms in _TIMES:

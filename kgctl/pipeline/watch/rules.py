@@ -33,7 +33,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AlertFinding:
     """One thing that a rule is about. ``marker`` tells events of the same place apart (the log offset of a reset)."""
 
     group: str
@@ -60,13 +60,13 @@ class Rule:
         """Return whether the rule is about this group."""
         return any(fnmatchcase(group, pattern) for pattern in self.groups)
 
-    def findings(self, picture: Picture) -> list[Finding]:
+    def findings(self, picture: WatchPicture) -> list[AlertFinding]:
         """What holds now, of the groups that it is about."""
         kind = RULES[self.name]
         found = [each for each in kind.judge(picture, self) if self.concerns(each.group)]
         if kind.is_of_lag:
             missing = [name for name in self.groups if not _GLOB.search(name) and name not in picture.by_group]
-            found += [Finding(name, f"of {name} no committed offset is known", is_unknown=True) for name in missing]
+            found += [AlertFinding(name, f"of {name} no committed offset is known", is_unknown=True) for name in missing]
         return found
 
 
@@ -79,7 +79,7 @@ class RuleKind:
     """
 
     meaning: str
-    judge: Callable[[Picture, Rule], Iterator[Finding]]
+    judge: Callable[[WatchPicture, Rule], Iterator[AlertFinding]]
     limit: str = ""
     span_ms: int = 0
     is_of_lag: bool = True
@@ -91,7 +91,7 @@ class RuleKind:
         return f"{name}{limit}{' [in TIME]' if self.span_ms else ''}"
 
 
-class Picture:
+class WatchPicture:
     """What the tables of a cluster say of ``now_ms``; each is read when a rule asks for it."""
 
     def __init__(self, history: History, now_ms: int) -> None:
@@ -152,13 +152,13 @@ _LONGEST_MS = 7 * 86_400_000
 """The longest ``in``."""
 
 
-def _lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _lag(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for group, rows in picture.by_group.items():
         total = unread(rows)
         if total > rule.limit:
-            yield Finding(group, f"lag of {group} is {total}, over {rule.limit}", total)
+            yield AlertFinding(group, f"lag of {group} is {total}, over {rule.limit}", total)
         elif unknown := _unknown(rows):
-            yield Finding(group, f"lag of {group} is not known: {unknown}", is_unknown=True)
+            yield AlertFinding(group, f"lag of {group} is not known: {unknown}", is_unknown=True)
 
 
 def unread(rows: Sequence[Row]) -> int:
@@ -166,7 +166,7 @@ def unread(rows: Sequence[Row]) -> int:
     return sum(row["lag"] for row in rows if _is_known(row))
 
 
-def _partition_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _partition_lag(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for row in picture.standings:
         if not _is_known(row):
             yield _of(row, f"lag of {_name(row)} is not known: {row['why']}", is_unknown=True)
@@ -174,32 +174,32 @@ def _partition_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
             yield _of(row, f"lag of {_name(row)} is {row['lag']}, over {rule.limit}", row["lag"])
 
 
-def _time_lag(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _time_lag(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for group, rows in picture.by_group.items():
         known = [row["lag_ms"] for row in rows if _is_known(row) and row["lag_ms"] is not None]
         if known and max(known) > rule.limit:
             seconds = max(known) / 1000
-            yield Finding(group, f"time lag of {group} is {seconds:g} s, over {rule.limit / 1000:g} s", seconds)
+            yield AlertFinding(group, f"time lag of {group} is {seconds:g} s, over {rule.limit / 1000:g} s", seconds)
         elif len(known) < len(rows):
             unknown = _unknown(rows) or "too few samples"
-            yield Finding(group, f"time lag of {group} is not known: {unknown}", is_unknown=True)
+            yield AlertFinding(group, f"time lag of {group} is not known: {unknown}", is_unknown=True)
 
 
-def _catch_up(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _catch_up(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for each in picture.outlooks:
         name, limit_s = f"{each.group} on {each.topic}", rule.limit / 1000
         if each.pace is None:
-            yield Finding(each.group, f"when {name} catches up is not known: {each.why}", topic=each.topic, is_unknown=True)
+            yield AlertFinding(each.group, f"when {name} catches up is not known: {each.why}", topic=each.topic, is_unknown=True)
         elif each.in_ms is None:
             text = f"{name} does not catch up: it has {each.unread} to read, and {each.why}"
-            yield Finding(each.group, text, topic=each.topic)
+            yield AlertFinding(each.group, text, topic=each.topic)
         elif each.in_ms > rule.limit:
             text = f"{name} catches up in {each.in_ms / 1000:g} s, over {limit_s:g} s"
-            yield Finding(each.group, text, each.in_ms / 1000, each.topic)
+            yield AlertFinding(each.group, text, each.in_ms / 1000, each.topic)
 
 
-def _with_status(status: str, words: str) -> Callable[[Picture, Rule], Iterator[Finding]]:
-    def judge(picture: Picture, _: Rule) -> Iterator[Finding]:
+def _with_status(status: str, words: str) -> Callable[[WatchPicture, Rule], Iterator[AlertFinding]]:
+    def judge(picture: WatchPicture, _: Rule) -> Iterator[AlertFinding]:
         for row in picture.standings:
             if row["status"] == status:
                 lag = "" if row["lag"] is None else f", lag {row['lag']}"
@@ -210,40 +210,40 @@ def _with_status(status: str, words: str) -> Callable[[Picture, Rule], Iterator[
     return judge
 
 
-def _unmeasured(picture: Picture, _: Rule) -> Iterator[Finding]:
+def _unmeasured(picture: WatchPicture, _: Rule) -> Iterator[AlertFinding]:
     for row in picture.standings:
         if row["status"] in (None, UNMEASURED):
             yield _of(row, f"{_name(row)} is not measured: {row['why']}")
 
 
-def _rebalances(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _rebalances(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for group, rows in picture.rebalances(rule.span_ms).items():
         if len(rows) > rule.limit:
             causes = ", ".join(dict.fromkeys(row["cause"] for row in rows))
             within = f"in {rule.span_ms // 1000} s"
-            yield Finding(group, f"{group} rebalanced {len(rows)} times {within} ({causes}), over {rule.limit}", len(rows))
+            yield AlertFinding(group, f"{group} rebalanced {len(rows)} times {within} ({causes}), over {rule.limit}", len(rows))
 
 
-def _reset(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _reset(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for row in picture.resets(rule.span_ms):
         text = f"{_name(row)} went from {row['offset_before']} to {row['offset_after']} ({', '.join(row['evidence'])})"
         yield _of(row, text, row["records"], row["log_offset"])
 
 
-def _empty(picture: Picture, _: Rule) -> Iterator[Finding]:
+def _empty(picture: WatchPicture, _: Rule) -> Iterator[AlertFinding]:
     for group, row in picture.generations.items():
         if row["members"] == 0 and row["cause"] != "group_deleted":
-            yield Finding(group, f"{group} has no member")
+            yield AlertFinding(group, f"{group} has no member")
 
 
-def _gone(picture: Picture, rule: Rule) -> Iterator[Finding]:
+def _gone(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
     for group, row in picture.generations.items():
         at_ms = row["started_ms"] if row["started_ms"] is not None else row["stable_ms"]
         if row["cause"] == "group_deleted" and at_ms is not None and at_ms > picture.now_ms - rule.span_ms:
-            yield Finding(group, f"{group} was deleted, or has expired", marker=row["log_offset"])
+            yield AlertFinding(group, f"{group} was deleted, or has expired", marker=row["log_offset"])
     for group, row in picture.removed.items():
         if group not in picture.generations and row["time_ms"] > picture.now_ms - rule.span_ms:
-            yield Finding(group, f"{group} was deleted, or has expired", marker=row["effect_offset"])
+            yield AlertFinding(group, f"{group} was deleted, or has expired", marker=row["effect_offset"])
 
 
 RULES: Mapping[str, RuleKind] = {
@@ -342,8 +342,10 @@ def _unknown(rows: Sequence[Row]) -> str:
     return f"{unknown[0]['topic']}-{unknown[0]['partition']}: {unknown[0]['why']}" if unknown else ""
 
 
-def _of(row: Row, summary: str, value: float | None = None, marker: int | None = None, *, is_unknown: bool = False) -> Finding:
-    return Finding(row["group"], summary, value, row["topic"], row["partition"], marker, is_unknown)
+def _of(
+    row: Row, summary: str, value: float | None = None, marker: int | None = None, *, is_unknown: bool = False
+) -> AlertFinding:
+    return AlertFinding(row["group"], summary, value, row["topic"], row["partition"], marker, is_unknown)
 
 
 def _name(row: Mapping[str, Any]) -> str:
@@ -354,7 +356,7 @@ _EXPLAINED = 20
 """So many alerts of a look at most are given what happened as they began: each reads a group's history."""
 
 
-def explain(picture: Picture, found: list[Alert]) -> None:
+def explain(picture: WatchPicture, found: list[Alert]) -> None:
     """Of changes, have those that say from now on that a group is behind say what happened as that began, as far as is known."""
     begun = [
         at for at, each in enumerate(found) if each.resolved_ms is None and RULES[each.name].is_behind and not each.is_unknown
@@ -410,7 +412,7 @@ class Alerts:
     undelivered: list[Alert] = field(default_factory=list)
 
     def update(
-        self, found: Mapping[Rule, Sequence[Finding]], now_ms: int, *, allow_unknown: bool = False, is_patient: bool = True
+        self, found: Mapping[Rule, Sequence[AlertFinding]], now_ms: int, *, allow_unknown: bool = False, is_patient: bool = True
     ) -> list[Alert]:
         """Take up what rules found; the alerts that fire from now on or are resolved, in this order of their rules.
 
@@ -446,7 +448,7 @@ class Alerts:
         self.undelivered = [*self.undelivered, *changes][-_UNDELIVERED_AT_MOST:]
 
 
-def _alert(rule: Rule, found: Finding, now_ms: int) -> Alert:
+def _alert(rule: Rule, found: AlertFinding, now_ms: int) -> Alert:
     place = found.group, found.topic, found.partition, found.marker
     return Alert(rule.text, rule.name, *place, found.summary, found.value, found.is_unknown, since_ms=now_ms)
 
@@ -458,7 +460,7 @@ def _going_on(before: Alert | None, fresh: Alert) -> Alert:
     return replace(fresh, since_ms=before.since_ms, fired_ms=before.fired_ms)
 
 
-class StateFile:
+class AlertStateFile:
     """Where alerts are kept from run to run, so that none is told twice and none that was told ends unheard."""
 
     def __init__(self, path: Path) -> None:

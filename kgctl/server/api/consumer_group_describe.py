@@ -13,7 +13,7 @@ from kgctl.model.requests import (
     ConsumerGroupDescribeResult,
     TopicPartitions,
 )
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.cluster import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -27,7 +27,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
     answers = []
     for group_id in body.group_ids:
-        error = context.group_error(Operation.DESCRIBE, group_id)
+        error = context.group_error(AclOperation.DESCRIBE, group_id)
         elsewhere = ConsumerGroupDescribeResult(
             groups=(ConsumerGroupDescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),)
         )
@@ -56,7 +56,7 @@ def _may_see(context: RequestContext, group: ConsumerGroupDescribedGroup) -> Wor
         yield None
         topics = (context.services.catalog.by_id(each) for each, _ in (*member.assignment, *member.target_assignment))
         names.update(member.subscribed_topic_names, (topic.name for topic in topics if topic is not None))
-    return all(context.may(Operation.DESCRIBE, Resource.TOPIC, name) for name in names)
+    return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
 
 
 def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:

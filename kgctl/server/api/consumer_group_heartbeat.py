@@ -7,7 +7,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.responses import HeartbeatHandler
 from kgctl.server.runtime import Values
@@ -58,7 +58,7 @@ def render(result: ConsumerGroupHeartbeatResult) -> Values:
 
 def refusal(context: RequestContext, body: Any) -> ErrorCode | None:
     """Whoever subscribes to topics by name has to be allowed to see each of them."""
-    may_see = all(context.may(Operation.DESCRIBE, Resource.TOPIC, name) for name in body.subscribed_topic_names or ())
+    may_see = all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in body.subscribed_topic_names or ())
     return None if may_see else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import hash_map_order
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -64,7 +64,7 @@ def _current(context: RequestContext, name: str) -> int:
 
 
 def _problem(context: RequestContext, topic: Any, *, has_no_time: bool) -> Problem:
-    may_alter = context.may(Operation.ALTER, Resource.TOPIC, topic.name)
+    may_alter = context.may(AclOperation.ALTER, Resource.TOPIC, topic.name)
     if has_no_time or not may_alter:
         return TIMED_OUT if may_alter else (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
     known = context.services.catalog.get(topic.name)

@@ -12,7 +12,7 @@ from typing import Any
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -34,9 +34,9 @@ OVERFLOW: Problem = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 def handle(context: RequestContext, body: Any) -> Values:
     """One result a name; names that come twice stand last, as in Kafka. Every topic without an error is made, or none is."""
     names = Counter(topic.name for topic in body.topics)
-    may_make_all = context.may(Operation.CREATE, Resource.CLUSTER)
+    may_make_all = context.may(AclOperation.CREATE, Resource.CLUSTER)
     once = [topic for topic in body.topics if names[topic.name] == 1]
-    topics = [topic for topic in once if may_make_all or context.may(Operation.CREATE, Resource.TOPIC, topic.name)]
+    topics = [topic for topic in once if may_make_all or context.may(AclOperation.CREATE, Resource.TOPIC, topic.name)]
     refused = [topic.name for topic in once if topic not in topics]
     counts = {topic.name: _partition_count(context, topic) for topic in topics}
     problems = _problems(context, topics, counts, has_no_time=has_no_time(body))
@@ -71,7 +71,7 @@ def _result(context: RequestContext, topic: Any, count: int, problem: Problem) -
     if problem is not NO_PROBLEM:
         return _refusal(topic.name, problem)
     created = context.services.catalog.get(topic.name)
-    if not context.may(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic.name):
+    if not context.may(AclOperation.DESCRIBE_CONFIGS, Resource.TOPIC, topic.name):
         topic_id = new_topic_id() if created is None else created.topic_id
         hidden = {"topic_config_error_code": NO_RIGHT[Resource.TOPIC][0], "topic_id": topic_id}
         return {**_refusal(topic.name, NO_PROBLEM), **hidden}

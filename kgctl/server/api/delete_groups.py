@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DeleteGroups
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited
@@ -21,7 +21,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     errors: dict[str, ErrorCode] = {}
     for start in range(0, len(group_ids), GROUPS_A_PIECE):
         some = group_ids[start : start + GROUPS_A_PIECE]
-        refused = {group_id: error for group_id in some if (error := context.group_error(Operation.DELETE, group_id))}
+        refused = {group_id: error for group_id in some if (error := context.group_error(AclOperation.DELETE, group_id))}
         errors |= refused
         piece = tuple(group_id for group_id in some if group_id not in refused)
         answers.append(context.result(DeleteGroups(**context.core(), group_ids=piece)))

@@ -7,7 +7,7 @@ from typing import Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT, policies
 from kgctl.server.cluster import INTERNAL_TOPICS
@@ -39,7 +39,7 @@ def _delete(context: RequestContext, partition: TopicPartition, offset: int) -> 
 
 
 def _outcome(context: RequestContext, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
-    error = partition_error(context, Operation.DELETE, partition)
+    error = partition_error(context, AclOperation.DELETE, partition)
     if partition.topic in INTERNAL_TOPICS and error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is ErrorCode.NONE and {*policies(context.services, partition.topic)} == {COMPACT}:

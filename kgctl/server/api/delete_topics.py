@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, has_no_time, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -89,9 +89,9 @@ def _checked(context: RequestContext, name: str | None, topic_id: UUID | None, *
 
 def _rights(context: RequestContext, name: str) -> tuple[bool, bool]:
     """Whether whoever asks may know of the topic, and delete it."""
-    if context.may(Operation.DELETE, Resource.CLUSTER):
+    if context.may(AclOperation.DELETE, Resource.CLUSTER):
         return True, True
-    return tuple(context.may(each, Resource.TOPIC, name) for each in (Operation.DESCRIBE, Operation.DELETE))  # type: ignore[return-value]
+    return tuple(context.may(each, Resource.TOPIC, name) for each in (AclOperation.DESCRIBE, AclOperation.DELETE))  # type: ignore[return-value]
 
 
 def _delete(context: RequestContext, names: set[str]) -> None:

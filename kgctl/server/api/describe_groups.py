@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -18,7 +18,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     with_operations = getattr(body, "include_authorized_operations", False)
     answers = []
     for group_id in body.groups:
-        error = context.group_error(Operation.DESCRIBE, group_id)
+        error = context.group_error(AclOperation.DESCRIBE, group_id)
         elsewhere = DescribeGroupsResult(groups=(DescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),))
         found = elsewhere if error else context.result(DescribeGroups(**context.core(), group_ids=(group_id,)))
         answers.append(found)

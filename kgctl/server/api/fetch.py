@@ -9,7 +9,7 @@ from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -116,7 +116,7 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
     if name is None:
         return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_ID)
     partition = TopicPartition(name, entry.partition)
-    error = partition_error(context, Operation.READ, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+    error = partition_error(context, AclOperation.READ, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     if error is not ErrorCode.NONE:
         return read.failed(entry.partition, error)
     try:

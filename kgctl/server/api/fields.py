@@ -10,7 +10,7 @@ from uuid import UUID
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.cluster import Broker
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import RequestContext
@@ -62,7 +62,7 @@ def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
     """What whoever asks may do with the cluster; nothing where it is not theirs to see."""
     if not is_asked:
         return NOT_ASKED
-    return context.operations(Resource.CLUSTER) if context.may(Operation.DESCRIBE, Resource.CLUSTER) else 0
+    return context.operations(Resource.CLUSTER) if context.may(AclOperation.DESCRIBE, Resource.CLUSTER) else 0
 
 
 def endpoint_of(broker: Broker, context: RequestContext) -> dict[str, Any]:
@@ -129,7 +129,7 @@ NO_EPOCH = -1
 
 
 def partition_error(
-    context: RequestContext, operation: Operation, partition: TopicPartition, leader_epoch: int = NO_EPOCH
+    context: RequestContext, operation: AclOperation, partition: TopicPartition, leader_epoch: int = NO_EPOCH
 ) -> ErrorCode:
     """NONE when the asked broker leads it in the epoch that the client knows, and the client may do this with its topic."""
     if not context.may(operation, Resource.TOPIC, partition.topic):
@@ -145,7 +145,7 @@ def partition_error(
 
 def transaction_of(context: RequestContext, body: Any) -> tuple[Transaction | None, ErrorCode]:
     """The producer's transaction, or why there is none, or none for it."""
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
+    if not context.may(AclOperation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
         return None, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     identity = ProducerIdentity(body.transactional_id, body.producer_id, body.producer_epoch)
     return known_to(context, *context.services.transactions.find(identity))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import endpoint_of
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -47,7 +47,7 @@ def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, 
     if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
         return _nobody(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
     resource, error, message = _RIGHTS[key_type]
-    if not context.may(Operation.DESCRIBE, resource, key):
+    if not context.may(AclOperation.DESCRIBE, resource, key):
         return _nobody(error, message if context.version < BATCHED_SINCE else "")
     broker = context.services.cluster.coordinator(key)
     if not broker.is_up:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.requests import JoinGroup, JoinGroupResult, JoinProtocol
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import TooMuchWorkError
@@ -18,7 +18,7 @@ MAX_PROTOCOLS = 1_000
 
 def handle(context: RequestContext, body: Any) -> Answer:
     """Parked until the join phase ends, unless the answer is clear at once."""
-    error = context.group_error(Operation.READ, body.group_id)
+    error = context.group_error(AclOperation.READ, body.group_id)
     if error is not None:
         return render(JoinGroupResult(error=error, member_id=body.member_id))
     if len(body.protocols) > MAX_PROTOCOLS:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import LeaveGroup, LeaveGroupResult, MemberIdentity, MemberLeaveResult
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited
@@ -16,7 +16,7 @@ BATCHED_SINCE = 3
 
 def handle(context: RequestContext, body: Any) -> Work[Answer]:
     """Some members after the other, each piece as one request."""
-    error = context.group_error(Operation.READ, body.group_id)
+    error = context.group_error(AclOperation.READ, body.group_id)
     if error is not None:
         return {"error_code": error, "members": []}
     if context.version < BATCHED_SINCE:

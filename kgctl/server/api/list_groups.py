@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ListGroups
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work
@@ -23,8 +23,8 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     runtime = context.services.runtime
     runtime.fire_due()
     groups = []
-    sees_all = context.may(Operation.DESCRIBE, Resource.CLUSTER)
-    error = context.not_coordinator if sees_all else partial(context.group_error, Operation.DESCRIBE)
+    sees_all = context.may(AclOperation.DESCRIBE, Resource.CLUSTER)
+    error = context.not_coordinator if sees_all else partial(context.group_error, AclOperation.DESCRIBE)
     for group in runtime.core.listed_groups(request):
         yield None
         if error(group.group_id) is None:

@@ -8,7 +8,7 @@ from typing import Any
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -41,12 +41,12 @@ def handle(context: RequestContext, body: Any) -> Values:
 
 def _partition(context: RequestContext, partition: TopicPartition, said: Sequence[Any], isolation_level: int) -> dict[str, Any]:
     entry, *more = said
-    if more and context.may(Operation.DESCRIBE, Resource.TOPIC, partition.topic):
+    if more and context.may(AclOperation.DESCRIBE, Resource.TOPIC, partition.topic):
         error = ErrorCode.INVALID_REQUEST
     elif entry.timestamp < 0 and context.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
     else:
-        error = partition_error(context, Operation.DESCRIBE, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+        error = partition_error(context, AclOperation.DESCRIBE, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     offset, timestamp, epoch = UNKNOWN
     if error is ErrorCode.NONE:
         try:
@@ -82,7 +82,7 @@ def _lookup(context: RequestContext, partition: TopicPartition, timestamp: int, 
 def _old_style(context: RequestContext, partition: TopicPartition, said: Sequence[Any], _isolation_level: int) -> dict[str, Any]:
     """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
     entry = said[-1]
-    error = partition_error(context, Operation.DESCRIBE, partition)
+    error = partition_error(context, AclOperation.DESCRIBE, partition)
     offsets: list[int] = []
     if error is ErrorCode.NONE:
         start, end = context.services.data.bounds(partition)

@@ -11,7 +11,7 @@ from uuid import UUID
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicMetadata, topic_name_problem
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NOT_ASKED, cluster_operations, endpoint_of
 from kgctl.server.cluster import INTERNAL_TOPICS, MAX_RECORDS_OF_A_CHANGE
 from kgctl.server.partition_data import LEADER_EPOCH
@@ -25,7 +25,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     asked = body.topics
     if asked is None or (context.version == 0 and not asked):
         every = context.services.catalog.topics.values()
-        seen = (topic for topic in every if context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name))
+        seen = (topic for topic in every if context.may(AclOperation.DESCRIBE, Resource.TOPIC, topic.name))
         topics = yield from all_of(_topic(context, body, topic) for topic in seen)
     else:
         topics = yield from all_of(_asked(context, body, name, topic_id) for name, topic_id in (yield from _once_each(asked)))
@@ -62,13 +62,13 @@ def _asked(context: RequestContext, body: Any, asked_name: str | None, topic_id:
     if topic_id is not None and asked_name is None:
         return (yield from _asked_by_id(context, body, topic_id))
     name = asked_name or ""
-    if not context.may(Operation.DESCRIBE, Resource.TOPIC, name):
+    if not context.may(AclOperation.DESCRIBE, Resource.TOPIC, name):
         return {**_UNSEEN, "name": name}
     topic = context.services.catalog.get(name)
     if topic is not None:
         return (yield from _topic(context, body, topic))
     if _is_made_when_asked_for(context, body):
-        if not (context.may(Operation.CREATE, Resource.CLUSTER) or context.may(Operation.CREATE, Resource.TOPIC, name)):
+        if not (context.may(AclOperation.CREATE, Resource.CLUSTER) or context.may(AclOperation.CREATE, Resource.TOPIC, name)):
             return {**_UNSEEN, "name": name}
         if not topic_name_problem(name):
             yield context.services.data.in_thread(_create, context, name)
@@ -82,7 +82,7 @@ def _asked_by_id(context: RequestContext, body: Any, topic_id: UUID) -> Work[dic
     topic = context.services.catalog.by_id(topic_id)
     if topic is None:
         return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id, "partitions": []}
-    if not context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+    if not context.may(AclOperation.DESCRIBE, Resource.TOPIC, topic.name):
         return {**_UNSEEN, "name": None, "topic_id": topic_id}
     return (yield from _topic(context, body, topic))
 

@@ -13,7 +13,7 @@ from kgctl.model.groups import ZERO_UUID, TopicMetadata
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value, older_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -35,7 +35,7 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
     ids: dict[str, UUID | None] = {}
     with_ids = context.version >= TOPIC_IDS_SINCE
     resolves_ids = context.profile.resolves_topic_ids
-    group_error = context.group_error(Operation.READ, body.group_id)
+    group_error = context.group_error(AclOperation.READ, body.group_id)
     for topic in body.topics:
         asked_id = topic.topic_id if with_ids else None
         known = context.services.catalog.find(None if with_ids else topic.name, (asked_id or ZERO_UUID) if with_ids else None)
@@ -58,7 +58,7 @@ def handle(context: RequestContext, body: Any) -> Work[Answer]:
 def _first_error(context: RequestContext, topic: str, group_error: ErrorCode | None) -> ErrorCode | None:
     """No right to the group, then to the topic (an id that nobody knows has no name), then another coordinator."""
     is_refused = group_error is not ErrorCode.GROUP_AUTHORIZATION_FAILED and topic
-    if is_refused and not context.may(Operation.READ, Resource.TOPIC, topic):
+    if is_refused and not context.may(AclOperation.READ, Resource.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return group_error
 

@@ -7,7 +7,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetDelete
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -16,13 +16,13 @@ from kgctl.server.traffic import UNITS_A_PIECE, Work, waited
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Unknown topics and partitions are answered here, the rest goes to the coordinator, in pieces."""
-    error = context.group_error(Operation.DELETE, body.group_id)
+    error = context.group_error(AclOperation.DELETE, body.group_id)
     if error is not None:
         return {"error_code": error, "topics": []}
     errors = TopicErrors()
     partitions: list[TopicPartition] = []
     for topic in body.topics:
-        may_read = context.may(Operation.READ, Resource.TOPIC, topic.name)
+        may_read = context.may(AclOperation.READ, Resource.TOPIC, topic.name)
         for entry in topic.partitions:
             partition = TopicPartition(topic.name, entry.partition_index)
             if not may_read:

@@ -11,7 +11,7 @@ from uuid import UUID
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicPartition
 from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited
@@ -66,13 +66,13 @@ class _Wanted:
 def _choose(context: RequestContext, topics: Any, wanted: _Wanted) -> Work[None]:
     """Those that whoever asks may see are to be looked up, for the others there is an error; None: all that there are."""
     partitions: list[TopicPartition] = []
-    is_refused = not context.may(Operation.DESCRIBE, Resource.GROUP, wanted.group_id)  # all of it, in any case
+    is_refused = not context.may(AclOperation.DESCRIBE, Resource.GROUP, wanted.group_id)  # all of it, in any case
     wanted.partitions = None if topics is None else partitions
     for topic in topics or ():
         yield None
         if not topic.partition_indexes:
             wanted.unknown.append({"name": topic.name, "partitions": []})
-        elif is_refused or context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+        elif is_refused or context.may(AclOperation.DESCRIBE, Resource.TOPIC, topic.name):
             partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
         else:
             refused = yield from each(topic.partition_indexes, partial(_failed, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -104,7 +104,7 @@ def _resolve(context: RequestContext, group: Any, wanted: _Wanted) -> Work[None]
         topic = context.services.catalog.by_id(asked.topic_id)
         if not asked.partition_indexes:
             wanted.unknown.append({"topic_id": asked.topic_id, "partitions": []})
-        elif topic is None or not context.may(Operation.DESCRIBE, Resource.TOPIC, topic.name):
+        elif topic is None or not context.may(AclOperation.DESCRIBE, Resource.TOPIC, topic.name):
             error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             partitions = yield from each(asked.partition_indexes, partial(_failed, error))
             wanted.unknown.append({"topic_id": asked.topic_id, "partitions": partitions})
@@ -131,7 +131,7 @@ def _asked(context: RequestContext, wanted: _Wanted) -> Work[Answers]:
 
     Of a group with many offsets, all of which are wanted, those are asked one by one that it has now.
     """
-    error = context.group_error(Operation.DESCRIBE, wanted.group_id)
+    error = context.group_error(AclOperation.DESCRIBE, wanted.group_id)
     if error is not None:
         return [OffsetFetchResult(group_id=wanted.group_id, error=error)]
     partitions = wanted.partitions
@@ -191,7 +191,7 @@ def _seen(context: RequestContext, offsets: list[FetchedOffset]) -> Work[list[Fe
     if not context.services.access.is_asked:
         return offsets
     names = dict.fromkeys((yield from each(offsets, lambda offset: offset.partition.topic)))
-    seen = {name for name in names if context.may(Operation.DESCRIBE, Resource.TOPIC, name)}
+    seen = {name for name in names if context.may(AclOperation.DESCRIBE, Resource.TOPIC, name)}
     return [offset for offset in offsets if offset.partition.topic in seen]
 
 

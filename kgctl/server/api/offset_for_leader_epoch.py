@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -28,7 +28,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
 
 def _partition(context: RequestContext, topic: str, entry: Any) -> dict[str, Any]:
     partition = TopicPartition(topic, entry.partition)
-    error = partition_error(context, Operation.DESCRIBE, partition, entry.current_leader_epoch)
+    error = partition_error(context, AclOperation.DESCRIBE, partition, entry.current_leader_epoch)
     if error is not ErrorCode.NONE or entry.leader_epoch != LEADER_EPOCH:
         return {"error_code": error, "partition": entry.partition, "leader_epoch": UNDEFINED, "end_offset": UNDEFINED}
     return {

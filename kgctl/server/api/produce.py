@@ -21,7 +21,7 @@ from kgctl.serde.record_batch import (
     parse_header,
     stamped,
 )
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT
 from kgctl.server.cluster import INTERNAL_TOPICS
@@ -72,7 +72,7 @@ class _Outcome:
 def _has_no_right(context: RequestContext, body: Any) -> bool:
     """Whether a batch is of a transaction, whose id is missing or not this user's: then nothing is written at all."""
     name = body.transactional_id
-    if name is not None and context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name):
+    if name is not None and context.may(AclOperation.WRITE, Resource.TRANSACTIONAL_ID, name):
         return False
     batches = (entry.records or b"" for topic in body.topic_data for entry in topic.partition_data)
     return any(len(batch) > ATTRIBUTES_POSITION and batch[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT for batch in batches)
@@ -134,7 +134,7 @@ def _append(context: RequestContext, body: Any, partition: TopicPartition, recor
 
 
 def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
-    error = partition_error(context, Operation.WRITE, partition)
+    error = partition_error(context, AclOperation.WRITE, partition)
     if body.acks not in ACKS and error not in _BEFORE_THE_LOG:
         error = ErrorCode.INVALID_REQUIRED_ACKS
     if error is ErrorCode.NONE and partition.topic in INTERNAL_TOPICS:

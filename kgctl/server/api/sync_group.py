@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import SyncGroup, SyncGroupResult
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -19,7 +19,7 @@ def handle(context: RequestContext, body: Any) -> Answer:
     # both are mandatory from version 5 on, though nullable; Kafka: KafkaApis, handleSyncGroupRequest
     if context.version >= PROTOCOL_SINCE and (protocol_type is None or protocol_name is None):
         return render(SyncGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    error = context.group_error(Operation.READ, body.group_id)
+    error = context.group_error(AclOperation.READ, body.group_id)
     if error is not None:
         return render(SyncGroupResult(error=error))
     request = SyncGroup(

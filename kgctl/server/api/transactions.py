@@ -11,7 +11,7 @@ from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import TopicErrors, known_to, refuse, transaction_of
 from kgctl.server.api.offset_commit import commit_in_pieces, fills_more_than_a_batch
 from kgctl.server.cluster import INTERNAL_TOPICS, OFFSETS_TOPIC
@@ -165,10 +165,10 @@ def init_producer_id(context: RequestContext, body: Any) -> Work[Values]:
 
 def _right_to_begin(context: RequestContext, name: str | None) -> ErrorCode:
     if name is not None:
-        is_allowed = context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name)
+        is_allowed = context.may(AclOperation.WRITE, Resource.TRANSACTIONAL_ID, name)
         return ErrorCode.NONE if is_allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    is_allowed = context.may(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER) or context.may_with_any(
-        Operation.WRITE, Resource.TOPIC
+    is_allowed = context.may(AclOperation.IDEMPOTENT_WRITE, Resource.CLUSTER) or context.may_with_any(
+        AclOperation.WRITE, Resource.TOPIC
     )
     return ErrorCode.NONE if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -216,7 +216,7 @@ def _results(
 ) -> Work[list[dict[str, Any]]]:
     problems: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
-        may_write = context.version >= BATCHED_SINCE or context.may(Operation.WRITE, Resource.TOPIC, topic.name)
+        may_write = context.version >= BATCHED_SINCE or context.may(AclOperation.WRITE, Resource.TOPIC, topic.name)
         may_write = may_write and topic.name not in INTERNAL_TOPICS
         for partition in (TopicPartition(topic.name, number) for number in topic.partitions):
             is_there = context.services.catalog.has_partition(partition)
@@ -258,7 +258,7 @@ def _errors(
 ) -> dict[TopicPartition, ErrorCode]:
     transactions, partitions = context.services.transactions, list(problems)
     name = identity.transactional_id
-    if context.version < BATCHED_SINCE and not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, name):
+    if context.version < BATCHED_SINCE and not context.may(AclOperation.WRITE, Resource.TRANSACTIONAL_ID, name):
         return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if any(problems.values()):
         return {partition: problem or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, problem in problems.items()}
@@ -277,14 +277,14 @@ def _errors(
 ADD_PARTITIONS_TO_TXN = ApiSpec(
     *(24, "AddPartitionsToTxn", 0, 5, add_partitions),
     storage_failed=_unwritten_partitions,
-    right=ClusterRight(Operation.CLUSTER_ACTION, refuse, since=BATCHED_SINCE),
+    right=ClusterRight(AclOperation.CLUSTER_ACTION, refuse, since=BATCHED_SINCE),
 )
 
 
 def add_offsets(context: RequestContext, body: Any) -> Values:
     """What is added is the partition of ``__consumer_offsets`` that the group's commits go to."""
     transaction, error = transaction_of(context, body)
-    may_use = context.may(Operation.READ, Resource.GROUP, body.group_id)
+    may_use = context.may(AclOperation.READ, Resource.GROUP, body.group_id)
     if not may_use and error is not ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     if transaction is not None:
@@ -331,14 +331,14 @@ def txn_offset_commit(context: RequestContext, body: Any) -> Work[Answer]:
 
 
 def _right_to_commit(context: RequestContext, body: Any) -> ErrorCode:
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
+    if not context.may(AclOperation.WRITE, Resource.TRANSACTIONAL_ID, body.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    is_allowed = context.may(Operation.READ, Resource.GROUP, body.group_id)
+    is_allowed = context.may(AclOperation.READ, Resource.GROUP, body.group_id)
     return ErrorCode.NONE if is_allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def _right_to_read(context: RequestContext, topic: str) -> ErrorCode:
-    is_allowed = context.may(Operation.READ, Resource.TOPIC, topic)
+    is_allowed = context.may(AclOperation.READ, Resource.TOPIC, topic)
     return ErrorCode.NONE if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UsageError
 from kgctl.member.api import StopReason
 from kgctl.simulate.against.playable import can_be_killed, settings_of
-from kgctl.simulate.engine.cluster import Topics
+from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Phase, Process
+from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.model import Topic
-from kgctl.simulate.scenario.vocabulary import Cause, PodChange
+from kgctl.simulate.scenario.vocabulary import GapCause, PodChange
 
 if TYPE_CHECKING:
     from kgctl.simulate.against.play import Play
@@ -282,7 +282,7 @@ _REFUSED_COMMITS = frozenset(
 )
 
 
-class PlayedTopics(Topics):
+class PlayedTopics(TopicChanger):
     """The cluster's real topics, under names with the play's prefix."""
 
     def __init__(self, play: Play) -> None:
@@ -368,7 +368,7 @@ class PlayedProcess(Process):
         return self._member_id
 
     def _booted(self, _: object) -> None:
-        if self.phase is not Phase.BOOTING or self._is_told_to_start or self._hold(self._booted, None):
+        if self.phase is not ProcessPhase.BOOTING or self._is_told_to_start or self._hold(self._booted, None):
             return
         self._is_told_to_start = True
         play = self._play
@@ -389,7 +389,7 @@ class PlayedProcess(Process):
 
     def die(self, what: PodChange) -> None:
         """The process is gone, killed where it has not ended by itself."""
-        if self.phase is Phase.GONE:
+        if self.phase is ProcessPhase.GONE:
             return
         self._play.fleet.give_back(self._client)
         super().die(what)
@@ -407,8 +407,8 @@ class PlayedProcess(Process):
             self.loop.at(limit_us, self._is_past_limit)
 
     def _is_past_limit(self, _: object) -> None:
-        if self.phase is Phase.RUNNING:
-            self._play.ownership.end(self, list(self.consuming), Cause.STALL)
+        if self.phase is ProcessPhase.RUNNING:
+            self._play.ownership.end(self, list(self.consuming), GapCause.STALL)
 
     def is_in_group(self) -> None:
         """The coordinator has it."""
@@ -416,7 +416,7 @@ class PlayedProcess(Process):
 
     def is_out(self, member_id: str) -> None:
         """The coordinator has this id of it no longer: it was kicked, unless it has said so itself, or was to end."""
-        is_ending = self.pod.process is not self or self.phase is not Phase.RUNNING or self.stop_wanted
+        is_ending = self.pod.process is not self or self.phase is not ProcessPhase.RUNNING or self.stop_wanted
         if is_ending or self._kicked_as == member_id:
             return
         self._kicked_as = member_id
@@ -450,9 +450,9 @@ class PlayedProcess(Process):
             hear(self, line)
 
     def subscribed(self, _: ClientLine) -> None:
-        if self.phase is not Phase.BOOTING:
+        if self.phase is not ProcessPhase.BOOTING:
             return
-        self.phase = Phase.RUNNING
+        self.phase = ProcessPhase.RUNNING
         self._play.log(PodChanged(self._play.log_time, self.pod.name, PodChange.START))
         self._play.on_running(self)
         self.pod.ready()

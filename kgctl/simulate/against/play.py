@@ -21,10 +21,10 @@ from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, Fleet, PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.against.playable import can_be_killed
-from kgctl.simulate.engine.cluster import Topics
+from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.context import Loop, Task
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Phase, Process
+from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete, run
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
@@ -34,7 +34,7 @@ from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, R
 from kgctl.simulate.recording.traffic import Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause, Identity, PodChange
+from kgctl.simulate.scenario.vocabulary import GapCause, Identity, PodChange
 
 PREFIX = "kgctl-rehearsal-"
 """What the names of a play's topics and groups begin with."""
@@ -66,7 +66,7 @@ class ClusterPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class GroupSeen:
     """The group as it was at a time between two, in microseconds since the epoch; or why that cannot be told."""
 
     from_us: int
@@ -117,7 +117,7 @@ class Play(Simulation):
         self.prefix = f"{PREFIX}{secrets.token_hex(4)}-"
         self.group_id = self.prefix + scenario.group_id
         self._cluster = cluster
-        self._seen: queue.Queue[Seen] = queue.Queue()
+        self._seen: queue.Queue[GroupSeen] = queue.Queue()
         self._is_over = threading.Event()
         self._has_begun = False
         self._held_back: list[ClientLine] = []
@@ -136,7 +136,7 @@ class Play(Simulation):
     def new_loop(self) -> Loop:
         return WallClockLoop()
 
-    def new_topics(self) -> Topics:
+    def new_topics(self) -> TopicChanger:
         return PlayedTopics(self)
 
     def new_process(self, pod: Pod) -> Process:
@@ -176,7 +176,7 @@ class Play(Simulation):
         return [why for why in (self._forget_group(), self.topics.end()) if why]
 
     def _close_members(self) -> None:
-        living = {pod.name for pod in self.pods if pod.process is not None and pod.process.phase is Phase.RUNNING}
+        living = {pod.name for pod in self.pods if pod.process is not None and pod.process.phase is ProcessPhase.RUNNING}
         for pod in self.pods:
             if pod.name in living and isinstance(pod.process, PlayedProcess):
                 pod.process.close()
@@ -209,20 +209,20 @@ class Play(Simulation):
                 committed = {} if looks % _OFFSETS_EVERY else self._cluster.committed(self.group_id)
                 group = self._cluster.describe(self.group_id)
             except KgctlError as error:
-                self._seen.put(Seen(from_us, _wall_us(), None, error))
+                self._seen.put(GroupSeen(from_us, _wall_us(), None, error))
             else:
-                self._seen.put(Seen(from_us, _wall_us(), group, committed=committed))
+                self._seen.put(GroupSeen(from_us, _wall_us(), group, committed=committed))
 
     def _tick(self, _: object) -> None:
         now_us = self.loop.now_us
         self.loop.at(now_us + TICK_US, self._tick)
-        said: list[ClientLine | Seen] = [*self._held_back, *_drained(self.fleet.said), *_drained(self._seen)]
+        said: list[ClientLine | GroupSeen] = [*self._held_back, *_drained(self.fleet.said), *_drained(self._seen)]
         limit_us = self.loop.begin_us + now_us - _HELD_BACK_US
         said.sort(key=_when_us)
         self._held_back = [each for each in said if _when_us(each) > limit_us]  # type: ignore[misc]
         for each in said[: len(said) - len(self._held_back)]:
             self.loop.now_us = self._floor_us = max(_when_us(each) - self.loop.begin_us, self._floor_us)
-            if isinstance(each, Seen):
+            if isinstance(each, GroupSeen):
                 self._see(each)
             else:
                 self._hear(each)
@@ -242,7 +242,7 @@ class Play(Simulation):
         elif line.what == "read":
             self.has_read(next(pod.number for pod in self.pods if pod.name == line.name), line)
 
-    def _see(self, seen: Seen) -> None:
+    def _see(self, seen: GroupSeen) -> None:
         if seen.error is not None:
             if isinstance(seen.error, AuthError):
                 raise seen.error
@@ -286,9 +286,9 @@ class Play(Simulation):
             if not is_back:
                 self.history.detections.append(Counted(now_us, now_us - gone_us, process.pod.number))
             self.log(Removed(self.log_time, process.pod.name, member_id, "replaced" if is_back else "expired"))
-            waiting = (Cause.DETECTION, Cause.STATIC_WAIT)
+            waiting = (GapCause.DETECTION, GapCause.STATIC_WAIT)
             freed = [number for number in process.lost if self.owners.gap_cause(number) in waiting]
-            self.owners.set_cause(freed, Cause.HANDOVER, now_us)
+            self.owners.set_cause(freed, GapCause.HANDOVER, now_us)
 
     def _find_kicked(self, members: set[str]) -> None:
         """Who was in the group and is so no longer, by the coordinator's own account, though its process lives."""
@@ -383,7 +383,7 @@ def _is_in(pod: Pod, members: set[str]) -> bool:
     return isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
 
 
-def _when_us(said: ClientLine | Seen) -> int:
+def _when_us(said: ClientLine | GroupSeen) -> int:
     return said.at_us if isinstance(said, ClientLine) else said.to_us
 
 

@@ -39,7 +39,7 @@ TAIL_US = 120_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PlayStage:
     """Where a scenario is played, and with what. ``label``: the cluster, as the user knows it. ``plays``: of each variant."""
 
     kind: ClientKind
@@ -82,7 +82,7 @@ def length_us(loaded: LoadedFile, plays: int) -> int:
 
 
 def play_all(
-    loaded: LoadedFile, stage: Stage, *, draws: bool, notice: Callable[[str], None], on_done: Callable[[RunValues], None]
+    loaded: LoadedFile, stage: PlayStage, *, draws: bool, notice: Callable[[str], None], on_done: Callable[[RunValues], None]
 ) -> list[RunValues]:
     """Play every variant, ``plays`` times. Raises as `kgctl.simulate.against.play.play`."""
     checks = tuple(check for check in loaded.checks if is_measured(check))
@@ -95,7 +95,7 @@ def play_all(
     return found
 
 
-def _play(task: Task, stage: Stage, notice: Callable[[str], None]) -> RunValues:
+def _play(task: Task, stage: PlayStage, notice: Callable[[str], None]) -> RunValues:
     watchers = watchers_for(task.checks, task.variant, task.settings)
     recording = play(
         task.scenario,
@@ -111,7 +111,7 @@ def _play(task: Task, stage: Stage, notice: Callable[[str], None]) -> RunValues:
     return replace(values, metrics={name: value for name, value in values.metrics.items() if name in playable})
 
 
-def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Sequence[RunValues]) -> Outcome:
+def with_measured(outcome: Outcome, loaded: LoadedFile, stage: PlayStage, values: Sequence[RunValues]) -> Outcome:
     """The outcome of the simulation with what was measured beside it."""
     asked = replace(loaded, checks=tuple(check for check in loaded.checks if is_measured(check)))
     left_out = [check.shown for check in loaded.checks if not is_measured(check)]
@@ -151,7 +151,7 @@ _SESSION_MS, _HEARTBEAT_MS = 45_000, 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class PodStay:
     """Of a pod, from the window's begin. ``begin_us`` None: it was there. ``end_us`` None: it stays."""
 
     begin_us: int | None
@@ -167,7 +167,7 @@ class RecordedPod:
     is_static: bool
     session_ms: int | None
     max_poll_ms: int | None
-    stays: tuple[Stay, ...]
+    stays: tuple[PodStay, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,7 @@ class RecordedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PlaySettings:
     """In milliseconds. ``pause``: of the poll loop, at most; ``latency``: of one direction. ``session`` is not searched.
 
     Whether a member crashed can be inferred only where its session time-out is known; where it is not nothing hangs on it.
@@ -212,7 +212,7 @@ _CHOICES: Mapping[str, tuple[int, ...]] = {
 class Trial:
     """What some seeds gave: by name the lowest, the median and the highest; ``distance`` from what was recorded."""
 
-    settings: Settings
+    settings: PlaySettings
     ranges: Mapping[str, tuple[float, float, float]]
     distance: float
 
@@ -225,9 +225,9 @@ class Search:
     recorded: Values
     measure: Measure
     runs: int = 0
-    _known: dict[tuple[Settings, tuple[int, ...]], Trial] = field(default_factory=dict)
+    _known: dict[tuple[PlaySettings, tuple[int, ...]], Trial] = field(default_factory=dict)
 
-    def tried(self, settings: Settings, seeds: Sequence[int]) -> Trial:
+    def tried(self, settings: PlaySettings, seeds: Sequence[int]) -> Trial:
         """Run the story with these settings and seeds, once for all who ask."""
         key = settings, tuple(seeds)
         if key not in self._known:
@@ -262,10 +262,10 @@ class Search:
         return self.measure(timed, begin_ms, begin_ms + self.story.length_us // 1000)
 
 
-def first(story: RecordedGroup) -> Settings:
+def first(story: RecordedGroup) -> PlaySettings:
     """Where the search begins: what the records tell, and else the defaults."""
     session = _known_session(story) or _SESSION_MS
-    return Settings(session=session, heartbeat=min(_HEARTBEAT_MS, session // 3))
+    return PlaySettings(session=session, heartbeat=min(_HEARTBEAT_MS, session // 3))
 
 
 def _known_session(story: RecordedGroup) -> int | None:
@@ -293,7 +293,7 @@ def scenario_of(found: Mapping[str, Any]) -> Scenario:
     return load(read_source("-", io.StringIO(json.dumps(found)))).variants[0].scenario
 
 
-def document(story: RecordedGroup, settings: Settings) -> dict[str, Any]:
+def document(story: RecordedGroup, settings: PlaySettings) -> dict[str, Any]:
     """The scenario file's content."""
     sets = _sets(story.pods)
     cluster: dict[str, Any] = {"network": {"latency": _ms(settings.latency)}}
@@ -321,7 +321,7 @@ def document(story: RecordedGroup, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _config(story: RecordedGroup, settings: Settings) -> dict[str, Any]:
+def _config(story: RecordedGroup, settings: PlaySettings) -> dict[str, Any]:
     if story.is_consumer:
         assignor = {"group.remote.assignor": story.assignor} if story.assignor in ("uniform", "range") else {}
         return {"group.protocol": "consumer", **assignor}
@@ -340,7 +340,7 @@ def _sets(pods: Sequence[RecordedPod]) -> dict[str, tuple[bool, list[RecordedPod
 
 
 def _member_set(
-    pods: Sequence[RecordedPod], *, is_there: bool, settings: Settings, story: RecordedGroup, rate: float
+    pods: Sequence[RecordedPod], *, is_there: bool, settings: PlaySettings, story: RecordedGroup, rate: float
 ) -> dict[str, Any]:
     config = {}
     sessions = {pod.session_ms for pod in pods} - {None, settings.session}

@@ -18,7 +18,7 @@ from kgctl.errors import UsageError
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.outcome import (
     Comparison,
-    Difference,
+    MetricDifference,
     decided_by,
     differences,
     is_better_higher,
@@ -104,7 +104,7 @@ def held_beside(outcome: Outcome, baseline: Baseline, words: Sequence[str]) -> O
     )
 
 
-def _differences(before: Mapping[int, RunValues], now: Mapping[int, RunValues]) -> list[Difference]:
+def _differences(before: Mapping[int, RunValues], now: Mapping[int, RunValues]) -> list[MetricDifference]:
     """Of metrics that only one result tells of, too: a cause that there was not was worth 0, others have no value."""
     names = dict.fromkeys(name for runs in (before, now) for values in runs.values() for name in values.metrics)
     nothing = {name: 0.0 if name.startswith("unavailable(") else None for name in names}
@@ -113,7 +113,7 @@ def _differences(before: Mapping[int, RunValues], now: Mapping[int, RunValues]) 
 
 
 def _expectations(
-    variant: str, found: Sequence[Difference], now: Mapping[int, RunValues], baseline: Baseline, words: Sequence[str]
+    variant: str, found: Sequence[MetricDifference], now: Mapping[int, RunValues], baseline: Baseline, words: Sequence[str]
 ) -> Iterator[Expectation]:
     if not baseline.asked:
         return
@@ -135,7 +135,7 @@ def _expectations(
         yield Expectation("no worse than the baseline", variant, True, None, next(iter(now)))  # noqa: FBT003
 
 
-def _note(each: Difference) -> str:
+def _note(each: MetricDifference) -> str:
     return f"{sized(each)} on average, worse with {each.a_better} of {each.seeds} seeds"
 
 
@@ -149,7 +149,7 @@ def _worst_seed(name: str, before: Mapping[int, RunValues], now: Mapping[int, Ru
     return max((seed for seed in now if seed in before), key=by)
 
 
-def _notes(outcome: Outcome, baseline: Baseline, found: Mapping[str, Sequence[Difference]]) -> Iterator[str]:
+def _notes(outcome: Outcome, baseline: Baseline, found: Mapping[str, Sequence[MetricDifference]]) -> Iterator[str]:
     is_lone = list(outcome.variants) == [DEFAULT]
     for name, some in found.items():
         seeds = max((each.seeds for each in some), default=0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgctl.simulate.batch.judge import key_of
-from kgctl.simulate.batch.reasons import OF_BACKLOGS, RULES, Look, Origin, details, meanwhile, origin_of, under_way
+from kgctl.simulate.batch.reasons import OF_BACKLOGS, RULES, Origin, ReasonContext, details, meanwhile, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
-from kgctl.simulate.scenario.vocabulary import Cause, EventStage, PodChange
+from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
 
 _BEFORE_US = 600_000_000
 _MOST_LINES = 10
@@ -188,7 +188,7 @@ def _costs(result: RunResult) -> tuple[float, float]:
 
 
 def _by_cause(result: RunResult) -> dict[str, float]:
-    found = {cause.label: float(result.metric("unavailable", (f"cause {cause.label}",)) or 0) for cause in Cause}
+    found = {cause.label: float(result.metric("unavailable", (f"cause {cause.label}",)) or 0) for cause in GapCause}
     return {label: value for label, value in sorted(found.items(), key=lambda entry: -entry[1]) if value}
 
 
@@ -232,14 +232,14 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     pieces, at_us = [], gap.from_us
     for cause, length_us in gap.causes:
         first, last = at_us - start_us, at_us + length_us - start_us
-        look = Look(result, gap, first, last, events)
+        look = ReasonContext(result, gap, first, last, events)
         rule = (RULES[cause](look) if cause in RULES else "") or meanwhile(look)
         pieces.append(Piece(first, last, cause.label, cause.meaning, rule))
         at_us += length_us
     before = None if gap.before == NOBODY else pods[gap.before].name
     after = None if gap.after == NOBODY else pods[gap.after].name
     from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
-    origin = origin_of(Look(result, gap, from_us, to_us, events))
+    origin = origin_of(ReasonContext(result, gap, from_us, to_us, events))
     partition = str(recording.partitions.names[gap.partition])
     story = Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), (), origin)
     steps = _steps(events, from_us, to_us, frozenset(filter(None, (before, after, origin.pod))))

@@ -10,16 +10,16 @@ from typing import Any
 
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.recording.trace import Happened
-from kgctl.simulate.report.outcome import Picture
+from kgctl.simulate.report.outcome import RunPicture
 from kgctl.simulate.scenario.checks import Check, CheckKind, RunSource
 from kgctl.simulate.scenario.expressions import (
     COMPARISONS,
     Binary,
     Metric,
     Node,
-    Setting,
-    Source,
+    ScenarioSetting,
     Value,
+    ValueSource,
     apply,
     evaluate,
     metrics_of,
@@ -59,7 +59,7 @@ class RunValues:
     watched: Mapping[int, Watched] = field(default_factory=dict)
     final_assignment: Mapping[str, Mapping[str, list[int]]] = field(default_factory=dict)
     longest_gaps: Mapping[str, float] = field(default_factory=dict)
-    picture: Picture | None = None
+    picture: RunPicture | None = None
     stopped: str = ""
     took_s: float = field(default=0.0, compare=False)
     events: int = 0
@@ -83,7 +83,7 @@ class SeedSource:
     def metric(self, metric: Metric) -> Value:
         return self.runs[metric.variant or self.variant].named.get(key_of(metric))
 
-    def setting(self, setting: Setting) -> Value:
+    def setting(self, setting: ScenarioSetting) -> Value:
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 
@@ -349,14 +349,14 @@ class _MeanSource:
         numbers = [value for value in found if isinstance(value, int | float)]
         return math.fsum(numbers) / len(numbers) if len(numbers) == len(found) else None
 
-    def setting(self, setting: Setting) -> Value:
+    def setting(self, setting: ScenarioSetting) -> Value:
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 
 _MISSING = "there is no such value"
 
 
-def _looked_at(node: Node, source: Source, *, passed: bool) -> tuple[Value, float, str]:
+def _looked_at(node: Node, source: ValueSource, *, passed: bool) -> tuple[Value, float, str]:
     """What a report shows of a comparison: its left side; how near it is to not holding (larger is worse); its right side."""
     if not isinstance(node, Binary) or node.op not in COMPARISONS:
         if evaluate(node, source) is None:
@@ -383,7 +383,7 @@ def _margin(op: str, left: float, right: float) -> float:
 
 
 def _is_looked_up(node: Node) -> bool:
-    return bool(metrics_of(node)) or isinstance(node, Setting)
+    return bool(metrics_of(node)) or isinstance(node, ScenarioSetting)
 
 
 def _is_number(value: Value) -> bool:

@@ -425,7 +425,7 @@ class Comparison(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class MetricDifference:
     """One metric. ``difference`` is b minus a, the mean over ``seeds`` pairs, most likely between ``low`` and ``high``
     (None for a single pair, which says nothing about others).
 
@@ -453,7 +453,7 @@ class Difference:
         return Comparison.BETTER if self.b_better > self.a_better else Comparison.WORSE
 
 
-def differences(a: Mapping[int, RunValues], b: Mapping[int, RunValues]) -> list[Difference]:
+def differences(a: Mapping[int, RunValues], b: Mapping[int, RunValues]) -> list[MetricDifference]:
     """Every metric that both have, over the seeds that both were run with."""
     seeds = [seed for seed in a if seed in b]
     if not seeds:
@@ -463,7 +463,7 @@ def differences(a: Mapping[int, RunValues], b: Mapping[int, RunValues]) -> list[
     return [each for each in found if each is not None]
 
 
-def _difference(name: str, pairs: Sequence[tuple[float | None, float | None]]) -> Difference | None:
+def _difference(name: str, pairs: Sequence[tuple[float | None, float | None]]) -> MetricDifference | None:
     known = [(left, right) for left, right in pairs if left is not None and right is not None]
     if not known:
         return None
@@ -472,7 +472,7 @@ def _difference(name: str, pairs: Sequence[tuple[float | None, float | None]]) -
     higher = sum(right > left for left, right in known)
     lower = sum(right < left for left, right in known)
     counts_up = is_better_higher(name)
-    return Difference(
+    return MetricDifference(
         metric=name,
         a=_mean([left for left, _ in known]),
         b=_mean([right for _, right in known]),
@@ -510,7 +510,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
+def verdict_text(a: str, b: str, found: Sequence[MetricDifference]) -> str:
     """Which of the two is better, by the metrics that decide, in a sentence."""
     known = {each.metric: each for each in found}
     decided = [known[name] for name in deciding() if name in known]
@@ -528,7 +528,7 @@ def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
     return f"{b} is neither better nor worse than {a}{rest}"
 
 
-def with_size(each: Difference) -> str:
+def with_size(each: MetricDifference) -> str:
     """Return the metric with its means: ``max_gap 3s -> 4.2s``; those that look alike as they are."""
     a, b = show(each.metric, each.a), show(each.metric, each.b)
     return f"{each.metric} {a} -> {b}" if a != b else f"{each.metric} {each.a:.6g} -> {each.b:.6g}"

@@ -19,13 +19,13 @@ from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.recording import Recording, Scaling
-from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
+from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Replicas, RunPicture, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import LoadedFile, Variant
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, Identity
 
 
 def replicas_of(result: RunResult) -> tuple[Replicas, ...]:
@@ -74,14 +74,14 @@ def _value(each: Scaling) -> str:
 _MOST_POINTS = 4_000
 
 
-def picture_of(result: RunResult) -> Picture:
+def picture_of(result: RunResult) -> RunPicture:
     """From the end of the warm-up to the end of the run."""
     doubles = _doubles(result)
     lanes = tuple(
         Lane(topic, number, tuple(_with_doubles([*map(_segment, segments)], doubles.get(TopicPartition(topic, number), ()))))
         for (topic, number), segments in ((_split(name), segments) for name, segments in result.lanes().items())
     )
-    return Picture(
+    return RunPicture(
         result.seed,
         0,
         result.end_us,
@@ -296,7 +296,7 @@ def _summary(result: RunResult) -> dict[str, float | None]:
 
 def by_cause(result: RunResult) -> dict[str, float]:
     """Return the unavailable time of each cause, under the names that expectations have for it."""
-    parts = {f"unavailable(cause {cause.label})": (f"cause {cause.label}",) for cause in Cause}
+    parts = {f"unavailable(cause {cause.label})": (f"cause {cause.label}",) for cause in GapCause}
     return {name: float(result.metric("unavailable", filters) or 0) for name, filters in parts.items()}
 
 
@@ -328,7 +328,7 @@ _KILLED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class BatchOptions:
     """How to run. ``twice``: each run once more, to compare; ``pictures``: draw each variant, where it is run with one
     seed only; of several, `kgctl.simulate.batch.plan` draws the worst."""
 
@@ -337,7 +337,7 @@ class Options:
     identity: Identity = Identity.POD
 
 
-def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: Options, deadline_s: float | None) -> list[Task]:
+def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: BatchOptions, deadline_s: float | None) -> list[Task]:
     """A task for each seed of each variant: all variants of the first seed first, so that a stopped run has seen each."""
     draws = options.pictures and len(seeds) == 1
     return [

@@ -17,7 +17,7 @@ from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.vocabulary import Cause, EventStage, PodChange
+from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
 
 TRIGGERS = {
     "TopicsChanged": "a change of the topics",
@@ -37,7 +37,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReasonContext:
     """What a rule is looked for with: the run, the gap, the piece's times from the end of the warm-up, the log."""
 
     result: RunResult
@@ -90,7 +90,7 @@ class Look:
         return member_config(history.members, history.settings).group_protocol == "classic"
 
 
-def _session(look: Look, *, is_static: bool = False) -> str:
+def _session(look: ReasonContext, *, is_static: bool = False) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
@@ -107,7 +107,7 @@ def _session(look: Look, *, is_static: bool = False) -> str:
     return f"{told}{_besides(look, owner, out_us)}{later}"
 
 
-def _away(look: Look, name: str, out_us: int) -> str:
+def _away(look: ReasonContext, name: str, out_us: int) -> str:
     """For how long a pod that was back before it was taken out was down, and what of that it took to boot; "": it was not."""
     own = look.changes(name)
     back = next((each for each in own if each.what is PodChange.START and look.from_us < each.at_us <= out_us), None)
@@ -118,7 +118,7 @@ def _away(look: Look, name: str, out_us: int) -> str:
     return f"down until {duration(back.at_us)}{booted}"
 
 
-def _besides(look: Look, owner: int, out_us: int) -> str:
+def _besides(look: ReasonContext, owner: int, out_us: int) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
     own = look.changes(name)
@@ -163,19 +163,19 @@ def under_way(events: Sequence[TraceEvent], at_us: int) -> list[Happened]:
     return list(found.values())
 
 
-def meanwhile(look: Look) -> str:
+def meanwhile(look: ReasonContext) -> str:
     """Return which events of the scenario were under way, for a piece of which nothing else says what it waited for."""
     going = under_way(look.events, look.from_us)[-2:]
     return "; ".join(f"event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in going)
 
 
-def _bad_network(look: Look, at_us: int) -> str:
+def _bad_network(look: ReasonContext, at_us: int) -> str:
     """The scenario's last bad network that goes on at this time; "": there is none."""
     cuts = [each for each in under_way(look.events, at_us) if EVENT_KINDS[each.event_kind].is_bad_network]
     return "".join(f"; event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in cuts[-1:])
 
 
-def _stall(look: Look) -> str:
+def _stall(look: ReasonContext) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
@@ -209,7 +209,7 @@ class _Phase:
     leader: str
 
 
-def _phases(look: Look) -> list[_Phase]:
+def _phases(look: ReasonContext) -> list[_Phase]:
     """Return the phases that take a good part of the piece, in the order of time."""
     found: list[_Phase] = []
     states = [event for event in look.events if isinstance(event, GroupChanged)]
@@ -231,7 +231,7 @@ class _Dead:
     ended_us: int
 
 
-def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
+def _dead_of(look: ReasonContext, from_us: int, to_us: int) -> _Dead | None:
     """Return the dead that were taken out in this time; None: nobody was."""
     ends = {each.pod: _end_of(look, each) for each in look.removals(from_us, to_us) if each.why in ("expired", "replaced")}
     found = [(pod, at_us) for pod, at_us in ends.items() if at_us is not None]
@@ -241,7 +241,7 @@ def _dead_of(look: Look, from_us: int, to_us: int) -> _Dead | None:
     return _Dead(" and ".join(pod for pod, _ in found), f"had ended at {when}", *found[-1])
 
 
-def _end_of(look: Look, removed: Removed) -> int | None:
+def _end_of(look: ReasonContext, removed: Removed) -> int | None:
     """When the process of this member ended without leaving the group; None: it runs. Its pod may run again."""
     own = look.changes(removed.pod, removed.at_us)
     if own and not own[-1].what.is_end and removed.why != "replaced":
@@ -249,14 +249,14 @@ def _end_of(look: Look, removed: Removed) -> int | None:
     return next((each.at_us for each in reversed(own) if each.what.is_end), None)
 
 
-def _rebalance(look: Look) -> str:
+def _rebalance(look: ReasonContext) -> str:
     """Who was waited for: the dead, the member that joined last, the leader's assignment, or who joins the next round."""
     tellers = {"PreparingRebalance": _parked, "CompletingRebalance": _assignment, "Stable": _next_round}
     told = [tellers[phase.state](look, phase) for phase in _phases(look) if phase.state in tellers]
     return "; then ".join(dict.fromkeys(filter(None, told)))
 
 
-def _parked(look: Look, phase: _Phase) -> str:
+def _parked(look: ReasonContext, phase: _Phase) -> str:
     """Return who the JoinGroups of a join phase waited for."""
     first, last = phase.from_us, phase.to_us
     joins = [event for event in look.events if isinstance(event, Requested) and max(first, look.from_us) <= event.at_us <= last]
@@ -287,7 +287,7 @@ def _parked(look: Look, phase: _Phase) -> str:
     )
 
 
-def _assignment(look: Look, phase: _Phase) -> str:
+def _assignment(look: ReasonContext, phase: _Phase) -> str:
     """Return why the leader took so long for the assignment."""
     leader, until = phase.leader, duration(phase.to_us)
     own = look.changes(leader, phase.to_us)
@@ -301,7 +301,7 @@ def _assignment(look: Look, phase: _Phase) -> str:
     )
 
 
-def _next_round(look: Look, phase: _Phase) -> str:
+def _next_round(look: ReasonContext, phase: _Phase) -> str:
     """Return who began the round that ended a stable time late: the dead, or a member whose callback came first."""
     at_us = phase.to_us
     if dead := _dead_of(look, at_us, at_us):
@@ -318,7 +318,7 @@ def _next_round(look: Look, phase: _Phase) -> str:
     return ""
 
 
-def _why_late(look: Look, latest: Requested, first_us: int) -> str:
+def _why_late(look: ReasonContext, latest: Requested, first_us: int) -> str:
     """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
     heard = next(
         (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
@@ -329,7 +329,7 @@ def _why_late(look: Look, latest: Requested, first_us: int) -> str:
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
 
 
-def _own_time(look: Look, latest: Requested) -> str:
+def _own_time(look: ReasonContext, latest: Requested) -> str:
     """What of the application's own makes the last one join late: a batch that is stuck, or poll() calls far apart."""
     if why := _stuck(look, latest.pod, latest.at_us) or _bad_network(look, latest.at_us):
         return why
@@ -348,7 +348,7 @@ def _own_time(look: Look, latest: Requested) -> str:
     )
 
 
-def _stuck(look: Look, pod: str, at_us: int) -> str:
+def _stuck(look: ReasonContext, pod: str, at_us: int) -> str:
     """Since when the batch of this pod had been stuck; "": it was not."""
     own = look.changes(pod, at_us)
     last = next((each for each in reversed(own) if each.what in (*_STALLS, PodChange.START)), None)
@@ -359,7 +359,7 @@ def _stuck(look: Look, pod: str, at_us: int) -> str:
     return ""
 
 
-def origin_of(look: Look) -> Origin:
+def origin_of(look: ReasonContext) -> Origin:
     """Return what set off the rebalance that the gap lies in; of several the one that takes the most of the gap."""
     recording = look.result.recording
     start_us = recording.start_us
@@ -382,7 +382,7 @@ def origin_of(look: Look) -> Origin:
     return Origin(kind, f"{begun} {pod}, which {did}", pod)
 
 
-def _doing(look: Look, pod: str, at_us: int) -> tuple[str, str]:
+def _doing(look: ReasonContext, pod: str, at_us: int) -> tuple[str, str]:
     """Return how a member set a rebalance off, in one word and in words: it left, was taken out, or came (again)."""
     out = next(
         (each for each in reversed(look.events) if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us), None
@@ -410,11 +410,11 @@ def _doing(look: Look, pod: str, at_us: int) -> tuple[str, str]:
     return "joined", "joined" if start is None else f"joined after its start at {duration(start.at_us)}"
 
 
-def _has_joined(look: Look, pod: str, from_us: int, to_us: int) -> bool:
+def _has_joined(look: ReasonContext, pod: str, from_us: int, to_us: int) -> bool:
     return any(isinstance(each, Requested) and each.pod == pod and from_us <= each.at_us <= to_us for each in look.events)
 
 
-def _going(look: Look, out: Removed) -> tuple[str, str]:
+def _going(look: ReasonContext, out: Removed) -> tuple[str, str]:
     """Return why a member is out: no poll() in time, its consumer closed, or no heartbeat."""
     number = look.number(out.pod)
     if out.why == "expired":
@@ -435,7 +435,7 @@ def _going(look: Look, out: Removed) -> tuple[str, str]:
     return "poll", f"left by itself, past {limit}{since}"
 
 
-def _session_limit(look: Look, number: int) -> str:
+def _session_limit(look: ReasonContext, number: int) -> str:
     """Return the setting by which the coordinator gives this pod up, with its value."""
     if look.is_classic(number):
         return look.setting(number, "session.timeout.ms")
@@ -443,7 +443,7 @@ def _session_limit(look: Look, number: int) -> str:
     return f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms}"
 
 
-def _handover(look: Look) -> str:
+def _handover(look: ReasonContext) -> str:
     """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
     if rule := _rebalance(look):
         return rule
@@ -456,7 +456,7 @@ def _handover(look: Look) -> str:
     return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
 
 
-def _polls(look: Look) -> str:
+def _polls(look: ReasonContext) -> str:
     """Return that each step of the consumer protocol waits for a poll(), where these are far apart."""
     owners = [owner for owner in (look.gap.before, look.gap.after) if owner != NOBODY and not look.is_classic(owner)]
     slow = [
@@ -468,7 +468,7 @@ def _polls(look: Look) -> str:
     return f"each step waits for a poll(): {told} (poll)" if told else ""
 
 
-def _revocation(look: Look) -> str:
+def _revocation(look: ReasonContext) -> str:
     """Return that who had the partition ran its callback first, where that takes a good part of the piece."""
     pods, before = look.result.recording.history.pods, look.gap.before
     length_us = 0 if before == NOBODY else pods[before].members.callbacks.revoked.mean_us
@@ -477,7 +477,7 @@ def _revocation(look: Look) -> str:
     return f"{look.pod(before)} runs onPartitionsRevoked first, {duration(length_us)} in the mean (callbacks.revoked)"
 
 
-def _fetch(look: Look) -> str:
+def _fetch(look: ReasonContext) -> str:
     if look.gap.after == NOBODY:
         return ""
     length_us = look.to_us - look.from_us
@@ -492,7 +492,7 @@ def _fetch(look: Look) -> str:
     return f"{look.pod(look.gap.after)} runs onPartitionsAssigned{long} and fetches the offset"
 
 
-def _generations(look: Look) -> str:
+def _generations(look: ReasonContext) -> str:
     """How many generations followed one another in the piece; "": one at the most."""
     states = [each for each in look.events if isinstance(each, GroupChanged) and look.from_us <= each.at_us <= look.to_us]
     count = len({each.generation for each in states})
@@ -501,14 +501,14 @@ def _generations(look: Look) -> str:
 
 
 _DISCOVERY = "consumers look for new partitions every metadata.max.age.ms (classic), the brokers at once (consumer protocol)"
-RULES: Mapping[Cause, Callable[[Look], str]] = {
-    Cause.DETECTION: _session,
-    Cause.STATIC_WAIT: partial(_session, is_static=True),
-    Cause.STALL: _stall,
-    Cause.REBALANCE: _rebalance,
-    Cause.HANDOVER: _handover,
-    Cause.FETCH: _fetch,
-    Cause.DISCOVERY: lambda _: _DISCOVERY,
+RULES: Mapping[GapCause, Callable[[ReasonContext], str]] = {
+    GapCause.DETECTION: _session,
+    GapCause.STATIC_WAIT: partial(_session, is_static=True),
+    GapCause.STALL: _stall,
+    GapCause.REBALANCE: _rebalance,
+    GapCause.HANDOVER: _handover,
+    GapCause.FETCH: _fetch,
+    GapCause.DISCOVERY: lambda _: _DISCOVERY,
 }
 """Cause -> what words the rule that it waited for."""
 
@@ -592,7 +592,7 @@ def _set_off(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
     start_us = recording.start_us
     unsettled = [times for times in recording.history.unsettled.until(recording.end_us) if times[0] >= start_us]
     gap = Gap(0, start_us, start_us, NOBODY, NOBODY, ())
-    told = [origin_of(Look(result, gap, first - start_us, last - start_us, events)).text for first, last in unsettled]
+    told = [origin_of(ReasonContext(result, gap, first - start_us, last - start_us, events)).text for first, last in unsettled]
     told = [each for each in told if each]
     yield from told[:_MOST_TOLD]
     if len(told) > _MOST_TOLD:

@@ -19,7 +19,7 @@ from typing import Any
 from kgctl.errors import KgctlError, UsageError
 from kgctl.simulate.batch.explain import explain
 from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.batch.reasons import TRIGGERS
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.metrics.troubles import Trouble
@@ -141,7 +141,7 @@ def verdicts_of(loaded: LoadedFile, seed: int) -> list[Judgement]:
 
 
 def _values_of(loaded: LoadedFile, seed: int) -> list[RunValues]:
-    return run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
+    return run_all(tasks_of(loaded, [seed], BatchOptions(), None), 1, lambda _: None)
 
 
 def _judged(loaded: LoadedFile, seed: int, values: Sequence[RunValues]) -> list[Judgement]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kgctl.member.config import MemberConfig
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Phase, Process
+from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.recording import Scaling
 from kgctl.simulate.recording.trace import Scaled
@@ -52,7 +52,7 @@ class Decision(NamedTuple):
     why: Why
 
 
-class Change(NamedTuple):
+class ScaleChange(NamedTuple):
     """Pods were added (more than 0) or removed at this time."""
 
     at_us: int
@@ -102,7 +102,7 @@ class Autoscaler:
         self._spec = spec
         self._minimum = max(spec.minimum, 1)
         self._recommended: list[tuple[int, int]] = []
-        self._changes: list[Change] = []
+        self._changes: list[ScaleChange] = []
 
     def decide(self, now_us: int, replicas: int, desired: int) -> Decision:
         """Decide how many pods there shall be, at one sync. The caller makes it so, and then tells `changed`."""
@@ -121,7 +121,7 @@ class Autoscaler:
         """Remember that a decision added so many pods, or (below 0) removed them."""
         longest_us = max((policy.period_us for rules in (self._spec.up, self._spec.down) for policy in rules.policies), default=0)
         self._changes = [change for change in self._changes if change.at_us > now_us - longest_us]
-        self._changes.append(Change(now_us, amount))
+        self._changes.append(ScaleChange(now_us, amount))
 
     def _stabilized(self, now_us: int, replicas: int, desired: int) -> tuple[int, Why]:
         up_us, down_us = self._spec.up.stabilize_us, self._spec.down.stabilize_us
@@ -149,7 +149,7 @@ class Autoscaler:
         return Decision(stable, desired, why)
 
 
-def limit_of(rules: ScalingRules, replicas: int, changes: list[Change], now_us: int, *, direction: int) -> int:
+def limit_of(rules: ScalingRules, replicas: int, changes: list[ScaleChange], now_us: int, *, direction: int) -> int:
     """How far these rules let the number go up (``direction`` 1) or down (-1) now."""
     if rules.select is Select.DISABLED or not rules.policies:
         return replicas
@@ -157,7 +157,7 @@ def limit_of(rules: ScalingRules, replicas: int, changes: list[Change], now_us: 
     return max(limits) if (rules.select is Select.MAX) == (direction > 0) else min(limits)
 
 
-def _changed(changes: list[Change], since_us: int) -> int:
+def _changed(changes: list[ScaleChange], since_us: int) -> int:
     return sum(change.amount for change in changes if change.at_us > since_us)
 
 
@@ -263,7 +263,7 @@ def oldest_us(simulation: Simulation) -> int:
 
 def is_ready(pod: Pod) -> bool:
     """Whether its consumer runs: booting pods are not ready, and those that are told to stop do not count any more."""
-    return pod.process is not None and pod.process.phase is Phase.RUNNING
+    return pod.process is not None and pod.process.phase is ProcessPhase.RUNNING
 
 
 def utilization_ppm(process: Process) -> int:

@@ -30,7 +30,7 @@ from kgctl.simulate.engine.group_observer import GroupObserver, error_of
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import EPOCH_MS, Counted
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
@@ -49,12 +49,12 @@ class Failover(Protocol):
     def is_dark(self) -> bool: ...
     def takes(self, process: Process, request: Request) -> bool: ...
     def coordinator_for(self, process: Process) -> FindCoordinatorResult: ...
-    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause: ...
+    def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause: ...
     def blamed(self, trigger: str, removed: Process | None) -> str: ...
     def look_at_leaders(self) -> None: ...
 
 
-class Broker:
+class SimulatedBroker:
     """The coordinator and its surroundings. `open` it when the topics that it begins with are there."""
 
     core: GroupCoordinator
@@ -87,7 +87,7 @@ class Broker:
         self.coordination = coordination
         self.observer.blame = coordination.blamed
 
-    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
+    def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause:
         """Why nobody consumes these, given why it would be with a coordinator."""
         return cause if self.coordination is None else self.coordination.cause_of_gap(numbers, cause)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult, NetworkError
 from kgctl.model.groups import MetadataImage, TopicMetadata
-from kgctl.simulate.engine.broker import Broker
+from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
@@ -17,14 +17,14 @@ from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 
-class Topics:
+class TopicChanger:
     """Changes the cluster's topics."""
 
     def __init__(
-        self, context: RunContext, pods: Sequence[Pod], broker: Broker, ownership: Ownership, fast_forward: FastForward
+        self, context: RunContext, pods: Sequence[Pod], broker: SimulatedBroker, ownership: Ownership, fast_forward: FastForward
     ) -> None:
         self._context = context
         self._pods = pods
@@ -69,7 +69,7 @@ class Topics:
             process = pod.process
             mine = [] if process is None else [number for number in gone if number in process.consuming]
             if process is not None and mine:
-                self._ownership.end(process, mine, Cause.DISCOVERY)
+                self._ownership.end(process, mine, GapCause.DISCOVERY)
         context.ledger.set_rates(gone, [0] * len(gone), now_us)
         context.owners.lighten([number for number in gone if number in context.owners.dark], now_us)
         context.owners.delete(gone, now_us)
@@ -100,7 +100,7 @@ class Topics:
         now_us = context.loop.now_us
         counted = any(context.scenario.subscribes(members, name) for members in context.scenario.members)
         added = context.partitions.add(name, count, now_us, counted=counted)
-        cause = Cause.DISCOVERY if now_us else Cause.BOOT
+        cause = GapCause.DISCOVERY if now_us else GapCause.BOOT
         context.owners.add(added, cause, now_us)
         context.ledger.add(name, count, now_us)
         self._broker.observer.check.topic_has(name, context.image.topics[name].partition_count)
@@ -157,7 +157,7 @@ class Topics:
 class AnyBroker:
     """Answers the requests that any broker answers."""
 
-    def __init__(self, context: RunContext, broker: Broker) -> None:
+    def __init__(self, context: RunContext, broker: SimulatedBroker) -> None:
         self._context = context
         self._broker = broker
 

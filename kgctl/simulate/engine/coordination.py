@@ -24,15 +24,15 @@ from kgctl.member.runtime import draw
 from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
-from kgctl.simulate.engine.broker import Broker
-from kgctl.simulate.engine.cluster import Topics
+from kgctl.simulate.engine.broker import SimulatedBroker
+from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.vocabulary import FAILOVER, Cause
+from kgctl.simulate.scenario.vocabulary import FAILOVER, GapCause
 
 SESSION_US = 9_000_000
 BEAT_US = 2_000_000
@@ -43,7 +43,7 @@ REFRESH_US = 100_000
 """retry.backoff.ms: until a client whose fetch was refused has asked for the new leader."""
 _MARGIN_US = 1_000_000
 _OWN_REASONS = ("has changed", "need to revoke")
-_WAITS = frozenset({Cause.REBALANCE, Cause.HANDOVER, Cause.FETCH})
+_WAITS = frozenset({GapCause.REBALANCE, GapCause.HANDOVER, GapCause.FETCH})
 """Causes of gaps that end by what only a coordinator can do."""
 
 
@@ -56,7 +56,7 @@ class Leaders:
     """
 
     def __init__(
-        self, context: RunContext, topics: Topics, ownership: Ownership, down: Container[int], fenced: Container[int]
+        self, context: RunContext, topics: TopicChanger, ownership: Ownership, down: Container[int], fenced: Container[int]
     ) -> None:
         self._context = context
         self._topics = topics
@@ -141,8 +141,8 @@ class Coordination:
         context: RunContext,
         pods: Sequence[Pod],
         *,
-        broker: Broker,
-        topics: Topics,
+        broker: SimulatedBroker,
+        topics: TopicChanger,
         ownership: Ownership,
         fast_forward: FastForward,
     ) -> None:
@@ -165,7 +165,7 @@ class Coordination:
         self._died: dict[int, int] = {}
         self._fenced: dict[int, None] = {}
         self._believed: dict[Process, int] = {}
-        self._gaps: dict[int, Cause] = {}
+        self._gaps: dict[int, GapCause] = {}
         self._were_in: dict[Process, None] = {}
         self._blamed_until_us = 0
         self._asks_again = False
@@ -322,15 +322,15 @@ class Coordination:
             cause = context.owners.gap_cause(number)
             if cause in _WAITS:
                 self._gaps[number] = cause
-        context.owners.set_cause(self._gaps, Cause.COORDINATOR, context.loop.now_us)
+        context.owners.set_cause(self._gaps, GapCause.COORDINATOR, context.loop.now_us)
         driver.observer.on_coordinator_lost()
 
-    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
+    def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause:
         """Why nobody consumes these, given why it would be with a coordinator."""
         if not self.is_absent or cause not in _WAITS:
             return cause
         self._gaps.update(dict.fromkeys(numbers, cause))
-        return Cause.COORDINATOR
+        return GapCause.COORDINATOR
 
     def _begin_load(self, broker: int) -> None:
         """The leader reads the group's records, all that were ever written: so young a log is not compacted."""
@@ -356,7 +356,7 @@ class Coordination:
         self._is_loading = self.is_absent = False
         self._blamed_until_us = now_us + 1000 * self._longest_session_ms() + _MARGIN_US
         for number, cause in self._gaps.items():
-            if context.owners.gap_cause(number) is Cause.COORDINATOR:
+            if context.owners.gap_cause(number) is GapCause.COORDINATOR:
                 context.owners.set_cause([number], cause, now_us)
         self._gaps.clear()
         self._driver.begin()

@@ -8,7 +8,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Member, Skipped
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
-from kgctl.simulate.engine.broker import Broker
+from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.process import Process
@@ -20,7 +20,7 @@ BATCHES_US = SECOND_US
 """An application that commits after each batch has a record a partition at most this often."""
 
 
-def record_quiet_commits(broker: Broker, process: Process, since_us: int, last_us: int, late_us: int) -> None:
+def record_quiet_commits(broker: SimulatedBroker, process: Process, since_us: int, last_us: int, late_us: int) -> None:
     """Keep a record for each commit of a quiet time, the last one included, with what the process had read by then.
 
     ``late_us``: by how much an automatic commit comes after its interval.
@@ -71,7 +71,7 @@ class _Skip:
 class FastForward:
     """The processes that are skipped over, in the order in which that began."""
 
-    def __init__(self, context: RunContext, broker: Broker, ownership: Ownership) -> None:
+    def __init__(self, context: RunContext, broker: SimulatedBroker, ownership: Ownership) -> None:
         self._context = context
         self._broker = broker
         self._ownership = ownership

@@ -36,7 +36,7 @@ from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, GroupPoint
 from kgctl.simulate.recording.trace import GroupChanged, Removed
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 _CACHED = 100_000
 
@@ -480,7 +480,11 @@ class GroupObserver:
         if process.gone_us >= 0:
             if why == "expired":
                 context.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
-            lost = [number for number in process.lost if context.owners.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)]
-            context.owners.set_cause(lost, Cause.HANDOVER, now_us)
+            lost = [
+                number
+                for number in process.lost
+                if context.owners.gap_cause(number) in (GapCause.DETECTION, GapCause.STATIC_WAIT)
+            ]
+            context.owners.set_cause(lost, GapCause.HANDOVER, now_us)
         elif why == "expired":
             context.history.kicked.append(Counted(now_us, 1, process.pod.number))

@@ -37,7 +37,7 @@ Numbers: TypeAlias = Mapping[str, tuple[int, ...]]
 _FREE = frozenset({NOBODY})
 
 
-class Assigned(Protocol):
+class AssignedOwners(Protocol):
     """Whom the coordinator has assigned each partition to."""
 
     @property
@@ -47,13 +47,13 @@ class Assigned(Protocol):
     def of_member(self, member_id: str) -> tuple[int, ...]: ...
 
 
-class GroupView(Protocol):
+class CoordinatorView(Protocol):
     """The group as the coordinator has it."""
 
     core: GroupCoordinator
 
     @property
-    def assignments(self) -> Assigned: ...
+    def assignments(self) -> AssignedOwners: ...
     @property
     def uses_consumer_protocol(self) -> bool: ...
     def members(self) -> tuple[str, ...]: ...
@@ -65,7 +65,7 @@ class GroupView(Protocol):
 class Invariants:
     """Raises `InvariantViolation`, with the group's recent story."""
 
-    def __init__(self, context: RunContext, pods: Sequence[Pod], group: GroupView) -> None:
+    def __init__(self, context: RunContext, pods: Sequence[Pod], group: CoordinatorView) -> None:
         self._context = context
         self._pods = pods
         self._group = group

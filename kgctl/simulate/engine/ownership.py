@@ -19,7 +19,7 @@ from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.quantities import UNIT_PR
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 FENCED_COMMITS = frozenset(
     {
@@ -35,7 +35,7 @@ FENCED_COMMITS = frozenset(
 class Committing(Protocol):
     """The coordinator, as far as reading depends on it."""
 
-    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause: ...
+    def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause: ...
     def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None: ...
 
 
@@ -96,7 +96,7 @@ class Ownership:
         for topic, count in by_topic.items() if left else ():
             context.history.duplicates.append(Counted(now_us, left * count // len(numbers), pod, topic))
 
-    def end(self, process: Process, numbers: list[int], cause: Cause) -> None:
+    def end(self, process: Process, numbers: list[int], cause: GapCause) -> None:
         if not numbers:
             return
         context = self._context
@@ -111,8 +111,8 @@ class Ownership:
             for number in numbers:
                 process.consuming.pop(number, None)
         if context.running == 0:
-            cause = Cause.BOOT
-        if cause is not Cause.REBALANCE:
+            cause = GapCause.BOOT
+        if cause is not GapCause.REBALANCE:
             process.lost = tuple(numbers)
         cause = self._coordinator.cause_of_gap(numbers, cause)
         self._owners.release(process.pod.number, numbers, cause, now_us)
@@ -127,14 +127,14 @@ class Ownership:
         numbers = self._partitions.numbers_of(partitions)
         if process.consuming:
             numbers = [number for number in numbers if number not in process.consuming]
-        cause = self._coordinator.cause_of_gap(numbers, Cause.FETCH)
+        cause = self._coordinator.cause_of_gap(numbers, GapCause.FETCH)
         self._owners.set_cause(numbers, cause, now_us)
         self._context.history.applied_us.append(now_us)
         self._context.changed()
 
     # --- what happens to processes
 
-    def crashed(self, process: Process, cause: Cause) -> None:
+    def crashed(self, process: Process, cause: GapCause) -> None:
         """The process is gone with everything that it read."""
         if process.commit.mode is CommitMode.BEFORE_BATCH and process.member is not None:
             self._lose_batch(process)
@@ -152,7 +152,7 @@ class Ownership:
             lost = self._ledger.position(number, now_us) - offset
             self._context.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
 
-    def suspend(self, process: Process, cause: Cause) -> None:
+    def suspend(self, process: Process, cause: GapCause) -> None:
         """The process cannot read at present: nobody consumes what it owns."""
         now_us = self._context.loop.now_us
         self._owners.release(process.pod.number, list(process.consuming), cause, now_us)
@@ -312,14 +312,14 @@ class Ownership:
         held = [number for number in numbers if owner[number] != NOBODY]
         return [number for number in held if owner[number] != process.pod.number and owner[number] == assigned[number]]
 
-    def _cause(self, process: Process, reason: StopReason) -> Cause:
+    def _cause(self, process: Process, reason: StopReason) -> GapCause:
         if reason is StopReason.POLL_TIMEOUT:
-            return Cause.STALL
+            return GapCause.STALL
         if reason is StopReason.CLOSED:
             return process.end_cause
         if reason is StopReason.REVOKED and process.hands_over:
-            return Cause.HANDOVER
-        return Cause.REBALANCE
+            return GapCause.HANDOVER
+        return GapCause.REBALANCE
 
     def _note_discoveries(self, numbers: Iterable[int], now_us: int) -> None:
         created_us, last_owner = self._partitions.created_us, self._owners.last_owner

@@ -40,7 +40,7 @@ from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.vocabulary import Cause, PodChange
+from kgctl.simulate.scenario.vocabulary import GapCause, PodChange
 
 
 class Consumption(Protocol):
@@ -49,7 +49,7 @@ class Consumption(Protocol):
     def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None: ...
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None: ...
     def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None: ...
-    def suspend(self, process: Process, cause: Cause) -> None: ...
+    def suspend(self, process: Process, cause: GapCause) -> None: ...
     def resume(self, process: Process) -> None: ...
     def positions_of(self, flow: Flow, partitions: Iterable[TopicPartition], now_us: int) -> dict[TopicPartition, int]: ...
     def commit_answered(self, process: Process, action: CommitDone) -> None: ...
@@ -106,7 +106,7 @@ ACTIONS: dict[type, Callable[[Process, Any], None]] = {
 
 
 @quick_enum
-class Phase(Enum):
+class ProcessPhase(Enum):
     """The stages of a process's life."""
 
     BOOTING = "booting"
@@ -116,8 +116,8 @@ class Phase(Enum):
     GONE = "gone"
 
 
-_RUNNING, _CLOSING = Phase.RUNNING, Phase.CLOSING
-_OUT = (Phase.GONE, Phase.FAILED)
+_RUNNING, _CLOSING = ProcessPhase.RUNNING, ProcessPhase.CLOSING
+_OUT = (ProcessPhase.GONE, ProcessPhase.FAILED)
 
 
 class DrivenMember(ABC):
@@ -139,7 +139,7 @@ class DrivenMember(ABC):
         self.pod = pod
         self.context = pod.context
         self.loop = pod.context.loop
-        self.phase = Phase.BOOTING
+        self.phase = ProcessPhase.BOOTING
         self.member: Member | None = None
         self.config = pod.member_config()
         pod.context.history.pods[pod.number].heartbeat_ms = (
@@ -307,7 +307,7 @@ class DrivenMember(ABC):
         if self.context.has_traffic:
             self._commit_batch(member)
         if self.stop_wanted and self.phase is _RUNNING:
-            self.phase = Phase.CLOSING
+            self.phase = ProcessPhase.CLOSING
             self.act(member.close(self.loop.now_us))
             return
         self.act(self._call_poll(member))
@@ -391,15 +391,15 @@ class Process(DrivenMember):
         return self.config.group_protocol == "consumer" or is_cooperative(self.config.partition_assignment_strategy)
 
     @property
-    def end_cause(self) -> Cause:
+    def end_cause(self) -> GapCause:
         """Why its partitions are nobody's when it has closed its consumer."""
         if self.pod.instance_id is not None and self.config.close_operation != "leave":
-            return Cause.STATIC_WAIT
-        return Cause.DETECTION if self.config.close_operation == "remain" else Cause.HANDOVER
+            return GapCause.STATIC_WAIT
+        return GapCause.DETECTION if self.config.close_operation == "remain" else GapCause.HANDOVER
 
     @property
     def is_up(self) -> bool:
-        return self.phase is Phase.RUNNING and not self.stop_wanted and not self._pre_stop.is_begun
+        return self.phase is ProcessPhase.RUNNING and not self.stop_wanted and not self._pre_stop.is_begun
 
     # --- its life
 
@@ -411,7 +411,7 @@ class Process(DrivenMember):
 
     def _booted(self, _: object) -> None:
         """The application is up and subscribes; its client sends its first request when it has started, too."""
-        if self.phase is not Phase.BOOTING or self._hold(self._booted, None):
+        if self.phase is not ProcessPhase.BOOTING or self._hold(self._booted, None):
             return
         start_us = client_start_of(self.pod.members).sample(self.pod.start_rng)
         if not start_us:
@@ -421,10 +421,10 @@ class Process(DrivenMember):
         self.loop.at(self.loop.now_us + start_us, self._subscribe)
 
     def _subscribe(self, _: object) -> None:
-        if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
+        if self.phase is not ProcessPhase.BOOTING or self._hold(self._subscribe, None):
             return
         pod, context, around = self.pod, self.context, self.around
-        self.phase = Phase.RUNNING
+        self.phase = ProcessPhase.RUNNING
         self.flow = self.polls.flow = Flow(context.ledger, self.polls.capacity_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = make_member(
@@ -452,9 +452,9 @@ class Process(DrivenMember):
         leaves = self.pod.members.leaves_on_stop if on_sigterm is None else on_sigterm == "close"
         if on_sigterm == "ignored":
             self.loop.at(self.loop.now_us + grace_us, self._kill)
-        elif self.phase in (Phase.BOOTING, Phase.FAILED) or not leaves:
+        elif self.phase in (ProcessPhase.BOOTING, ProcessPhase.FAILED) or not leaves:
             self.die(PodChange.STOPPED)
-        elif self.phase is Phase.RUNNING and not self.stop_wanted:
+        elif self.phase is ProcessPhase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
             self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.STOP))
             self.loop.at(self.loop.now_us + grace_us, self._kill)
@@ -464,15 +464,15 @@ class Process(DrivenMember):
                 self._arm_poll(self.polls.free_us(self.loop.now_us))
 
     def _kill(self, _: object) -> None:
-        if self.phase is not Phase.GONE:
+        if self.phase is not ProcessPhase.GONE:
             self.die(PodChange.KILLED)
 
     def die(self, what: PodChange) -> None:
         """End the process at once, as SIGKILL would."""
-        if self.phase is Phase.GONE:
+        if self.phase is ProcessPhase.GONE:
             return
         self.catch_up()
-        self.phase = Phase.GONE
+        self.phase = ProcessPhase.GONE
         self.gone_us = self.loop.now_us
         self.lost = tuple(self.consuming) or self.lost
         self.pod.process = None
@@ -485,7 +485,7 @@ class Process(DrivenMember):
 
     def fail(self, error: str) -> None:
         """The consumer has thrown; the process is still there and does nothing more, or it ends and is started again."""
-        self.phase = Phase.FAILED
+        self.phase = ProcessPhase.FAILED
         self._cancel_poll()
         self.around.on_failed(self, error)
         if self.stop_wanted:
@@ -496,7 +496,7 @@ class Process(DrivenMember):
 
     def stall(self, until_us: int) -> None:
         """The application does not call poll() until then, and processes nothing."""
-        if self.phase is not Phase.RUNNING or self.member is None:
+        if self.phase is not ProcessPhase.RUNNING or self.member is None:
             return
         now_us = self.loop.now_us
         is_stalled = now_us < self.stalled_until_us
@@ -521,18 +521,18 @@ class Process(DrivenMember):
 
     def suspend(self) -> None:
         """SIGSTOP, or a long garbage collection: nothing goes on."""
-        if self.is_suspended or self.phase is Phase.GONE:
+        if self.is_suspended or self.phase is ProcessPhase.GONE:
             return
         self.settle()
         self.is_suspended = True
         self.set_reading_rate()
         self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.PAUSE))
         if not self.is_cut_off:
-            self.around.ownership.suspend(self, Cause.STALL)
+            self.around.ownership.suspend(self, GapCause.STALL)
 
     def resume(self, _: object = None) -> None:
         """Go on after a pause: everything that came meanwhile happens now."""
-        if not self.is_suspended or self.phase is Phase.GONE:
+        if not self.is_suspended or self.phase is ProcessPhase.GONE:
             return
         self.is_suspended = False
         self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
@@ -546,15 +546,15 @@ class Process(DrivenMember):
 
     def cut_off(self) -> None:
         """Nothing comes through to the brokers: the process runs, and reads nothing."""
-        if self.is_cut_off or self.phase is Phase.GONE:
+        if self.is_cut_off or self.phase is ProcessPhase.GONE:
             return
         self.is_cut_off = True
         self.set_reading_rate()
         if not self.is_suspended:
-            self.around.ownership.suspend(self, Cause.DETECTION)
+            self.around.ownership.suspend(self, GapCause.DETECTION)
 
     def connect_again(self) -> None:
-        if not self.is_cut_off or self.phase is Phase.GONE:
+        if not self.is_cut_off or self.phase is ProcessPhase.GONE:
             return
         self.is_cut_off = False
         self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
@@ -563,7 +563,7 @@ class Process(DrivenMember):
             self.around.ownership.resume(self)
 
     def slow(self) -> None:
-        if self.phase is Phase.RUNNING:
+        if self.phase is ProcessPhase.RUNNING:
             self.catch_up()
             self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
             self.set_reading_rate()

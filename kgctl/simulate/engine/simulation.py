@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kgctl.model.groups import MetadataImage
-from kgctl.simulate.engine.broker import Broker
-from kgctl.simulate.engine.cluster import AnyBroker, Topics
+from kgctl.simulate.engine.broker import SimulatedBroker
+from kgctl.simulate.engine.cluster import AnyBroker, TopicChanger
 from kgctl.simulate.engine.context import Loop, RunContext
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
@@ -19,7 +19,7 @@ from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity, PodChange
+from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, Identity, PodChange
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.coordination import Coordination
@@ -76,7 +76,7 @@ class Simulation:
         self._accounted_us = -1
         self.recording.on_traffic_read = self.account_traffic
         self._reader = None if read is None else read(self.recording)
-        self.broker = Broker(context, self.pods, read_broker_settings(scenario.cluster.config))
+        self.broker = SimulatedBroker(context, self.pods, read_broker_settings(scenario.cluster.config))
         self.check = self.broker.observer.check
         self.ownership = Ownership(context, self.pods, self.check, self.broker)
         self.fast_forward = FastForward(context, self.broker, self.ownership)
@@ -113,8 +113,8 @@ class Simulation:
     def new_loop(self) -> Loop:
         return Loop()
 
-    def new_topics(self) -> Topics:
-        return Topics(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
+    def new_topics(self) -> TopicChanger:
+        return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
 
     def new_process(self, pod: Pod) -> Process:
         return Process(pod, self.around)
@@ -208,10 +208,10 @@ class Simulation:
         self.context.disturbed()
         if process.consuming:
             self.history.crashes.append((now_us, process.pod.number))
-            cause = Cause.STATIC_WAIT if process.pod.instance_id is not None else Cause.DETECTION
+            cause = GapCause.STATIC_WAIT if process.pod.instance_id is not None else GapCause.DETECTION
             self.ownership.crashed(process, cause)
         if self.context.running == 0:
-            self.owners.set_cause(self.partitions.existing(), Cause.BOOT, now_us)
+            self.owners.set_cause(self.partitions.existing(), GapCause.BOOT, now_us)
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
@@ -245,15 +245,15 @@ class Simulation:
 
     def _recause_boot_gaps(self) -> None:
         """Somebody is there again: each gap waits for its dead owner to be noticed, or for the group."""
-        waiting: dict[int, Cause] = {}
+        waiting: dict[int, GapCause] = {}
         for member_id in self.broker.observer.members():
             process = self.broker.observer.process_of(member_id)
             if process is not None and process.gone_us >= 0:
-                cause = Cause.STATIC_WAIT if process.pod.instance_id is not None else Cause.DETECTION
+                cause = GapCause.STATIC_WAIT if process.pod.instance_id is not None else GapCause.DETECTION
                 waiting.update(dict.fromkeys(process.lost, cause))
         for number in self.partitions.existing():
-            if self.owners.gap_cause(number) is Cause.BOOT:
-                self.owners.set_cause([number], waiting.get(number, Cause.REBALANCE), self.loop.now_us)
+            if self.owners.gap_cause(number) is GapCause.BOOT:
+                self.owners.set_cause([number], waiting.get(number, GapCause.REBALANCE), self.loop.now_us)
 
     def account_traffic(self) -> None:
         """Bring the sums of records up to the present time."""

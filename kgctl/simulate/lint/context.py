@@ -11,13 +11,13 @@ from kgctl.member.config import MemberConfig
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.fields import changed_settings, read_broker_settings
-from kgctl.simulate.scenario.load import EMPTY_REPORT, Report, Variant
+from kgctl.simulate.scenario.load import EMPTY_REPORT, ReportSpec, Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.yaml_files import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """A doubtful setting, and its path in the variant."""
 
     path: Path
@@ -33,7 +33,7 @@ class Context:
     """One variant, and what the file's sweep shows. ``is_lone``: there is no other variant. ``checks``: all of the file's."""
 
     variant: Variant
-    report: Report = EMPTY_REPORT
+    report: ReportSpec = EMPTY_REPORT
     is_lone: bool = False
     checks: tuple[Check, ...] = ()
 

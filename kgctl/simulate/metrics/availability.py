@@ -9,7 +9,7 @@ from kgctl.simulate.metrics.measured import Measured, percentile, seconds, stati
 from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
 from kgctl.simulate.scenario.metric import COUNT, PARTITION_SECONDS, SECONDS, SHARE, TIME, WHERE, metric
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 
 @metric(
@@ -17,7 +17,7 @@ from kgctl.simulate.scenario.vocabulary import Cause
     ("cause", *WHERE),
     label="unavailable p*s",
     hint="partition-seconds without a consumer",
-    causes=tuple(cause.label for cause in Cause),
+    causes=tuple(cause.label for cause in GapCause),
     place=2,
     is_of_gaps=True,
 )
@@ -64,7 +64,7 @@ def collateral(run: Measured, filters: Filters) -> float:
 
 
 def _is_collateral(run: Measured, gap: Gap) -> bool:
-    if gap.before < 0 or gap.before != gap.after or gap.causes[0][0] in (Cause.STALL, Cause.BROKER):
+    if gap.before < 0 or gap.before != gap.after or gap.causes[0][0] in (GapCause.STALL, GapCause.BROKER):
         return False
     running = run.history.pods[gap.before].running.until(run.end_us + 1)
     return any(first <= gap.from_us and gap.to_us <= last for first, last in running)

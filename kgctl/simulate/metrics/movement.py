@@ -92,7 +92,7 @@ def _cycle_of(costs: Mapping[tuple[int, int], int], nodes: int) -> list[tuple[in
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PlacementSnapshot:
     """A moment in which all was in its place: who had what, and who was there."""
 
     at_us: int
@@ -127,14 +127,14 @@ def moves(run: Measured, filters: Filters) -> float:
     return sum(max(len(_owners(run, number, window)) - 1, 0) for number in run.partitions(filters))
 
 
-def _snapshots(run: Measured, filters: Filters) -> Sequence[Snapshot]:
+def _snapshots(run: Measured, filters: Filters) -> Sequence[PlacementSnapshot]:
     """The group in each of its calm times of the window."""
     key = ("snapshots", run.window(filters), filters.topics)
-    found: Sequence[Snapshot] = run.kept(key, lambda: _snapshots_of(run, filters))
+    found: Sequence[PlacementSnapshot] = run.kept(key, lambda: _snapshots_of(run, filters))
     return found
 
 
-def _snapshots_of(run: Measured, filters: Filters) -> list[Snapshot]:
+def _snapshots_of(run: Measured, filters: Filters) -> list[PlacementSnapshot]:
     window = run.window(filters)
     calm = run.calm_times(window)
     times = [first for first, _ in calm]
@@ -148,7 +148,7 @@ def _snapshots_of(run: Measured, filters: Filters) -> list[Snapshot]:
             if position < len(segments) and segments[position][0] <= at_us and segments[position][2] >= 0:
                 first, _, pod = segments[position]
                 owners[index][number] = run.member_at(pod, first)
-    return [Snapshot(at_us, owners[index], _members(run, at_us)) for index, at_us in enumerate(times)]
+    return [PlacementSnapshot(at_us, owners[index], _members(run, at_us)) for index, at_us in enumerate(times)]
 
 
 def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
@@ -164,7 +164,7 @@ def moves_min(run: Measured, filters: Filters) -> float:
     return found
 
 
-def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
+def _fewest(run: Measured, before: PlacementSnapshot, after: PlacementSnapshot) -> int:
     """Partitions of members that are gone, and what those that stay have above their quota.
 
     Quotas are for members with the same subscriptions. With different ones it is worked out (`fewest_moves`), and never more than

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 if TYPE_CHECKING:
     from kgctl.model.groups import TopicPartition
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 NOBODY = -1
 
 
-_CAUSES = tuple(Cause)
+_CAUSES = tuple(GapCause)
 _NOTHING: tuple[int, ...] = ()
 
 
-def code_of(cause: Cause) -> int:
+def code_of(cause: GapCause) -> int:
     """A cause as it stands in a lane, where owners are numbers of 0 and more."""
     return -1 - cause
 
 
-def cause_of(code: int) -> Cause:
+def cause_of(code: int) -> GapCause:
     """The cause that a negative number in a lane stands for."""
     return _CAUSES[-1 - code]
 
@@ -105,7 +105,7 @@ class Gap:
     to_us: int
     before: int
     after: int
-    causes: tuple[tuple[Cause, int], ...]
+    causes: tuple[tuple[GapCause, int], ...]
     """(cause, microseconds), in order."""
 
     @property
@@ -163,7 +163,7 @@ class PartitionOwners:
         """(partition, pod, since) of those that have a successor already."""
         return [(partition, pod, since) for partition, found in self._older.items() for pod, since in found]
 
-    def add(self, numbers: Sequence[int], cause: Cause, now_us: int) -> None:
+    def add(self, numbers: Sequence[int], cause: GapCause, now_us: int) -> None:
         """New partitions, nobody's, in the order of their numbers."""
         for number in numbers:
             assert number == len(self.changes)
@@ -181,7 +181,7 @@ class PartitionOwners:
             counts = self._partitions.counted[number]
             self.misplaced -= counts and not self._is_placed(number)
             self.unowned -= counts and self.owner[number] == NOBODY
-            self.changes[number] += (now_us, code_of(Cause.DISCOVERY))
+            self.changes[number] += (now_us, code_of(GapCause.DISCOVERY))
             self.owner[number] = self.assigned[number] = NOBODY
             self._older.pop(number, None)
 
@@ -213,7 +213,7 @@ class PartitionOwners:
             self._older.setdefault(number, []).append((pod, now_us))
         self.own(pod, [number for number in numbers if self.owner[number] == NOBODY], now_us)
 
-    def release(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+    def release(self, pod: int, numbers: Iterable[int], cause: GapCause, now_us: int) -> None:
         """Record that the pod has ceased to consume these partitions."""
         changes, owner, assigned, older = self.changes, self.owner, self.assigned, self._older
         change = (now_us, code_of(cause))
@@ -234,7 +234,7 @@ class PartitionOwners:
         self.unowned += released
         self.misplaced += displaced
 
-    def set_cause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+    def set_cause(self, numbers: Iterable[int], cause: GapCause, now_us: int) -> None:
         """The gaps of these, where there are any, have another cause from now on."""
         code, owner, changes = code_of(cause), self.owner, self.changes
         change = (now_us, code)
@@ -262,7 +262,7 @@ class PartitionOwners:
             if is_owner != NOBODY:
                 self.misplaced += (before == is_owner) - (pod == is_owner)
 
-    def gap_cause(self, number: int) -> Cause | None:
+    def gap_cause(self, number: int) -> GapCause | None:
         """Why nobody consumes it now; None: somebody does."""
         return None if self.owner[number] != NOBODY else cause_of(self.changes[number][-1])
 
@@ -323,7 +323,7 @@ class PartitionOwners:
 
     def gaps(self, number: int, from_us: int, to_us: int) -> Iterator[Gap]:
         """Give the partition's gaps within this time, in order."""
-        causes: list[tuple[Cause, int]] = []
+        causes: list[tuple[GapCause, int]] = []
         before, start = self.owner_before(number, from_us), 0
         for first_us, last_us, value in self.segments(number, from_us, to_us):
             if value < 0:
@@ -373,7 +373,7 @@ class PartitionOwners:
 
 def _without(segments: Iterable[Segment], away: Sequence[tuple[int, int]]) -> Iterator[Segment]:
     """Give the segments, those of an owner cut where the partition's broker was away."""
-    code = code_of(Cause.BROKER)
+    code = code_of(GapCause.BROKER)
     for first_us, last_us, value in segments:
         at_us = first_us
         for from_us, to_us in away if value >= 0 else ():

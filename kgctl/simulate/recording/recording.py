@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
-from kgctl.simulate.recording.traffic import Ledger
+from kgctl.simulate.recording.traffic import PositionLedger
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import EventStage, Identity
@@ -132,7 +132,7 @@ class Overtaken(NamedTuple):
 
 
 @dataclass(slots=True)
-class History:
+class RunHistory:
     """What happened to the group, its pods and requests in a run."""
 
     pods: list[PodHistory] = field(default_factory=list)
@@ -219,8 +219,8 @@ class Recording:
         """Whether real clients were recorded: what they read twice was counted."""
         self.partitions = PartitionTable()
         self.owners = PartitionOwners(self.partitions)
-        self.ledger = Ledger()
-        self.history = History()
+        self.ledger = PositionLedger()
+        self.history = RunHistory()
         self.image = MetadataImage()
         self.uses_consumer_protocol = False
         self.server_heartbeat_ms = 0

@@ -180,7 +180,7 @@ class Wait(NamedTuple):
     longest_us: int
 
 
-class Ledger:
+class PositionLedger:
     """Positions by number of partition. A partition that is caught up reads at the rate of its arrivals: it costs nothing.
 
     ``committed`` is what has been committed, ``stored`` what of it the coordinator was told: commits of quiet times are not sent
@@ -361,7 +361,7 @@ class Flow:
 
     __slots__ = ("_ledger", "_since_us", "partitions", "rate_uhz")
 
-    def __init__(self, ledger: Ledger, rate_uhz: int | None, now_us: int) -> None:
+    def __init__(self, ledger: PositionLedger, rate_uhz: int | None, now_us: int) -> None:
         self._ledger = ledger
         self._since_us = now_us
         self.rate_uhz = rate_uhz

@@ -17,9 +17,9 @@ from string import Template
 from typing import Any, TypeAlias
 
 from kgctl.charts.page import ALARM, DARK, SCHEMA, config
-from kgctl.simulate.report.outcome import Lane, Mark, Picture
+from kgctl.simulate.report.outcome import Lane, Mark, RunPicture
 from kgctl.simulate.report.text import worst_lanes
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 MOST_LANES = 100
 """More than that nobody looks through one by one."""
@@ -28,7 +28,7 @@ COLUMNS = 1_000
 
 _NO_CAUSE = "unknown"
 _PALETTE = ("#4c78a8", "#f58518", "#b279a2", "#72b7b2", "#9d755d", "#d67195", "#eeca3b", "#54a24b", "#8a94a3", "#6b4fa0")
-COLORS: Mapping[str, str] = {**dict(zip((cause.label for cause in Cause), _PALETTE, strict=True)), _NO_CAUSE: "#59616d"}
+COLORS: Mapping[str, str] = {**dict(zip((cause.label for cause in GapCause), _PALETTE, strict=True)), _NO_CAUSE: "#59616d"}
 """Cause -> its colour, in every chart."""
 
 Counts: TypeAlias = "list[tuple[int, Counter[str]]]"
@@ -90,10 +90,10 @@ def costs(counts: Counts, steps: Sequence[Mark], to_us: int) -> list[tuple[Mark,
     return [(step, end, spent) for step, end, spent in zip(steps, ends, found, strict=True) if step.at_us < end]
 
 
-def drawn_lanes(picture: Picture) -> tuple[list[Lane], int]:
+def drawn_lanes(picture: RunPicture) -> tuple[list[Lane], int]:
     """The lanes that have a gap, or two consumers at once, the worst where they are very many; how many more there are."""
     uneven = tuple(lane for lane in picture.lanes if any(len(each.owners) != 1 for each in lane.segments))
-    found = worst_lanes(Picture(picture.seed, picture.from_us, picture.to_us, uneven), MOST_LANES)
+    found = worst_lanes(RunPicture(picture.seed, picture.from_us, picture.to_us, uneven), MOST_LANES)
     return found, len(uneven) - len(found)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl.charts.page import chart_scripts, page
 from kgctl.simulate.report import charts
-from kgctl.simulate.report.outcome import Outcome, Picture
+from kgctl.simulate.report.outcome import Outcome, RunPicture
 from kgctl.simulate.report.tables import (
     assumption_rows,
     column_names,
@@ -38,7 +38,7 @@ def page_data(outcome: Outcome) -> dict[str, Any]:
     return {"variants": {name: _picture(picture) for name, picture in pictures.items()}}
 
 
-def _picture(picture: Picture) -> dict[str, Any]:
+def _picture(picture: RunPicture) -> dict[str, Any]:
     lanes, left_out = charts.drawn_lanes(picture)
     owners = sorted({owner for lane in lanes for each in lane.segments for owner in each.owners}, key=natural)
     owner_index = {owner: i for i, owner in enumerate(owners)}

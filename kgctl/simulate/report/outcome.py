@@ -86,7 +86,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class RunPicture:
     """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``.
 
     ``generations``: (time, generation or group epoch from then on); ``steps``: where the steps of rollouts begin.
@@ -119,7 +119,7 @@ class VariantOutcome:
 
     metrics: Mapping[str, Spread]
     final_assignment: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
-    picture: Picture | None = None
+    picture: RunPicture | None = None
     why: tuple[str, ...] = ()
     took_s: float = field(default=0.0, compare=False)
     longest_gaps: Mapping[str, float] = field(default_factory=dict)

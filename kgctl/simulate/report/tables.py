@@ -11,7 +11,7 @@ from enum import StrEnum
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, show
 from kgctl.simulate.scenario.metric import headlines, kind_of
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
-from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 _SLACK = 0.1
 """A value that is by a tenth of the range's end outside counts as inside,"""
@@ -19,7 +19,7 @@ _RESOLUTION_S = 0.25
 """and so does one that is less outside than a real group can be looked at."""
 
 
-class Place(StrEnum):
+class MedianPlace(StrEnum):
     """Where the measured median lies: within what the seeds span, or outside of it."""
 
     INSIDE = "inside"
@@ -35,7 +35,7 @@ class Beside:
     metric: str
     simulated: Spread
     measured: Spread
-    place: Place
+    place: MedianPlace
 
 
 def beside(outcome: Outcome) -> list[Beside]:
@@ -51,14 +51,14 @@ def beside(outcome: Outcome) -> list[Beside]:
     ]
 
 
-def _place(metric: str, simulated: Spread, value: float) -> Place:
+def _place(metric: str, simulated: Spread, value: float) -> MedianPlace:
     kind = kind_of(metric)
     slack = _RESOLUTION_S if kind is not None and kind.unit.symbol == "s" else 0.0
     if value < simulated.minimum and not _near(value, simulated.minimum, slack):
-        return Place.BELOW
+        return MedianPlace.BELOW
     if value > simulated.maximum and not _near(value, simulated.maximum, slack):
-        return Place.ABOVE
-    return Place.INSIDE
+        return MedianPlace.ABOVE
+    return MedianPlace.INSIDE
 
 
 def _near(value: float, end: float, slack: float) -> bool:
@@ -88,7 +88,7 @@ def _title(measured: Measured) -> str:
 def beside_cells(outcome: Outcome, variant: str) -> list[tuple[str, str, str, str]]:
     """The rows of a variant as texts: metric, simulated median with its range, measured median, where that lies."""
     rows = [each for each in beside(outcome) if each.variant == variant]
-    shown = [each for each in rows if each.place is not Place.INSIDE or _is_headline(each.metric)]
+    shown = [each for each in rows if each.place is not MedianPlace.INSIDE or _is_headline(each.metric)]
     head = (heading(outcome, variant), "simulated", "measured", "")
     return [head, *((label_of(each.metric), _range(each), _measured(each), _word(each)) for each in shown)]
 
@@ -116,7 +116,7 @@ def _measured(each: Beside) -> str:
 
 
 def _word(each: Beside) -> str:
-    return "" if each.place is Place.INSIDE else f"outside, {each.place}"
+    return "" if each.place is MedianPlace.INSIDE else f"outside, {each.place}"
 
 
 def summaries(outcome: Outcome) -> list[str]:
@@ -125,7 +125,7 @@ def summaries(outcome: Outcome) -> list[str]:
     rows = [each for each in beside(outcome) if not _is_nothing(each)]
     for name in outcome.variants:
         mine = [each for each in rows if each.variant == name]
-        outside = [each.metric for each in mine if each.place is not Place.INSIDE]
+        outside = [each.metric for each in mine if each.place is not MedianPlace.INSIDE]
         if mine:
             start = f"{name}: " if len(outcome.variants) > 1 else ""
             rest = f"; outside: {', '.join(outside)}" if outside else ""
@@ -150,7 +150,7 @@ def tables(outcome: Outcome) -> Sequence[list[tuple[str, str, str, str]]]:
 
 _BY_CAUSE = "unavailable(cause "
 
-MEANING_OF = {cause.label: cause.meaning for cause in Cause}
+MEANING_OF = {cause.label: cause.meaning for cause in GapCause}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckVerdict:
     """One expectation, for one variant or for several that it held in alike. ``word`` is PASS, WARN or FAIL."""
 
     word: str
@@ -204,7 +204,7 @@ def trouble_lines(outcome: Outcome) -> list[str]:
     return [each.note if lone else f"{each.variant}: {each.note}" for each in outcome.troubles]
 
 
-def verdicts(outcome: Outcome) -> list[Verdict]:
+def verdicts(outcome: Outcome) -> list[CheckVerdict]:
     """All expectations in the file's order; one that held in every variant is told once."""
     found = []
     for group in _by_check(outcome.asked):
@@ -214,7 +214,7 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
     return found
 
 
-def played_verdicts(outcome: Outcome) -> list[Verdict]:
+def played_verdicts(outcome: Outcome) -> list[CheckVerdict]:
     """The expectations as they came out in the play with real clients, where there was one."""
     if outcome.measured is None:
         return []
@@ -292,7 +292,7 @@ def _by_check(expectations: Sequence[Expectation]) -> list[list[Expectation]]:
     return list(groups.values())
 
 
-def _held(outcome: Outcome, group: list[Expectation]) -> Verdict:
+def _held(outcome: Outcome, group: list[Expectation]) -> CheckVerdict:
     known = [each for each in group if each.observed is not None]
     values = list(dict.fromkeys(map(observed_text, known)))
     detail = values[0] if len(values) == 1 else ", ".join(f"{each.variant} {observed_text(each)}" for each in known)
@@ -301,14 +301,14 @@ def _held(outcome: Outcome, group: list[Expectation]) -> Verdict:
     check = group[0].check
     if len(group) == 1 and len(outcome.variants) > 1 and not _names_variant(check, group[0].variant):
         check = f"{group[0].variant}: {check}"
-    return Verdict("PASS", check, detail)
+    return CheckVerdict("PASS", check, detail)
 
 
-def _broken(outcome: Outcome, each: Expectation) -> Verdict:
+def _broken(outcome: Outcome, each: Expectation) -> CheckVerdict:
     lone = len(outcome.variants) <= 1 or _names_variant(each.check, each.variant)
     check = each.check if lone else f"{each.variant}: {each.check}"
     detail = f"observed {observed_text(each)} with seed {each.seed}"
-    return Verdict("FAIL" if each.severity == "fail" else "WARN", check, detail + (f" ({each.note})" if each.note else ""))
+    return CheckVerdict("FAIL" if each.severity == "fail" else "WARN", check, detail + (f" ({each.note})" if each.note else ""))
 
 
 def observed_text(each: Expectation) -> str:

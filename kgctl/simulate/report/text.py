@@ -14,10 +14,10 @@ from textwrap import wrap
 from unicodedata import combining, east_asian_width
 from xml.etree import ElementTree as ET
 
-from kgctl.simulate.report.outcome import Expectation, Lane, Outcome, Picture, Replicas, Segment, duration, show
+from kgctl.simulate.report.outcome import Expectation, Lane, Outcome, Replicas, RunPicture, Segment, duration, show
 from kgctl.simulate.report.tables import (
+    CheckVerdict,
     MetricRow,
-    Verdict,
     assumption_rows,
     beside_lines,
     column_names,
@@ -37,7 +37,7 @@ TITLE, HEAD, ROW, PASS, WARN, FAIL, NOTE, REPLAY = "title", "head", "row", "pass
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line of text. ``kind`` (one of the names above) is for whoever has colours."""
 
     text: str
@@ -46,21 +46,21 @@ class Line:
 
 def summary_lines(
     outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
-) -> list[Line]:
+) -> list[TextLine]:
     """The whole summary, what went wrong unasked first. Lines are not cut: ``width`` (columns) only decides whether hints and
     details fit beside the figures.
 
     ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``), then what
     the runs assume (``assumes``). The last lines are commands that replay what failed.
     """
-    lines = [Line(f"FAIL {text}", FAIL) for text in trouble_lines(outcome)]
-    lines.append(Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE))
+    lines = [TextLine(f"FAIL {text}", FAIL) for text in trouble_lines(outcome)]
+    lines.append(TextLine(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE))
     lines += _table(outcome, metric_rows(outcome), width)
-    lines += [Line(text, ROW) for text in beside_lines(outcome)]
+    lines += [TextLine(text, ROW) for text in beside_lines(outcome)]
     lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
     told = (*gantt, *(why_lines(outcome) if explains else ()), *(_assumptions(outcome) if assumes else ()), *notes(outcome))
-    lines += [Line(text, NOTE) for text in told]
-    return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
+    lines += [TextLine(text, NOTE) for text in told]
+    return lines + [TextLine(f"replay: {text}", REPLAY) for text in replays(outcome)]
 
 
 def _assumptions(outcome: Outcome) -> list[str]:
@@ -84,7 +84,7 @@ def summary_text(
     return "".join(f"{line.text}\n" for line in lines)
 
 
-def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
+def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[TextLine]:
     if not rows:
         return []
     names = column_names(outcome)
@@ -97,12 +97,12 @@ def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
         with_hint = f"{text}     {hint}" if hint else text
         return (with_hint if _columns_of(with_hint) <= width else text).rstrip()
 
-    note, lines = seeds_note(outcome), list[Line]()
+    note, lines = seeds_note(outcome), list[TextLine]()
     for shown in _blocks(widths, width - label_width):
         head = line("", names, shown, note)
         above = ([head] if head.endswith(note) else [note, head]) if not lines else ["", line("", names, shown, "")]
-        lines += [Line(text, HEAD) for text in above if text or lines]
-        lines += [Line(line(row.label, row.cells, shown, row.hint), ROW) for row in rows]
+        lines += [TextLine(text, HEAD) for text in above if text or lines]
+        lines += [TextLine(line(row.label, row.cells, shown, row.hint), ROW) for row in rows]
     return lines
 
 
@@ -128,11 +128,11 @@ def _to_right(text: str, width: int) -> str:
     return " " * (width - _columns_of(text)) + text
 
 
-def _verdict_lines(found: list[Verdict], width: int) -> list[Line]:
+def _verdict_lines(found: list[CheckVerdict], width: int) -> list[TextLine]:
     check_width = min(max((_columns_of(each.check) for each in found), default=0), max(width // 2, 20))
     checks = [each.check + " " * (check_width - _columns_of(each.check)) for each in found]
     return [
-        Line(f" {each.word} {check}  {each.detail}".rstrip(), each.word.lower())
+        TextLine(f" {each.word} {check}  {each.detail}".rstrip(), each.word.lower())
         for each, check in zip(found, checks, strict=True)
     ]
 
@@ -222,7 +222,7 @@ def _code(text: str) -> str:
     return f"<code>{' '.join(escaped.split())}</code>"
 
 
-def worst_lanes(picture: Picture, most: int) -> list[Lane]:
+def worst_lanes(picture: RunPicture, most: int) -> list[Lane]:
     """All lanes; of more than ``most`` those that were longest without a consumer, in their order."""
     if len(picture.lanes) <= most:
         return list(picture.lanes)
@@ -230,7 +230,7 @@ def worst_lanes(picture: Picture, most: int) -> list[Lane]:
     return [picture.lanes[place] for place in sorted(places[:most])]
 
 
-def _nobody_us(lane: Lane, picture: Picture) -> int:
+def _nobody_us(lane: Lane, picture: RunPicture) -> int:
     return sum(overlap_us(each, picture.from_us, picture.to_us) for each in lane.segments if not each.owners)
 
 
@@ -248,7 +248,7 @@ def natural(name: str) -> tuple[str, int]:
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def pod_row(replicas: Replicas, picture: Picture, columns: int) -> str:
+def pod_row(replicas: Replicas, picture: RunPicture, columns: int) -> str:
     """As high as the most pods that were wanted in the slice, the highest of all in full."""
     most = max((number for _, number in replicas.wanted), default=0)
     length = picture.to_us - picture.from_us
@@ -281,7 +281,7 @@ _NARROWEST = 20
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
 
 
-def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, title: str = "") -> list[str]:
+def gantt_lines(picture: RunPicture, width: int = 100, max_lanes: int = 24, *, title: str = "") -> list[str]:
     """The picture in at most ``width`` columns (at least some 20 of time, however narrow) and ``max_lanes`` lanes.
 
     Where there are more partitions, those are shown that were longest without a consumer. The same picture gives the same
@@ -305,7 +305,7 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     return [*lines, *_mark_words(picture, width), *_owners(lanes, letters, width)]
 
 
-def _mark_words(picture: Picture, width: int) -> list[str]:
+def _mark_words(picture: RunPicture, width: int) -> list[str]:
     """What the scenario did and when, in three lines at most. Pods that start or go are among the marks, not among the words."""
     done = [mark for mark in picture.marks if not mark.text.endswith((" starts", " goes"))]
     lines = wrap(", ".join(f"{duration(round(mark.at_us, -5))} {mark.text}" for mark in done), width - 2)
@@ -318,7 +318,7 @@ def _letters(lanes: Sequence[Lane]) -> dict[str, str]:
     return {owner: ascii_lowercase[i % 26] for i, owner in enumerate(sorted(owners, key=natural))}
 
 
-def _cells(lane: Lane, picture: Picture, columns: int, letters: dict[str, str]) -> str:
+def _cells(lane: Lane, picture: RunPicture, columns: int, letters: dict[str, str]) -> str:
     cells, first, segments = [], 0, lane.segments
     for column in range(columns):
         from_us, to_us = _slice(picture, column, columns)
@@ -331,7 +331,7 @@ def _cells(lane: Lane, picture: Picture, columns: int, letters: dict[str, str]) 
     return "".join(cells)
 
 
-def _slice(picture: Picture, column: int, columns: int) -> tuple[int, int]:
+def _slice(picture: RunPicture, column: int, columns: int) -> tuple[int, int]:
     length = picture.to_us - picture.from_us
     return picture.from_us + length * column // columns, picture.from_us + length * (column + 1) // columns
 
@@ -354,7 +354,7 @@ def _cell(segments: Sequence[Segment], from_us: int, to_us: int, letters: dict[s
     return letter.upper() if nobody else letter
 
 
-def _axis(picture: Picture, columns: int) -> str:
+def _axis(picture: RunPicture, columns: int) -> str:
     """Round times, each label beginning where its time is."""
     text, step = "", _tick_us(picture, columns)
     for us in range(-(-picture.from_us // step) * step, picture.to_us, step):
@@ -364,7 +364,7 @@ def _axis(picture: Picture, columns: int) -> str:
     return text
 
 
-def _tick_us(picture: Picture, columns: int) -> int:
+def _tick_us(picture: RunPicture, columns: int) -> int:
     """The smallest round time that leaves a label some ten columns."""
     wanted = (picture.to_us - picture.from_us) * 10 // columns
     for seconds in _ROUND_SECONDS:
@@ -373,11 +373,11 @@ def _tick_us(picture: Picture, columns: int) -> int:
     return -(-wanted // 86_400_000_000) * 86_400_000_000
 
 
-def _column(us: int, picture: Picture, columns: int) -> int:
+def _column(us: int, picture: RunPicture, columns: int) -> int:
     return (us - picture.from_us) * columns // (picture.to_us - picture.from_us)
 
 
-def _mark_row(picture: Picture, columns: int) -> str:
+def _mark_row(picture: RunPicture, columns: int) -> str:
     cells = [" "] * columns
     for mark in picture.marks:
         if picture.from_us <= mark.at_us < picture.to_us:

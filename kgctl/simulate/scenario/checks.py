@@ -15,7 +15,7 @@ from kgctl.simulate.scenario.expressions import (
     MetricSource,
     Names,
     Node,
-    Setting,
+    ScenarioSetting,
     Value,
     evaluate,
     located,
@@ -229,7 +229,7 @@ class RunSource:
         value: Value = self.metrics.metric(metric.name, metric.filters)
         return value
 
-    def setting(self, setting: Setting) -> Value:
+    def setting(self, setting: ScenarioSetting) -> Value:
         return self.settings.get(setting.name)
 
 

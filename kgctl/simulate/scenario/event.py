@@ -245,7 +245,7 @@ PODS, MEMBER_SET, TOPIC, NEW_TOPIC, BROKER, RACK = _Pods(), _MemberSet(), _Topic
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class NemesisFault:
     """How a nemesis draws an event of a kind: for how long, what the file would say beside ``for``, and whether unasked."""
 
     lengths: Distribution
@@ -317,7 +317,7 @@ class Event(Section):
     """Does nothing to pods whose records take no time."""
     writes: ClassVar[bool] = False
     """Has records written."""
-    fault: ClassVar[Fault | None] = None
+    fault: ClassVar[NemesisFault | None] = None
     """How a nemesis draws it; None: it does not."""
 
     target: str

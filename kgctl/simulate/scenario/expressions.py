@@ -39,7 +39,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ScenarioSetting:
     """One of Kafka's settings, as the scenario has it; times are in seconds."""
 
     name: str
@@ -69,7 +69,7 @@ class Binary:
     right: Node
 
 
-Node: TypeAlias = "Number | Word | Metric | Setting | Negative | Not | Binary"
+Node: TypeAlias = "Number | Word | Metric | ScenarioSetting | Negative | Not | Binary"
 
 COMPARISONS = ("<", "<=", "==", "!=", ">=", ">")
 
@@ -92,7 +92,7 @@ def metrics_of(node: Node) -> tuple[Metric, ...]:
 
 def variants_of(node: Node) -> tuple[str, ...]:
     """Return the variants that the expression names, each once."""
-    if isinstance(node, Metric | Setting):
+    if isinstance(node, Metric | ScenarioSetting):
         return (node.variant,) if node.variant is not None else ()
     if isinstance(node, Negative | Not):
         return variants_of(node.of)
@@ -223,7 +223,7 @@ class Names:
         if bare in self.metrics:
             return Metric(bare, filters or (), variant, at)
         if bare in self.settings and filters is None:
-            return Setting(bare, variant)
+            return ScenarioSetting(bare, variant)
         if name in STATES and filters is None:
             return Word(name)
         raise ExpressionError(self._unknown(name, head if dot else "", rest, bare), at)
@@ -410,9 +410,9 @@ def _number(token: Token) -> Number:
 def _check_units(left: Node, right: Node, at: int) -> None:
     """A setting in milliseconds beside a number without a unit is nearly always a mistake by a factor of 1000."""
     for one, other in ((left, right), (right, left)):
-        is_time = isinstance(one, Setting) and one.name.endswith(".ms")
+        is_time = isinstance(one, ScenarioSetting) and one.name.endswith(".ms")
         if is_time and isinstance(other, Number) and not other.unit and other.value:
-            assert isinstance(one, Setting)
+            assert isinstance(one, ScenarioSetting)
             raise ExpressionError(f"{one.name} is a time: give the number a unit, such as {other.value:g}ms", at)
 
 
@@ -465,14 +465,14 @@ class Condition(Protocol):
         ...
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """Gives an expression the values of its names."""
 
     def metric(self, metric: Metric) -> Value:
         """Return the metric's value, or None where it has none."""
         ...
 
-    def setting(self, setting: Setting) -> Value:
+    def setting(self, setting: ScenarioSetting) -> Value:
         """Return the setting's value, times in seconds."""
         ...
 
@@ -486,7 +486,7 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 _ORDER: Mapping[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def evaluate(node: Node, source: Source) -> Value:  # noqa: PLR0911  # one for each kind of node
+def evaluate(node: Node, source: ValueSource) -> Value:  # noqa: PLR0911  # one for each kind of node
     """The expression's value. ``and`` and ``or`` look at their right side only where it matters."""
     if isinstance(node, Number):
         return node.value
@@ -494,7 +494,7 @@ def evaluate(node: Node, source: Source) -> Value:  # noqa: PLR0911  # one for e
         return node.text
     if isinstance(node, Metric):
         return source.metric(node)
-    if isinstance(node, Setting):
+    if isinstance(node, ScenarioSetting):
         return source.setting(node)
     if isinstance(node, Not):
         inner = evaluate(node.of, source)
@@ -505,7 +505,7 @@ def evaluate(node: Node, source: Source) -> Value:  # noqa: PLR0911  # one for e
     return _binary(node, source)
 
 
-def _binary(node: Binary, source: Source) -> Value:
+def _binary(node: Binary, source: ValueSource) -> Value:
     left = evaluate(node.left, source)
     decides = {"and": False, "or": True}.get(node.op)
     if decides is not None and left is decides:

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportSpec:
     """``x``: the path of a parameter that is swept; None: the one with the most values. ``y`` empty: the usual metrics."""
 
     x: str | None = None
     y: tuple[Metric, ...] = ()
 
 
-EMPTY_REPORT = Report()
+EMPTY_REPORT = ReportSpec()
 
 
-def read_report(tree: Tree, around: FilterNames, problems: list[Problem]) -> Report:
+def read_report(tree: Tree, around: FilterNames, problems: list[Problem]) -> ReportSpec:
     """The section of a file whose form is right; what contradicts the rest of it is added to ``problems``."""
     raw = tree.data.get("report") or {}
     swept = tuple(tree.data.get("sweep") or ())
@@ -55,7 +55,7 @@ def read_report(tree: Tree, around: FilterNames, problems: list[Problem]) -> Rep
             found.append(metric_of(text, around))
         except ValueError as error:
             wrong(path, str(error))
-    return Report(along, tuple(dict.fromkeys(found)))
+    return ReportSpec(along, tuple(dict.fromkeys(found)))
 
 
 def parameter_named(name: str, swept: Sequence[str]) -> str:
@@ -153,7 +153,7 @@ class LoadedFile:
     variants: tuple[Variant, ...]
     checks: tuple[Check, ...]
     output: Mapping[str, str] = field(default_factory=dict)
-    report: Report = EMPTY_REPORT
+    report: ReportSpec = EMPTY_REPORT
     swept: tuple[str, ...] = ()
 
 

@@ -69,7 +69,7 @@ _ENDS = frozenset({PodChange.STOPPED, PodChange.KILLED, PodChange.EXIT, PodChang
 
 
 @quick_enum
-class Cause(MeantNumber):
+class GapCause(MeantNumber):
     """The causes of a gap. A gap is split where its cause changes."""
 
     REBALANCE = 0, "the owner lives and had to give the partition up for a rebalance"

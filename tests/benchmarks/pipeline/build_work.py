@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.engines import Done, Engine
+from kgctl.pipeline.engines import Engine, ItemDone
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.generated_log import ENDS_PER_MS, START_MS, Size, generated_log
 from tests.support.pipeline.warehouses import add
@@ -73,7 +73,7 @@ class Noting(Engine):
         self._engine = engine
         self.memory_kb = 0
 
-    def stream(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Generator[Done[Any], None, None]:
+    def stream(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Generator[ItemDone[Any], None, None]:
         """The other engine's."""
         for done in self._engine.stream(partial(_noted, function), items):
             value, memory_kb = done.get()

@@ -15,9 +15,9 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from kgctl.pipeline.collect.at_rest import collect_at_rest
-from kgctl.pipeline.collect.live import LiveCollection, Plan, World
+from kgctl.pipeline.collect.live import CollectPlan, LiveCollection, World
 from kgctl.pipeline.engines import LocalEngine
-from kgctl.pipeline.sources.at_rest import Source, record_log, segments
+from kgctl.pipeline.sources.at_rest import RestSource, record_log, segments
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, open_reader
 from kgctl.pipeline.sources.parse import parse_log
 from kgctl.pipeline.store.warehouse import Warehouse
@@ -106,7 +106,7 @@ def write_record_log(folder: Path, count: int) -> None:
             opened.record_log.write([StoredRecord(0, r.offset, r.timestamp_ms, r.key, r.value) for r in records])
 
 
-def collecting(source: Source, folder: Path, jobs: int) -> Run:
+def collecting(source: RestSource, folder: Path, jobs: int) -> Run:
     """From a source at rest into a new warehouse."""
     warehouse = Warehouse.create(folder)
     return timed(lambda: collect_at_rest(warehouse, "c", [source], LocalEngine(jobs), str).added)
@@ -140,7 +140,7 @@ def following(bootstrap: str, folder: Path, reader_name: str) -> Run:
     world = World(lambda: 0, time.monotonic, time.sleep, str, str)
     reader, _ = open_reader({"bootstrap.servers": bootstrap}, 15_000, "wire" if reader_name == "wire" else "confluent")
     try:
-        collection = LiveCollection(warehouse, "c", reader, source=bootstrap, plan=Plan(once=True), world=world)
+        collection = LiveCollection(warehouse, "c", reader, source=bootstrap, plan=CollectPlan(once=True), world=world)
         return timed(lambda: collection.run(reader.log_state()).added)
     finally:
         reader.close()

@@ -9,7 +9,7 @@ import pytest
 
 from kgctl.cli.history.calibrate import _died_ms
 from kgctl.pipeline.answers.inferred import CRASHED, LEFT, UNKNOWN
-from kgctl.pipeline.answers.recorded import Stay
+from kgctl.pipeline.answers.recorded import MemberStay
 from tests.cli.harness import Cli
 
 SCENARIO = """\
@@ -126,6 +126,6 @@ def test_a_member_that_did_not_leave_died_before_it_was_missed(
 ) -> None:
     """It was missed at 100 s; its session is 10 s, and a commit comes every 5."""
     last_ms = None if committed_s is None else committed_s * 1000
-    stay = Stay("m", "c", instance, 10_000, None, 0, 100_000, ending, last_ms)
+    stay = MemberStay("m", "c", instance, 10_000, None, 0, 100_000, ending, last_ms)
     found = _died_ms(stay, 100_000, 5_000, is_replaced=is_replaced)
     assert found == (None if died_s is None else died_s * 1000)

@@ -10,7 +10,7 @@ import pytest
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.collect import progress_line
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.files import Location
+from kgctl.pipeline.store.files import StoreLocation
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import open_folder
 from tests.cli.harness import Cli, Terminal
@@ -187,7 +187,7 @@ def test_folders_that_are_no_warehouse(cli: Cli, logs: Path) -> None:
     assert (ran.code, ran.err) == (2, f"kgctl: {logs} is not a warehouse (it has no table of clusters)\n")
     newer = cli.folder / "newer"
     newer.mkdir()
-    Table(Location(str(newer)), "clusters").commit([], numbers={"kgctl_warehouse": 3})
+    Table(StoreLocation(str(newer)), "clusters").commit([], numbers={"kgctl_warehouse": 3})
     ran = cli(f"history collect --segments {logs} --warehouse {newer}")
     assert ran.code == 2
     assert "made by a newer kgctl" in ran.err

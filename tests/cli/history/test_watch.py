@@ -10,7 +10,7 @@ import pytest
 from kgctl.errors import StorageError
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.watch.loop import Watch
-from kgctl.pipeline.watch.outlets import Measured
+from kgctl.pipeline.watch.outlets import WatchState
 from kgctl.pipeline.watch.rules import RULES, Alert
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
@@ -55,7 +55,7 @@ def unchanged(*_: object, **__: object) -> object:
     return BuildResult()
 
 
-@pytest.mark.parametrize("broken", ["kgctl.pipeline.builds.run.build", "kgctl.pipeline.watch.rules.StateFile.save"])
+@pytest.mark.parametrize("broken", ["kgctl.pipeline.builds.run.build", "kgctl.pipeline.watch.rules.AlertStateFile.save"])
 def test_a_look_that_is_not_whole_is_no_pass(cli: Cli, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """What came last is not in the tables, or how long a rule has held is forgotten: that nothing fires is not known."""
 
@@ -314,7 +314,7 @@ def test_what_goes_wrong_with_one_cluster_harms_no_other(several: Cli, monkeypat
 def judging_only_west(watch: Watch, now_ms: int) -> list[Alert]:
     if watch.cluster == "east":
         raise StorageError("unreadable")
-    watch.measured = Measured(watch.cluster, looked_ms=now_ms)
+    watch.measured = WatchState(watch.cluster, looked_ms=now_ms)
     return []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.admin import ItemError
-from kgctl.cli.simulate.against import Groups
+from kgctl.cli.simulate.against import ClusterGroups
 from kgctl.errors import AuthError
 from kgctl.model.error_codes import ErrorCode
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -64,11 +64,11 @@ def test_a_right_on_groups_that_is_missing_is_told_before_anything_is_made(right
 
     admin = Refusing()
     with pytest.raises(AuthError, match=f"not to {right}"):
-        Groups(admin).check()
+        ClusterGroups(admin).check()
 
 
 def test_a_cluster_without_such_a_group_may_be_played_on() -> None:
-    Groups(FakeGroupAdmin()).check()
+    ClusterGroups(FakeGroupAdmin()).check()
 
 
 def test_a_cluster_elsewhere_is_asked_about_first(cli: Cli) -> None:

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from kgctl.server.settings import Kind, Source
+from kgctl.server.settings import SettingKind, SettingSource
 from tests.repo.project import ROOT
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.wire.raw_client import RawClient
@@ -22,9 +22,9 @@ def settings_of(bootstrap: str) -> str:
         found = raw.call(DESCRIBE_CONFIGS, 4, {"resources": [resource], "include_synonyms": True}).results[0].configs
     rows = {}
     for each in sorted(found, key=lambda one: str(one.name)):
-        defaults = [one.value for one in each.synonyms if one.name == each.name and one.source == Source.DEFAULT]
+        defaults = [one.value for one in each.synonyms if one.name == each.name and one.source == SettingSource.DEFAULT]
         marks = ("s" if each.read_only else "") + ("p" if each.is_sensitive else "")
-        rows[each.name] = [Kind(each.config_type).name, defaults[0] if defaults else None, marks]
+        rows[each.name] = [SettingKind(each.config_type).name, defaults[0] if defaults else None, marks]
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()) + "\n}\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.report.outcome import Expectation, LagSeries, Lane, Mark, Outcome, Picture, Segment, Spread, VariantOutcome
+from kgctl.simulate.report.outcome import Expectation, LagSeries, Lane, Mark, Outcome, RunPicture, Segment, Spread, VariantOutcome
 
 SECOND = 1_000_000
 
@@ -27,7 +27,7 @@ def segments(*changes: tuple[int, str | tuple[str, ...]]) -> tuple[Segment, ...]
     return tuple(found)
 
 
-def picture() -> Picture:
+def picture() -> RunPicture:
     """Two partitions, two members, forty seconds: a restart."""
     lanes = (
         Lane("orders", 0, segments((11, "app-0"), (13, "?rebalance"), (25, "app-1"), (26, "?rebalance"), (40, "app-0"))),
@@ -35,7 +35,7 @@ def picture() -> Picture:
     )
     lag = (LagSeries("orders", ((0, 0.0), (10 * SECOND, 0.0), (13 * SECOND, 3000.0), (16 * SECOND, 0.0), (40 * SECOND, 0.0))),)
     generations = ((0, 3), (13 * SECOND, 4), (26 * SECOND, 5))
-    return Picture(1, 0, 40 * SECOND, lanes, (Mark(10 * SECOND, "restart app/0"),), lag, generations=generations)
+    return RunPicture(1, 0, 40 * SECOND, lanes, (Mark(10 * SECOND, "restart app/0"),), lag, generations=generations)
 
 
 def outcome() -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import FIND_COORDINATOR
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import FakeBroker, coordinator_of
@@ -22,8 +22,8 @@ def broker() -> Iterator[FakeBroker]:
 
 
 @pytest.fixture
-def cluster(broker: FakeBroker) -> Iterator[Cluster]:
-    made = Cluster(WireSettings((Address("127.0.0.1", broker.port),)))
+def cluster(broker: FakeBroker) -> Iterator[ClusterClient]:
+    made = ClusterClient(WireSettings((Address("127.0.0.1", broker.port),)))
     yield made
     made.close()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.admin import ItemError
-from kgctl.admin.changes import MOST_LOST_IN_A_ROW, Account, Answer, NeverStop, Outcome, Step, carry_out
+from kgctl.admin.changes import MOST_LOST_IN_A_ROW, Account, ChangeStep, ItemOutcome, NeverStop, StepAnswer, carry_out
 from kgctl.admin.notation import UndoRow, parse_offset_file, undo_rows
 from kgctl.admin.offset_reset import (
     PastOffset,
@@ -130,11 +130,11 @@ def test_history_without_a_scope_covers_what_was_committed_then_and_what_is_now(
     }
 
 
-DONE, FAILED, UNKNOWN, NOT_TRIED = Outcome.DONE, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_TRIED
+DONE, FAILED, UNKNOWN, NOT_TRIED = ItemOutcome.DONE, ItemOutcome.FAILED, ItemOutcome.UNKNOWN, ItemOutcome.NOT_TRIED
 NOTHING_TOLD: Mapping[str, bool] = {}
 
 
-def steps(*acts: BaseException | ErrorCode | None) -> list[Step[str]]:
+def steps(*acts: BaseException | ErrorCode | None) -> list[ChangeStep[str]]:
     """One step an act, for the items a, b, ...: what it raises, the error of its item, or None for success."""
 
     def act(item: str, outcome: BaseException | ErrorCode | None) -> Callable[[Sequence[str]], Mapping[str, ItemError]]:
@@ -145,7 +145,7 @@ def steps(*acts: BaseException | ErrorCode | None) -> list[Step[str]]:
 
         return run
 
-    return [Step.of_one_request([item], act(item, outcome)) for item, outcome in zip("abcdefgh", acts, strict=False)]
+    return [ChangeStep.of_one_request([item], act(item, outcome)) for item, outcome in zip("abcdefgh", acts, strict=False)]
 
 
 def outcomes(acts: Sequence[BaseException | ErrorCode | None], read: Mapping[str, bool] = NOTHING_TOLD) -> Account[str]:
@@ -174,7 +174,7 @@ def unreachable(*, nothing_sent: bool = False) -> UnreachableError:
     ],
 )
 def test_every_item_has_an_outcome(
-    acts: Sequence[BaseException | ErrorCode | None], found: list[Outcome], is_ended: bool
+    acts: Sequence[BaseException | ErrorCode | None], found: list[ItemOutcome], is_ended: bool
 ) -> None:
     account = outcomes(acts)
     assert (list(account.outcomes.values()), account.ended_by is not None) == (found, is_ended)
@@ -182,7 +182,7 @@ def test_every_item_has_an_outcome(
 
 
 @pytest.mark.parametrize(("is_done", "found"), [(True, DONE), (False, UNKNOWN)])
-def test_unknown_is_read_back(is_done: bool, found: Outcome) -> None:
+def test_unknown_is_read_back(is_done: bool, found: ItemOutcome) -> None:
     account = outcomes([None, TimedOutError("slow"), None], {"b": is_done})
     assert list(account.outcomes.values()) == [DONE, found, NOT_TRIED]
     assert ("b" in account.errors) is not is_done
@@ -198,17 +198,17 @@ def test_unknown_stays_so_where_the_cluster_does_not_answer_again(failure: BaseE
 
 
 def test_a_broker_that_is_away_costs_its_own_items_as_long_as_others_answer() -> None:
-    def half(items: str) -> Step[str]:
-        def act(_: Sequence[str]) -> Iterator[Answer[str]]:
-            yield Answer(items[0], {})
+    def half(items: str) -> ChangeStep[str]:
+        def act(_: Sequence[str]) -> Iterator[StepAnswer[str]]:
+            yield StepAnswer(items[0], {})
             raise TimedOutError("slow")
 
-        return Step(items, act)
+        return ChangeStep(items, act)
 
-    account = carry_out([half("ab"), half("cd"), Step.of_one_request("e", lambda _: {})], lambda _: {"b": True})
+    account = carry_out([half("ab"), half("cd"), ChangeStep.of_one_request("e", lambda _: {})], lambda _: {"b": True})
     assert list(account.outcomes.values()) == [DONE, DONE, DONE, UNKNOWN, DONE]
     assert account.ended_by is None
-    account = carry_out([half("ab"), half("cd"), half("ef"), Step.of_one_request("g", lambda _: {})], lambda _: {})
+    account = carry_out([half("ab"), half("cd"), half("ef"), ChangeStep.of_one_request("g", lambda _: {})], lambda _: {})
     assert (account.outcomes["g"], account.ended_by is not None) == (NOT_TRIED, True)
 
 
@@ -224,7 +224,7 @@ def test_a_signal_ends_it_between_two_steps() -> None:
 
         return run
 
-    account = carry_out([Step.of_one_request([item], act(item)) for item in "abc"], lambda _: {}, stop)
+    account = carry_out([ChangeStep.of_one_request([item], act(item)) for item in "abc"], lambda _: {}, stop)
     assert (done, account.signal, list(account.outcomes.values())) == (["a", "b"], 2, [DONE, DONE, NOT_TRIED])
 
 
@@ -234,7 +234,7 @@ def test_what_a_signal_cut_short_has_a_code_of_its_own() -> None:
     def interrupt(_: Sequence[str]) -> Mapping[str, ItemError]:
         raise Interrupted
 
-    account = carry_out([Step.of_one_request("a", interrupt)], lambda _: {})
+    account = carry_out([ChangeStep.of_one_request("a", interrupt)], lambda _: {})
     assert (account.outcomes["a"], account.errors["a"].to_exception().code) == (UNKNOWN, "INTERRUPTED")
 
 
@@ -269,7 +269,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Limited:
 
 def test_steps_that_lose_have_one_time_limit_together(limited: Limited) -> None:
     """Each comes through in the end: without a limit for all of them the change would take 300 ms for every group."""
-    many = [Step.of_one_request([item], limited.lose) for item in "abcdefgh"]
+    many = [ChangeStep.of_one_request([item], limited.lose) for item in "abcdefgh"]
     account = carry_out(many, lambda items: dict.fromkeys(items, True), admin=limited)
     assert list(account.outcomes.values()) == [*[DONE] * 3, *[NOT_TRIED] * 5]
     assert (limited.now_s <= limited.timeout_ms / 1000, type(account.ended_by)) == (True, TimedOutError)
@@ -277,7 +277,7 @@ def test_steps_that_lose_have_one_time_limit_together(limited: Limited) -> None:
 
 
 def test_steps_that_go_well_are_never_cut_off(limited: Limited) -> None:
-    many = [Step.of_one_request([item], limited.work) for item in "abcdefgh"]
+    many = [ChangeStep.of_one_request([item], limited.work) for item in "abcdefgh"]
     assert set(carry_out(many, lambda _: {}, admin=limited).outcomes.values()) == {DONE}
 
 
@@ -285,7 +285,7 @@ def test_a_look_that_went_ill_leaves_the_change_what_it_has_not_used(limited: Li
     """Of 1,000 ms 300 are left, and 200 of them are kept for the last look: the first step is tried until 100 ms are over."""
     limited.limit = Deadline(300)
     limited.limit.wait(0)
-    account = carry_out([Step.of_one_request([item], limited.lose) for item in "ab"], lambda _: {"a": True}, admin=limited)
+    account = carry_out([ChangeStep.of_one_request([item], limited.lose) for item in "ab"], lambda _: {"a": True}, admin=limited)
     assert (list(account.outcomes.values()), type(account.ended_by)) == ([DONE, NOT_TRIED], TimedOutError)
 
 
@@ -299,7 +299,7 @@ def test_a_change_for_which_a_look_that_went_ill_has_left_no_time_is_not_begun(l
 
 def test_a_look_that_went_well_takes_nothing_of_the_time_of_the_change(limited: Limited) -> None:
     limited.limit = Deadline(1)
-    many = [Step.of_one_request([item], limited.lose) for item in "ab"]
+    many = [ChangeStep.of_one_request([item], limited.lose) for item in "ab"]
     account = carry_out(many, lambda items: dict.fromkeys(items, True), admin=limited)
     assert list(account.outcomes.values()) == [DONE, DONE]
 
@@ -307,10 +307,10 @@ def test_a_look_that_went_well_takes_nothing_of_the_time_of_the_change(limited: 
 def test_what_follows_a_change_has_the_time_that_it_left_over(limited: Limited) -> None:
     limited.limit = Deadline(1_000)
     limited.limit.wait(0)
-    carry_out([Step.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
+    carry_out([ChangeStep.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
     assert 600 < limited.limit.timeout_ms <= 700
     limited.limit = None
-    carry_out([Step.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
+    carry_out([ChangeStep.of_one_request("a", limited.lose)], lambda _: {"a": True}, admin=limited)
     assert limited.limit is None
 
 
@@ -329,22 +329,22 @@ def test_the_last_look_asks_those_too_who_were_silent(limited: Limited) -> None:
         asked.append(Deadline.of_call(limited.limit, 9).expects("broker"))
         return {}
 
-    carry_out([Step.of_one_request("a", silent)], read_back, admin=limited)
+    carry_out([ChangeStep.of_one_request("a", silent)], read_back, admin=limited)
     assert asked == [True]
 
 
 def test_who_was_silent_in_one_step_is_not_waited_for_in_the_next(limited: Limited) -> None:
     asked: list[bool] = []
 
-    def silent(items: Sequence[str]) -> Iterator[Answer[str]]:
+    def silent(items: Sequence[str]) -> Iterator[StepAnswer[str]]:
         assert limited.limit
         deadline = Deadline.of_call(limited.limit, 9)
         asked.append(deadline.expects("broker"))
         deadline.note_silence("broker")
-        yield Answer(items[:1], {})
+        yield StepAnswer(items[:1], {})
         raise TimedOutError("slow")
 
-    carry_out([Step(["a", "b"], silent), Step(["c", "d"], silent)], lambda _: {}, admin=limited)
+    carry_out([ChangeStep(["a", "b"], silent), ChangeStep(["c", "d"], silent)], lambda _: {}, admin=limited)
     assert asked == [True, False]
 
 
@@ -353,7 +353,7 @@ def test_what_was_never_sent_failed() -> None:
         lost = ErrorCode.NETWORK_EXCEPTION
         return {"a": ItemError(lost, "cannot connect", nothing_sent=True), "b": ItemError(lost, "lost")}
 
-    account = carry_out([Step.of_one_request("ab", act)], lambda _: {})
+    account = carry_out([ChangeStep.of_one_request("ab", act)], lambda _: {})
     assert account.outcomes == {"a": FAILED, "b": UNKNOWN}
 
 
@@ -369,11 +369,11 @@ def test_account_says_whether_the_cluster_may_have_changed() -> None:
 
 @pytest.mark.parametrize("end", [Interrupted(), TimedOutError("slow"), UnreachableError("gone")])
 def test_what_a_step_answered_before_it_was_cut_short_is_known(end: BaseException) -> None:
-    def act(_: Sequence[str]) -> Iterator[Answer[str]]:
-        yield Answer("a", {})
-        yield Answer("b", {"b": ItemError(ErrorCode.NON_EMPTY_GROUP, "no")})
+    def act(_: Sequence[str]) -> Iterator[StepAnswer[str]]:
+        yield StepAnswer("a", {})
+        yield StepAnswer("b", {"b": ItemError(ErrorCode.NON_EMPTY_GROUP, "no")})
         raise end
 
-    account = carry_out([Step("abcd", act), Step.of_one_request("e", lambda _: {})], lambda _: {})
+    account = carry_out([ChangeStep("abcd", act), ChangeStep.of_one_request("e", lambda _: {})], lambda _: {})
     expected = [DONE, FAILED, UNKNOWN, UNKNOWN, NOT_TRIED if type(end) is Interrupted else DONE]
     assert list(account.outcomes.values()) == expected

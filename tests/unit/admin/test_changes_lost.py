@@ -7,13 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from kgctl.admin import ItemError
-from kgctl.admin.changes import LAST_LOOK_S, Account, Answer, NeverStop, Outcome, Step, carry_out, decide_deletion
+from kgctl.admin.changes import LAST_LOOK_S, Account, ChangeStep, ItemOutcome, NeverStop, StepAnswer, carry_out, decide_deletion
 from kgctl.errors import Interrupted, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.wire import Deadline
 from tests.cli.fake_admin import FakeGroupAdmin
 
-DONE, FAILED, MOVED, REFUSED, UNKNOWN = Outcome.DONE, Outcome.FAILED, Outcome.MOVED, Outcome.REFUSED, Outcome.UNKNOWN
+DONE, FAILED, MOVED, REFUSED, UNKNOWN = (
+    ItemOutcome.DONE,
+    ItemOutcome.FAILED,
+    ItemOutcome.MOVED,
+    ItemOutcome.REFUSED,
+    ItemOutcome.UNKNOWN,
+)
 LOST, DOUBTFUL = (ItemError(code, "lost") for code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.UNKNOWN_SERVER_ERROR))
 GONE = ItemError(ErrorCode.GROUP_ID_NOT_FOUND, "gone")
 
@@ -35,7 +41,7 @@ class Lab:
         monkeypatch.setattr("kgctl.admin.changes.time.monotonic", lambda: self.now_s)
         monkeypatch.setattr("kgctl.admin.changes.time.sleep", self.waits.append)
 
-    def step(self, items: str, *tries: Try) -> Step[str]:
+    def step(self, items: str, *tries: Try) -> ChangeStep[str]:
         left = list(tries)
 
         def act(wanted: Sequence[str]) -> Mapping[str, ItemError]:
@@ -46,14 +52,14 @@ class Lab:
                 raise found
             return {item: error for item, error in found.items() if item in wanted}
 
-        return Step(list(items), lambda wanted: iter([Answer(wanted, act(wanted))]))
+        return ChangeStep(list(items), lambda wanted: iter([StepAnswer(wanted, act(wanted))]))
 
     def read_back(self, items: Sequence[str]) -> Mapping[str, bool]:
         """``is_done`` of each item; one of which that is None is left out."""
         self.read.append("".join(items))
         return {item: found for item in items if (found := self.is_done(item)) is not None}
 
-    def run(self, *steps: Step[str], **given: object) -> Account[str]:
+    def run(self, *steps: ChangeStep[str], **given: object) -> Account[str]:
         return carry_out(steps, self.read_back, admin=self, **given)  # type: ignore[arg-type]
 
 
@@ -156,7 +162,7 @@ def test_the_last_look_after_a_signal_has_a_time_of_its_own(lab: Lab) -> None:
         stop.signal = 2
         return act(items)
 
-    lab.run(Step(["b"], interrupt), stop=stop)  # type: ignore[arg-type]
+    lab.run(ChangeStep(["b"], interrupt), stop=stop)  # type: ignore[arg-type]
     assert (stop.allowed, lab.read[-1]) == ([LAST_LOOK_S, LAST_LOOK_S, 0], "b")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kgctl.admin import ItemError, Results
-from kgctl.admin.changes import CommitsAsPlanned, Outcome, decide_deletion, execute_deletion, outdated
+from kgctl.admin.changes import CommitsAsPlanned, ItemOutcome, decide_deletion, execute_deletion, outdated
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import TimedOutError
 from kgctl.model.error_codes import ErrorCode
@@ -103,7 +103,7 @@ def test_a_group_that_went_on_since_it_was_saved_is_not_deleted(cluster: FakeGro
     cluster.group("a", {P0: at(5), P1: at(7)})
     account = execute_deletion(cluster, decisions, None, saved)
     assert (account.outcomes, account.notes) == (
-        {"a": Outcome.REFUSED, "b": Outcome.DONE},
+        {"a": ItemOutcome.REFUSED, "b": ItemOutcome.DONE},
         {"a": "t-1: changed since the plan was made: 6 then, 7 now"},
     )
     assert set(cluster.groups) == {"a"}
@@ -112,9 +112,9 @@ def test_a_group_that_went_on_since_it_was_saved_is_not_deleted(cluster: FakeGro
 @pytest.mark.parametrize(
     ("still", "is_told", "outcomes"),
     [
-        ((), True, {"a": Outcome.DONE, "b": Outcome.DONE}),
-        (("b",), True, {"a": Outcome.DONE, "b": Outcome.UNKNOWN}),
-        ((), False, {"a": Outcome.UNKNOWN, "b": Outcome.UNKNOWN}),
+        ((), True, {"a": ItemOutcome.DONE, "b": ItemOutcome.DONE}),
+        (("b",), True, {"a": ItemOutcome.DONE, "b": ItemOutcome.UNKNOWN}),
+        ((), False, {"a": ItemOutcome.UNKNOWN, "b": ItemOutcome.UNKNOWN}),
     ],
 )
 def test_a_deletion_without_an_answer_is_looked_for_in_the_listing(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kgctl.admin.group_rates import Position, Sample, Verdict, Watch
+from kgctl.admin.group_rates import Position, RateWatch, Sample, Verdict
 from kgctl.model.groups import GroupListing, GroupState, TopicPartition
 from kgctl.model.lag import Flag, lag_of
 
@@ -14,7 +14,7 @@ P, Q = (TopicPartition("t", number) for number in (0, 1))
 
 
 def test_a_share_group_reads_what_it_acknowledges_past_its_start_offset() -> None:
-    watch, listing = Watch(), GroupListing("g", "share", GroupState.STABLE)
+    watch, listing = RateWatch(), GroupListing("g", "share", GroupState.STABLE)
     for number, lag in enumerate((90, 60)):
         watch.add(Sample(number * 10_000, {"g": listing}, {"g": {P: Position(10, 0, 100 + 10 * number, None, lag)}}))
 
@@ -23,9 +23,9 @@ def test_a_share_group_reads_what_it_acknowledges_past_its_start_offset() -> Non
     assert (rate.lag, rate.consumed_per_s, rate.produced_per_s) == (60, 4.0, 1.0)
 
 
-def watched(positions: Sequence[tuple[int, int]]) -> Watch:
+def watched(positions: Sequence[tuple[int, int]]) -> RateWatch:
     """One group's partition, a sample each ten seconds: (committed, end)."""
-    watch = Watch()
+    watch = RateWatch()
     listing = GroupListing("g", "consumer", GroupState.STABLE)
     for number, (committed, end) in enumerate(positions):
         watch.add(
@@ -63,7 +63,7 @@ def test_rates_and_verdicts(
 def test_a_commit_out_of_its_log_is_lost_and_a_log_that_cannot_be_asked_is_not_well() -> None:
     (found,) = watched([(50, 100), (50, 20)]).rates()
     assert (found.lag, found.drain_s, found.verdict, found.flags) == (None, None, Verdict.LOST, (Flag.PAST_LOG_END,))
-    watch, listing = Watch(), GroupListing("g", "consumer", GroupState.STABLE)
+    watch, listing = RateWatch(), GroupListing("g", "consumer", GroupState.STABLE)
     for at_ms in (0, 1000):
         watch.add(
             Sample(at_ms, {"g": listing}, {"g": {P: Position(5, 0, 5, None, 0), Q: Position(5, None, None, Flag.NO_LEADER)}})
@@ -73,7 +73,7 @@ def test_a_commit_out_of_its_log_is_lost_and_a_log_that_cannot_be_asked_is_not_w
 
 
 def test_group_without_commits_is_unknown() -> None:
-    watch = Watch()
+    watch = RateWatch()
     watch.add(Sample(0, {"g": GroupListing("g")}, {"g": {}}))
     (found,) = watch.rates()
     assert (found.lag, found.verdict) == (None, Verdict.UNKNOWN)

@@ -35,7 +35,7 @@ from kgctl.model.values import string_hash
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
+from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
@@ -56,7 +56,7 @@ def answering(*groups: Mapping[str, Any], error: int = 0) -> Any:
     return lambda _: {"error_code": error, "groups": list(groups)}
 
 
-def test_groups_of_every_type_and_state_are_listed(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_groups_of_every_type_and_state_are_listed(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LIST_GROUPS] = answering(
         group("s", "share", "Stable", "Share"),
         group("k", "consumer", "Reconciling", "Consumer"),
@@ -75,7 +75,7 @@ def test_groups_of_every_type_and_state_are_listed(broker: FakeBroker, cluster: 
     ]
 
 
-def test_filters_are_the_brokers_own(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_filters_are_the_brokers_own(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LIST_GROUPS] = answering()
     list_groups(cluster, deadline, [GroupState.STABLE, GroupState.EMPTY], [GroupType.SHARE])
     (asked,) = broker.asked(LIST_GROUPS)
@@ -103,7 +103,7 @@ def old(broker: FakeBroker, highest: int, states: Mapping[str, str]) -> None:
 )
 def test_a_broker_without_states_and_types_is_asked_otherwise(
     broker: FakeBroker,
-    cluster: Cluster,
+    cluster: ClusterClient,
     deadline: Deadline,
     states: list[GroupState],
     types: list[GroupType],
@@ -118,7 +118,7 @@ def test_a_broker_without_states_and_types_is_asked_otherwise(
     assert all(one.state is {"e": GroupState.EMPTY, "s": GroupState.STABLE}[name] for name, one in found.items())
 
 
-def test_a_group_whose_state_is_not_told_is_in_none(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_group_whose_state_is_not_told_is_in_none(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     old(broker, 3, {"g": "Stable"})
     broker.handlers[DESCRIBE_GROUPS] = lambda _: {"groups": [{"group_id": "g", "error_code": ErrorCode.NOT_COORDINATOR}]}
 
@@ -127,7 +127,7 @@ def test_a_group_whose_state_is_not_told_is_in_none(broker: FakeBroker, cluster:
 
 
 def test_a_broker_with_consumer_groups_that_tells_no_types_is_too_old_to_be_asked_for_them(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     """Kafka 3.7."""
     broker.versions |= {LIST_GROUPS: (0, 4), CONSUMER_GROUP_HEARTBEAT: (0, 0)}
@@ -139,7 +139,7 @@ def test_a_broker_with_consumer_groups_that_tells_no_types_is_too_old_to_be_aske
         list_groups(cluster, deadline, [], [GroupType.CLASSIC])
 
 
-def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     answers = iter([answering(error=14), answering(error=15), answering(group("g", "", "Empty", "Classic"))])
 
     def next_answer(request: DecodedRequest) -> Any:
@@ -150,7 +150,7 @@ def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: Cluster
     assert list(list_groups(cluster, deadline).values) == ["g"]
 
 
-def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[LIST_GROUPS] = answering(error=14)
 
     # Where the time ends while it is asked once more, that is what is said.
@@ -160,7 +160,7 @@ def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cl
 
 @pytest.mark.parametrize(("code", "expected"), [(31, AuthError), (42, BrokerError)])
 def test_an_error_of_the_only_broker_is_raised(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline, code: int, expected: type[Exception]
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, code: int, expected: type[Exception]
 ) -> None:
     broker.handlers[LIST_GROUPS] = answering(error=code)
 
@@ -168,7 +168,7 @@ def test_an_error_of_the_only_broker_is_raised(
         list_groups(cluster, deadline)
 
 
-def test_a_broker_that_is_away_is_named_beside_what_the_others_have(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_broker_that_is_away_is_named_beside_what_the_others_have(broker: FakeBroker, cluster: ClusterClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     answer = metadata([broker])
@@ -183,7 +183,7 @@ def test_a_broker_that_is_away_is_named_beside_what_the_others_have(broker: Fake
     }
 
 
-def test_a_broker_that_comes_back_is_listed(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_that_comes_back_is_listed(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     answers = [CLOSE, CLOSE, {"groups": [group("g", "", "Empty", "Classic")]}]
     broker.handlers[LIST_GROUPS] = lambda _: answers.pop(0)
     found = list_groups(cluster, deadline)
@@ -224,7 +224,7 @@ def member(member_id: str, **fields: Any) -> dict[str, Any]:
     return {"member_id": member_id, "client_id": "c", "client_host": "/h", **fields}
 
 
-def test_a_classic_group_has_what_its_members_said(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_classic_group_has_what_its_members_said(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     joined = {"member_metadata": SUBSCRIPTION, "member_assignment": ASSIGNMENT, "group_instance_id": "i"}
     serve(broker, classic={"g": stable([member("m2"), member("m1", **joined)])})
     found = describe_groups(cluster, ["g"], deadline)
@@ -239,7 +239,7 @@ def test_a_classic_group_has_what_its_members_said(broker: FakeBroker, cluster: 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "consumer"])
 def test_bytes_that_are_not_a_consumers_are_no_assignment(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline, protocol_type: str
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, protocol_type: str
 ) -> None:
     blobs = {"member_metadata": b"\x00\x01garbage", "member_assignment": b"\x00"}
     serve(broker, classic={"g": stable([member("m", **blobs)], protocol_type)})
@@ -249,7 +249,7 @@ def test_bytes_that_are_not_a_consumers_are_no_assignment(
     assert found.members == (MemberDescription("m", "c", "/h"),)
 
 
-def test_a_consumer_group_has_epochs_and_targets(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_consumer_group_has_epochs_and_targets(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     owned = {"topic_partitions": [{"topic_name": "t", "partitions": [1, 0]}]}
     target = {"topic_partitions": [{"topic_name": "t", "partitions": [0]}]}
     described = {
@@ -285,7 +285,7 @@ def test_a_consumer_group_has_epochs_and_targets(broker: FakeBroker, cluster: Cl
 
 @pytest.mark.parametrize(("kind", "expected"), [(0, True), (1, False), (-1, None)])
 def test_a_classic_member_in_a_consumer_group_is_told_apart(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline, kind: int, expected: bool | None
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, kind: int, expected: bool | None
 ) -> None:
     serve(broker, consumer={"g": {"group_state": "Stable", "members": [member("m", member_type=kind)]}})
     (found,) = describe_groups(cluster, ["g"], deadline).values["g"].members
@@ -293,7 +293,7 @@ def test_a_classic_member_in_a_consumer_group_is_told_apart(
     assert found.is_classic_in_consumer_group is expected
 
 
-def test_each_group_answers_to_the_api_of_its_type(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_each_group_answers_to_the_api_of_its_type(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     serve(broker, classic={"c": {"group_state": "Empty"}}, consumer={"k": {"group_state": "Empty"}})
     found = describe_groups(cluster, ["k", "none", "c"], deadline)
 
@@ -302,7 +302,9 @@ def test_each_group_answers_to_the_api_of_its_type(broker: FakeBroker, cluster: 
     assert len(broker.asked(DESCRIBE_GROUPS)) == len(broker.asked(CONSUMER_GROUP_DESCRIBE)) == 1
 
 
-def test_a_missing_group_is_dead_to_a_broker_before_version_6(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_missing_group_is_dead_to_a_broker_before_version_6(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     serve(broker, classic={"g": {"group_state": "Dead"}})
     broker.versions[DESCRIBE_GROUPS] = (0, 5)
     found = describe_groups(cluster, ["g"], deadline)
@@ -310,7 +312,9 @@ def test_a_missing_group_is_dead_to_a_broker_before_version_6(broker: FakeBroker
     assert {name: error.code for name, error in found.errors.items()} == {"g": ErrorCode.GROUP_ID_NOT_FOUND}
 
 
-def test_a_broker_without_consumer_groups_is_not_asked_for_them(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_without_consumer_groups_is_not_asked_for_them(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     serve(broker, classic={"g": {"group_state": "Empty"}})
     del broker.handlers[CONSUMER_GROUP_DESCRIBE]
 
@@ -318,7 +322,7 @@ def test_a_broker_without_consumer_groups_is_not_asked_for_them(broker: FakeBrok
 
 
 def test_a_cluster_that_has_the_consumer_protocol_switched_off_still_describes_classic_groups(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     off = {"error_code": ErrorCode.UNSUPPORTED_VERSION.value}
     serve(broker, classic={"g": {"group_state": "Empty"}}, consumer={"g": off, "none": off})
@@ -329,7 +333,7 @@ def test_a_cluster_that_has_the_consumer_protocol_switched_off_still_describes_c
 
 
 def test_what_the_other_api_says_of_a_group_counts_when_it_says_more(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     serve(broker, consumer={"g": {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED.value}})
     found = describe_groups(cluster, ["g"], deadline)
@@ -347,7 +351,7 @@ def test_what_the_other_api_says_of_a_group_counts_when_it_says_more(
     ],
 )
 def test_a_group_of_another_type_is_named_and_never_taken_for_missing(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline, kind: str, protocol: str, named: str
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, kind: str, protocol: str, named: str
 ) -> None:
     serve(broker)
     broker.handlers[LIST_GROUPS] = lambda _: {
@@ -362,7 +366,7 @@ def test_a_group_of_another_type_is_named_and_never_taken_for_missing(
     assert found.errors["g"].message == f"group 'g' is {named}, not a consumer group"
 
 
-def test_many_groups_go_in_batches(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_many_groups_go_in_batches(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     names = [f"g{number:03}" for number in range(250)]
     serve(broker, classic={name: {"group_state": "Empty"} for name in names})
     found = describe_groups(cluster, names, deadline)
@@ -420,7 +424,7 @@ def handed_over(broker: FakeBroker, *, loads: bool = True) -> None:
 
 
 def test_a_broker_that_leads_a_partition_and_has_not_begun_to_load_it_is_asked_until_it_has(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     handed_over(broker)
     found = list_groups(cluster, deadline)
@@ -428,7 +432,7 @@ def test_a_broker_that_leads_a_partition_and_has_not_begun_to_load_it_is_asked_u
     assert [tuple(asked.groups) for asked in broker.asked(DESCRIBE_GROUPS)] == [("!",), ("!",)]
 
 
-def test_a_partition_that_is_never_loaded_is_told(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_partition_that_is_never_loaded_is_told(broker: FakeBroker, cluster: ClusterClient) -> None:
     handed_over(broker, loads=False)
     found = list_groups(cluster, Deadline(500))
     what = "groups on 1 of 2 partitions of __consumer_offsets are not loaded and not listed"
@@ -437,7 +441,7 @@ def test_a_partition_that_is_never_loaded_is_told(broker: FakeBroker, cluster: C
 
 
 def test_where_groups_are_spread_otherwise_than_by_kafka_nothing_is_waited_for(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     handed_over(broker, loads=False)
     elsewhere = {"node_id": 2, "host": "127.0.0.1", "port": 1, "error_code": 0}
@@ -448,14 +452,18 @@ def test_where_groups_are_spread_otherwise_than_by_kafka_nothing_is_waited_for(
     assert (list(found.values), found.unreachable, len(broker.asked(DESCRIBE_GROUPS))) == (["b"], {}, 1)
 
 
-def test_where_each_partition_has_a_group_nothing_more_is_asked(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_where_each_partition_has_a_group_nothing_more_is_asked(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     handed_over(broker)
     broker.handlers[LIST_GROUPS] = answering(*(group(name, "", "Empty", "Classic") for name in "ab"))
     assert list(list_groups(cluster, deadline).values) == ["a", "b"]
     assert broker.asked(DESCRIBE_GROUPS) == []
 
 
-def test_a_group_is_on_the_partition_that_kafka_puts_it_on(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_group_is_on_the_partition_that_kafka_puts_it_on(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     """Their hashes are negative: Kafka takes the absolute value, which another way of losing the sign gives other partitions."""
     names = ("payments-10", "payments-11")
     assert [(string_hash(name) < 0, partition_for(name, 3)) for name in names] == [(True, 0), (True, 2)]
@@ -491,7 +499,7 @@ def not_a_consumer_group(broker: FakeBroker, error: ErrorCode = ErrorCode.NONE) 
     broker.handlers[LIST_GROUPS] = lambda _: {}
 
 
-def test_members_leave_by_id_or_by_instance_id(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_members_leave_by_id_or_by_instance_id(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LEAVE_GROUP] = leaving()
     found = remove_members(cluster, "g", deadline, member_ids=["m", "m"], group_instance_ids=["i"], reason="why not")
     (asked,) = broker.asked(LEAVE_GROUP)
@@ -503,14 +511,16 @@ def test_members_leave_by_id_or_by_instance_id(broker: FakeBroker, cluster: Clus
     ]
 
 
-def test_a_long_reason_is_cut_to_what_brokers_take(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_long_reason_is_cut_to_what_brokers_take(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LEAVE_GROUP] = leaving()
     remove_members(cluster, "g", deadline, member_ids=["m"], reason="x" * 300)
 
     assert len(broker.asked(LEAVE_GROUP)[0].members[0].reason) == 255
 
 
-def test_a_member_that_is_not_there_is_an_error_of_its_own(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_member_that_is_not_there_is_an_error_of_its_own(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     broker.handlers[LEAVE_GROUP] = leaving(nobody=UNKNOWN)
     not_a_consumer_group(broker)
     found = remove_members(cluster, "g", deadline, member_ids=["m", "nobody"])
@@ -519,7 +529,7 @@ def test_a_member_that_is_not_there_is_an_error_of_its_own(broker: FakeBroker, c
     assert found.errors["nobody"].message == "group 'g' has no member 'nobody'"
 
 
-def test_a_group_that_is_not_there_is_told(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_group_that_is_not_there_is_told(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LEAVE_GROUP] = lambda _: {"error_code": UNKNOWN}
     not_a_consumer_group(broker, ErrorCode.GROUP_ID_NOT_FOUND)
     found = remove_members(cluster, "g", deadline, member_ids=["m"], group_instance_ids=["i"])
@@ -527,7 +537,7 @@ def test_a_group_that_is_not_there_is_told(broker: FakeBroker, cluster: Cluster,
     assert {key: error.code for key, error in found.errors.items()} == dict.fromkeys("mi", ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def test_an_error_of_the_whole_request_is_on_each_member(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_an_error_of_the_whole_request_is_on_each_member(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[LEAVE_GROUP] = lambda _: {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED.value}
     found = remove_members(cluster, "g", deadline, member_ids=["m"], group_instance_ids=["i"])
 
@@ -535,7 +545,7 @@ def test_an_error_of_the_whole_request_is_on_each_member(broker: FakeBroker, clu
 
 
 def test_members_of_the_consumer_protocol_leave_by_a_last_heartbeat(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     broker.handlers[LEAVE_GROUP] = leaving(m1=UNKNOWN, i2=UNKNOWN, nobody=UNKNOWN)
     not_a_consumer_group(broker, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -552,6 +562,6 @@ def test_members_of_the_consumer_protocol_leave_by_a_last_heartbeat(
     assert [(each.member_id, each.instance_id, each.member_epoch) for each in beats] == [("m1", None, -1), ("m2", "i2", -1)]
 
 
-def test_nobody_to_remove_is_nothing_sent(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_nobody_to_remove_is_nothing_sent(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     assert remove_members(cluster, "g", deadline).status == "ok"
     assert broker.requests == []

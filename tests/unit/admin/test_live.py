@@ -14,7 +14,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import CALLS_SHARE, LOOKS_SHARE, Deadline
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
 from tests.support.fake_broker import FakeBroker, metadata
 
@@ -29,7 +29,7 @@ def commit(partition: int, offset: int, metadata: str | None = "", **more: int) 
     return {"partition_index": partition, "committed_offset": offset, "metadata": metadata, **more}
 
 
-def test_all_offsets_of_many_groups_come_in_batches(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_all_offsets_of_many_groups_come_in_batches(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     def handler(request: DecodedRequest) -> dict[str, Any]:
         assert [group.topics for group in request.body.groups] == [None] * len(request.body.groups)
         return {"groups": [{"group_id": each.group_id, "topics": commits(commit(0, 5))} for each in request.body.groups]}
@@ -44,7 +44,7 @@ def test_all_offsets_of_many_groups_come_in_batches(broker: FakeBroker, cluster:
 
 @pytest.mark.parametrize("highest", [2, 5, 7])
 def test_brokers_before_version_8_are_asked_for_one_group_a_request(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline, highest: int
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, highest: int
 ) -> None:
     broker.versions[OFFSET_FETCH] = (0, highest)
     broker.handlers[OFFSET_FETCH] = lambda request: {"topics": commits(commit(0, len(request.body.group_id)))}
@@ -54,7 +54,7 @@ def test_brokers_before_version_8_are_asked_for_one_group_a_request(
 
 
 def test_offsets_are_sorted_and_partitions_without_a_commit_left_out(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     topics = commits(commit(1, 3, "note\0", committed_leader_epoch=7), commit(0, 0, None), commit(2, -1))
     broker.handlers[OFFSET_FETCH] = lambda _: {"groups": [{"group_id": "g", "topics": topics}]}
@@ -63,7 +63,7 @@ def test_offsets_are_sorted_and_partitions_without_a_commit_left_out(
     assert list(found.items()) == [(T0, OffsetAndMetadata(0)), (T1, OffsetAndMetadata(3, "note", 7))]
 
 
-def test_an_error_of_a_partition_is_its_groups(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_an_error_of_a_partition_is_its_groups(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     unstable = commits(commit(0, 3), commit(1, -1, error_code=88))
     broker.handlers[OFFSET_FETCH] = lambda _: {
         "groups": [
@@ -98,7 +98,7 @@ def log_of(starts_and_ends: dict[TopicPartition, tuple[int, int]], errors: dict[
     return handler
 
 
-def test_both_bounds_are_asked_of_the_leader(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_both_bounds_are_asked_of_the_leader(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}})
     broker.handlers[LIST_OFFSETS] = log_of({T0: (2, 9), T1: (0, 0)}, {})
     found = list_log_offsets(cluster, [T1, T0], deadline)
@@ -107,7 +107,7 @@ def test_both_bounds_are_asked_of_the_leader(broker: FakeBroker, cluster: Cluste
     assert [asked.replica_id for asked in broker.asked(LIST_OFFSETS)] == [-1, -1]
 
 
-def test_an_error_of_one_partition_harms_no_other(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_an_error_of_one_partition_harms_no_other(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}})
     broker.handlers[LIST_OFFSETS] = log_of({T0: (2, 9), T1: (0, 0)}, {T1: 29})
     found = list_log_offsets(cluster, [T0, T1], deadline)
@@ -117,7 +117,7 @@ def test_an_error_of_one_partition_harms_no_other(broker: FakeBroker, cluster: C
 
 
 def test_a_partition_that_the_answer_leaves_out_is_an_error_of_its_own(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}})
     whole = log_of({T0: (2, 9), T1: (0, 0)}, {})
@@ -135,7 +135,7 @@ def test_a_partition_that_the_answer_leaves_out_is_an_error_of_its_own(
     assert "the broker's answer leaves it out" in found.errors[T1].message
 
 
-def test_many_partitions_go_in_batches(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_many_partitions_go_in_batches(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     wanted = [TopicPartition("t", number) for number in range(4_500)]
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": dict.fromkeys(range(4_500), 1)})
     broker.handlers[LIST_OFFSETS] = log_of({each: (0, each.partition) for each in wanted}, {})
@@ -145,7 +145,7 @@ def test_many_partitions_go_in_batches(broker: FakeBroker, cluster: Cluster, dea
     assert len(broker.asked(LIST_OFFSETS)) == 6
 
 
-def test_no_record_at_or_after_a_time_is_none(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_no_record_at_or_after_a_time_is_none(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}})
     broker.handlers[LIST_OFFSETS] = log_of({T0: (0, 4), T1: (0, -1)}, {})
 
@@ -154,14 +154,14 @@ def test_no_record_at_or_after_a_time_is_none(broker: FakeBroker, cluster: Clust
     assert {each.timestamp for topic in asked.topics for each in topic.partitions} == {1234}
 
 
-def test_topics_that_are_not_there_are_left_out(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_topics_that_are_not_there_are_left_out(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}, "gone": {}, "a": {0: -1}})
 
     assert list(list_topics(cluster, ["t", "gone", "a"], deadline).items()) == [("a", 1), ("t", 2)]
     assert list_topics(cluster, [], deadline) == {}
 
 
-def test_deleting_answers_for_each_partition(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_deleting_answers_for_each_partition(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     answer = {"topics": [{"name": "t", "partitions": [{"partition_index": 0}, {"partition_index": 1, "error_code": 86}]}]}
     broker.handlers[OFFSET_DELETE] = lambda _: answer
     left_out = TopicPartition("t", 2)
@@ -175,14 +175,16 @@ def test_deleting_answers_for_each_partition(broker: FakeBroker, cluster: Cluste
     assert found.errors[T1].message == "group 'g' is subscribed to topic 't': its offsets are in use"
 
 
-def test_an_error_of_the_whole_deletion_is_on_each_partition(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_an_error_of_the_whole_deletion_is_on_each_partition(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     broker.handlers[OFFSET_DELETE] = lambda _: {"error_code": ErrorCode.NON_EMPTY_GROUP.value}
     found = delete_offsets(cluster, "g", [T0, T1], deadline)
 
     assert {key: error.code for key, error in found.errors.items()} == dict.fromkeys([T0, T1], ErrorCode.NON_EMPTY_GROUP)
 
 
-def test_nothing_to_delete_is_nothing_sent(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_nothing_to_delete_is_nothing_sent(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     assert delete_offsets(cluster, "g", [], deadline).status == "ok"
     assert broker.requests == []
 
@@ -207,7 +209,7 @@ def test_an_admin_takes_its_time_from_the_limit_of_the_command() -> None:
             admin.list_groups()
 
 
-def test_how_far_a_question_is_can_be_told(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_how_far_a_question_is_can_be_told(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     seen: list[tuple[int, int, str]] = []
 
     def handler(request: DecodedRequest) -> dict[str, Any]:

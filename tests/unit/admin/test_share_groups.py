@@ -13,7 +13,7 @@ from kgctl.admin.share_groups import alter_start_offsets, delete_start_offsets, 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType, StartOffset, TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import (
     ALTER_SHARE_GROUP_OFFSETS,
     CONSUMER_GROUP_DESCRIBE,
@@ -48,7 +48,9 @@ def telling(broker: FakeBroker, *partitions: dict[str, Any], error: int = 0) -> 
     broker.handlers[DESCRIBE_SHARE_GROUP_OFFSETS] = answer
 
 
-def test_start_offsets_stand_where_other_groups_have_commits(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_start_offsets_stand_where_other_groups_have_commits(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     telling(broker, start(2, 7, lag=0), start(0, 5, lag=9), start(1, -1))
 
     found = list_committed_offsets(cluster, ["nobody", "s"], deadline)
@@ -57,7 +59,9 @@ def test_start_offsets_stand_where_other_groups_have_commits(broker: FakeBroker,
     assert [offset.records_left for offset in found.values["s"].values() if isinstance(offset, StartOffset)] == [9, 0]
 
 
-def test_a_lag_that_the_coordinator_does_not_tell_is_unknown(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_lag_that_the_coordinator_does_not_tell_is_unknown(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     broker.versions[DESCRIBE_SHARE_GROUP_OFFSETS] = (0, 0)
     telling(broker, {key: value for key, value in start(0, 5).items() if key != "lag"})
 
@@ -68,7 +72,7 @@ def test_a_lag_that_the_coordinator_does_not_tell_is_unknown(broker: FakeBroker,
 
 
 @pytest.mark.parametrize("of_group", [True, False])
-def test_what_is_not_told_is_no_offset(broker: FakeBroker, cluster: Cluster, deadline: Deadline, *, of_group: bool) -> None:
+def test_what_is_not_told_is_no_offset(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, *, of_group: bool) -> None:
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     telling(broker, start(0, 0, error=0 if of_group else code), start(1, 5, lag=0), error=code if of_group else 0)
 
@@ -77,7 +81,7 @@ def test_what_is_not_told_is_no_offset(broker: FakeBroker, cluster: Cluster, dea
     assert (dict(found.values), found.errors["s"].code) == ({}, code)
 
 
-def test_a_broker_with_share_groups_switched_off_has_none(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_with_share_groups_switched_off_has_none(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     """It knows the request, and answers so for each group: as Kafka 4.1 does, and a cluster whose features were not upgraded."""
     telling(broker, error=ErrorCode.UNSUPPORTED_VERSION)
 
@@ -86,14 +90,16 @@ def test_a_broker_with_share_groups_switched_off_has_none(broker: FakeBroker, cl
     assert (found.values, found.errors) == ({"s": {}}, {})
 
 
-def test_a_broker_before_4_1_is_not_asked(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_before_4_1_is_not_asked(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     telling(broker, start(0, 5, lag=0))
     del broker.handlers[DESCRIBE_SHARE_GROUP_OFFSETS]
 
     assert list_committed_offsets(cluster, ["s"], deadline).values == {"s": {}}
 
 
-def test_offsets_are_set_and_their_errors_told_by_partition(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_offsets_are_set_and_their_errors_told_by_partition(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
+) -> None:
     refused = {"partition_index": 1, "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "error_message": "gone"}
     broker.handlers[ALTER_SHARE_GROUP_OFFSETS] = lambda _: {
         "responses": [{"topic_name": "jobs", "partitions": [{"partition_index": 0}, refused]}]
@@ -112,7 +118,7 @@ def test_offsets_are_set_and_their_errors_told_by_partition(broker: FakeBroker, 
     ]
 
 
-def test_a_group_with_members_is_refused_as_a_whole(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_group_with_members_is_refused_as_a_whole(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     refused = {"error_code": ErrorCode.NON_EMPTY_GROUP, "error_message": "The group is not empty.", "responses": []}
     broker.handlers |= {ALTER_SHARE_GROUP_OFFSETS: lambda _: refused, DELETE_SHARE_GROUP_OFFSETS: lambda _: refused}
 
@@ -142,7 +148,7 @@ def described(broker: FakeBroker, *, has_share: bool) -> None:
         broker.handlers[SHARE_GROUP_DESCRIBE] = lambda _: {"groups": [group]}
 
 
-def test_it_is_described_by_its_own_request(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_it_is_described_by_its_own_request(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     described(broker, has_share=True)
 
     group = describe_groups(cluster, ["s"], deadline).values["s"]
@@ -150,7 +156,7 @@ def test_it_is_described_by_its_own_request(broker: FakeBroker, cluster: Cluster
     assert (group.type, group.group_epoch, group.assignment_epoch, group.assignor) == (GroupType.SHARE, 3, 2, "simple")
 
 
-def test_a_broker_that_cannot_describe_it_names_its_type(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_broker_that_cannot_describe_it_names_its_type(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     described(broker, has_share=False)
 
     message = "group 's' is a share group, which brokers tell about since Kafka 4.1, not a consumer group"

@@ -9,7 +9,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.streams import Topology, is_inferred_internal
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
@@ -36,7 +36,7 @@ def answering(broker: FakeBroker, topology: Any) -> None:
     }
 
 
-def test_a_task_reads_what_its_topics_have(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+def test_a_task_reads_what_its_topics_have(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     answering(broker, {"epoch": 1, "subtopologies": [SUBTOPOLOGY]})
 
     group = describe_groups(cluster, ["app"], deadline).values["app"]
@@ -48,7 +48,7 @@ def test_a_task_reads_what_its_topics_have(broker: FakeBroker, cluster: Cluster,
 
 
 def test_a_topology_that_is_not_ready_assigns_nothing_that_is_known(
-    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline
 ) -> None:
     for topology, known in ((None, None), ({"epoch": 1, "subtopologies": None}, Topology(1))):
         answering(broker, topology)

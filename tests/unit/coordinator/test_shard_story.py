@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.shard import Story
+from kgctl.coordinator.shard import GroupStory
 from kgctl.model.requests import Heartbeat
 
 
 def test_a_story_has_one_line_an_event() -> None:
-    story = Story()
+    story = GroupStory()
     story.note("g", 5, "rebalance starts", 3)
     story.note("g", 7, "stable")
     story.note("g", 9, "request", Heartbeat(request_id=1, group_id="g", generation_id=3, member_id="m"))
@@ -21,7 +21,7 @@ def test_a_story_has_one_line_an_event() -> None:
 
 
 def test_a_story_is_bounded_and_can_be_forgotten() -> None:
-    story = Story()
+    story = GroupStory()
     for time_ms in range(100):
         story.note("g", time_ms, "event")
 

@@ -10,7 +10,7 @@ import pytest
 from kgctl.member.api import FindCoordinatorResult, ListOffsets, ListOffsetsResult, MemberIdentity, Send, StartConsuming
 from kgctl.member.commits import AUTO_COMMIT, POSITIONS, Committer, Positions
 from kgctl.member.config import MemberConfig
-from kgctl.member.runtime import Connection, Runtime
+from kgctl.member.runtime import MemberConnection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
@@ -24,7 +24,7 @@ class Reader:
     def __init__(self, policy: str = "earliest") -> None:
         config = MemberConfig(auto_offset_reset=policy)
         self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), config, Random(1), lambda _p, _t: {})
-        self.connection = Connection(self.runtime, count(1), lambda: None)
+        self.connection = MemberConnection(self.runtime, count(1), lambda: None)
         self.connection.find()
         self.connection.answer(1, FindCoordinatorResult())
         self.positions = Positions(self.runtime, self.connection, lambda: ("id", 7))
@@ -130,7 +130,7 @@ def test_a_rebalance_puts_off_the_automatic_commit_of_java_and_not_that_of_librd
     runtime = Runtime(
         MemberIdentity(name="m", group_id="g"), MemberConfig.from_properties({}, client), Random(1), lambda _p, _t: {}
     )
-    connection = Connection(runtime, count(1), lambda: None)
+    connection = MemberConnection(runtime, count(1), lambda: None)
     committer = Committer(runtime, connection, lambda: ErrorCode.UNKNOWN_MEMBER_ID, lambda _error, _sent: None)
     committer.restart_timer()
     runtime.now_us = 7_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from kgctl.member.api import FindCoordinator, FindCoordinatorResult, MemberIdentity, NetworkError, Send
 from kgctl.member.config import MemberConfig
-from kgctl.member.runtime import LOOKUP, REQUESTS, Connection, Runtime
+from kgctl.member.runtime import LOOKUP, REQUESTS, MemberConnection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, HeartbeatResult, JoinGroup, JoinGroupResult, LeaveGroup
 
@@ -22,7 +22,7 @@ class Line:
         self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), MemberConfig(), Random(1), lambda _p, _t: {})
         self.found = 0
         self.answers: list[Any] = []
-        self.connection = Connection(self.runtime, count(1), self._on_found)
+        self.connection = MemberConnection(self.runtime, count(1), self._on_found)
         if is_known:
             self.connection.find()
             self.connection.answer(1, FindCoordinatorResult())

@@ -7,17 +7,17 @@ from random import Random  # the seeded source that members are handed
 
 from kgctl.member.api import MemberIdentity, NetworkError, RefreshMetadata
 from kgctl.member.config import MemberConfig
-from kgctl.member.runtime import METADATA, Connection, Runtime, Topics
+from kgctl.member.runtime import METADATA, MemberConnection, MemberTopics, Runtime
 from kgctl.model.groups import TopicPartition
 from tests.support.coordinator_harness import image_of
 
 MINUTE_US = 60_000_000
 
 
-def topics_of(*, pattern: str | None = None) -> tuple[Topics, Runtime]:
+def topics_of(*, pattern: str | None = None) -> tuple[MemberTopics, Runtime]:
     identity = MemberIdentity(name="m", group_id="g", topics=() if pattern else ("a", "b", "a"), pattern=pattern)
     runtime = Runtime(identity, MemberConfig(metadata_max_age_ms=60_000), Random(1), lambda _p, _t: {})
-    return Topics(runtime, Connection(runtime, count(1), lambda: None)), runtime
+    return MemberTopics(runtime, MemberConnection(runtime, count(1), lambda: None)), runtime
 
 
 def test_refresh_is_asked_for_once_and_again_when_the_answer_is_too_old() -> None:

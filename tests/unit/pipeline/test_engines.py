@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.pipeline.engines import PROCESS_DIED, Done, EngineName, EngineOptions, Failure, LocalEngine, open_engine
+from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, ItemDone, ItemFailure, LocalEngine, open_engine
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.work import kill_at_five, kill_at_five_from, square
 
@@ -23,7 +23,7 @@ def test_results_are_in_the_order_of_the_items_and_failures_among_them(jobs: int
     found = LocalEngine(jobs).map(square, range(10, 17), on_done=lambda done: seen.append(done.index))
     assert sorted(seen) == list(range(7))
     assert [done.value for done in found] == [100, 121, 144, None, None, 225, 256]
-    assert found[3].failure == Failure("INVARIANT_VIOLATION", "thirteen is not squared")
+    assert found[3].failure == ItemFailure("INVARIANT_VIOLATION", "thirteen is not squared")
     mistake = found[4].failure
     assert mistake is not None
     assert (mistake.code, mistake.message) == ("ZeroDivisionError", "ZeroDivisionError: 14")
@@ -67,9 +67,9 @@ def test_an_iterator_that_is_left_leaves_no_process_behind() -> None:
 
 
 def test_a_value_that_is_asked_of_a_failure_raises_it() -> None:
-    assert Done(0, value=7).get() == 7
+    assert ItemDone(0, value=7).get() == 7
     with pytest.raises(KgctlError, match="it broke") as caught:
-        Done(0, failure=Failure("BROKEN", "it broke")).get()
+        ItemDone(0, failure=ItemFailure("BROKEN", "it broke")).get()
     assert caught.value.code == "BROKEN"
 
 

@@ -62,7 +62,7 @@ def files_read() -> Iterator[dict[str, list[str]]]:
     found: dict[str, list[str]] = defaultdict(list)
     opened = files.opened
 
-    def noted(location: files.Location, name: str, path: str, *options: Any, **others: Any) -> Any:
+    def noted(location: files.StoreLocation, name: str, path: str, *options: Any, **others: Any) -> Any:
         found[name].append(path.split("date=")[1][:10])
         return opened(location, name, path, *options, **others)
 

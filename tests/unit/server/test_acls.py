@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.errors import UsageError
 from kgctl.server.access import BY_DEFAULT, STANDARD, AccessControl, split_access
-from kgctl.server.acls import ANY, Acl, AclFilter, Operation, Pattern, Resource, Rules, Who, parse_acl
+from kgctl.server.acls import ANY, Acl, AclFilter, AclOperation, AclPattern, Resource, Rules, Who, parse_acl
 from kgctl.storage.files import Documents
 
 ALICE = Who("User:alice", "10.0.0.1")
@@ -16,49 +16,49 @@ def rules(*texts: str) -> Rules:
     return Rules(acl for text in texts for acl in parse_acl(text))
 
 
-def may(found: Rules, operation: Operation, name: str, *, who: Who = ALICE, by_default: bool = False) -> bool:
+def may(found: Rules, operation: AclOperation, name: str, *, who: Who = ALICE, by_default: bool = False) -> bool:
     return found.allow(who, operation, Resource.TOPIC, name, by_default=by_default)
 
 
 @pytest.mark.parametrize(
     ("rule", "operation", "name", "is_allowed"),
     [
-        ("allow alice read topic:orders", Operation.READ, "orders", True),
-        ("allow alice read topic:orders", Operation.READ, "orders-2", False),
-        ("allow alice read topic:orders*", Operation.READ, "orders-2", True),
-        ("allow alice read topic:orders*", Operation.READ, "order", False),
-        ("allow alice read topic:*", Operation.READ, "anything", True),
-        ("allow alice read topic:orders", Operation.DESCRIBE, "orders", True),
-        ("allow alice alter topic:orders", Operation.DESCRIBE, "orders", True),
-        ("allow alice create topic:orders", Operation.DESCRIBE, "orders", False),
-        ("allow alice alter-configs topic:orders", Operation.DESCRIBE_CONFIGS, "orders", True),
-        ("allow alice alterconfigs topic:orders", Operation.DESCRIBE, "orders", False),
-        ("allow alice all topic:orders", Operation.WRITE, "orders", True),
-        ("allow alice write topic:orders", Operation.READ, "orders", False),
-        ("allow bob read topic:orders", Operation.READ, "orders", False),
-        ("allow User:* read topic:orders", Operation.READ, "orders", True),
-        ("allow alice@10.0.0.1 read topic:orders", Operation.READ, "orders", True),
-        ("allow alice@10.0.0.2 read topic:orders", Operation.READ, "orders", False),
-        ("allow alice read group:orders", Operation.READ, "orders", False),
+        ("allow alice read topic:orders", AclOperation.READ, "orders", True),
+        ("allow alice read topic:orders", AclOperation.READ, "orders-2", False),
+        ("allow alice read topic:orders*", AclOperation.READ, "orders-2", True),
+        ("allow alice read topic:orders*", AclOperation.READ, "order", False),
+        ("allow alice read topic:*", AclOperation.READ, "anything", True),
+        ("allow alice read topic:orders", AclOperation.DESCRIBE, "orders", True),
+        ("allow alice alter topic:orders", AclOperation.DESCRIBE, "orders", True),
+        ("allow alice create topic:orders", AclOperation.DESCRIBE, "orders", False),
+        ("allow alice alter-configs topic:orders", AclOperation.DESCRIBE_CONFIGS, "orders", True),
+        ("allow alice alterconfigs topic:orders", AclOperation.DESCRIBE, "orders", False),
+        ("allow alice all topic:orders", AclOperation.WRITE, "orders", True),
+        ("allow alice write topic:orders", AclOperation.READ, "orders", False),
+        ("allow bob read topic:orders", AclOperation.READ, "orders", False),
+        ("allow User:* read topic:orders", AclOperation.READ, "orders", True),
+        ("allow alice@10.0.0.1 read topic:orders", AclOperation.READ, "orders", True),
+        ("allow alice@10.0.0.2 read topic:orders", AclOperation.READ, "orders", False),
+        ("allow alice read group:orders", AclOperation.READ, "orders", False),
     ],
 )
-def test_one_rule(rule: str, operation: Operation, name: str, is_allowed: bool) -> None:
+def test_one_rule(rule: str, operation: AclOperation, name: str, is_allowed: bool) -> None:
     assert may(rules(rule), operation, name) is is_allowed
 
 
 def test_a_denial_wins_and_implies_nothing() -> None:
     found = rules("allow alice all topic:*", "deny alice read topic:or*")
 
-    assert not may(found, Operation.READ, "orders")
-    assert may(found, Operation.DESCRIBE, "orders")
-    assert may(found, Operation.READ, "invoices")
+    assert not may(found, AclOperation.READ, "orders")
+    assert may(found, AclOperation.DESCRIBE, "orders")
+    assert may(found, AclOperation.READ, "invoices")
 
 
 def test_the_default_is_for_what_no_rule_is_about() -> None:
     found = rules("allow bob read topic:orders")
 
-    assert may(found, Operation.READ, "invoices", by_default=True)
-    assert not may(found, Operation.READ, "orders", by_default=True)
+    assert may(found, AclOperation.READ, "invoices", by_default=True)
+    assert not may(found, AclOperation.READ, "orders", by_default=True)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,12 @@ def test_the_default_is_for_what_no_rule_is_about() -> None:
     ],
 )
 def test_some_topic_or_other(texts: tuple[str, ...], is_allowed: bool) -> None:
-    assert rules(*texts).allow_any(ALICE, Operation.WRITE, Resource.TOPIC) is is_allowed
+    assert rules(*texts).allow_any(ALICE, AclOperation.WRITE, Resource.TOPIC) is is_allowed
 
 
 @pytest.mark.parametrize(
-    ("pattern", "name", "count"), [(ANY, None, 4), (ANY, "or", 1), (Pattern.MATCH, "orders", 3), (Pattern.LITERAL, "orders", 1)]
+    ("pattern", "name", "count"),
+    [(ANY, None, 4), (ANY, "or", 1), (AclPattern.MATCH, "orders", 3), (AclPattern.LITERAL, "orders", 1)],
 )
 def test_filters(pattern: int, name: str | None, count: int) -> None:
     found = rules("allow a read topic:orders", "allow a read topic:or*", "allow a read topic:*", "allow a read topic:x")
@@ -132,5 +133,5 @@ def test_super_users_may_do_everything_and_nobody_else() -> None:
     access = AccessControl(config, Documents())
 
     assert rest == {"authorizer.class.name": STANDARD}
-    assert access.allows(Who("User:admin", "h"), Operation.READ, Resource.TOPIC, "t")
-    assert not access.allows(ALICE, Operation.READ, Resource.TOPIC, "t")
+    assert access.allows(Who("User:admin", "h"), AclOperation.READ, Resource.TOPIC, "t")
+    assert not access.allows(ALICE, AclOperation.READ, Resource.TOPIC, "t")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from kgctl.model.groups import TopicPartition
 from kgctl.server.cluster import OFFSETS_TOPIC, Broker, Cluster
-from kgctl.server.listeners import Listener
+from kgctl.server.listeners import BrokerListener
 
 
 def cluster(count: int) -> Cluster:
-    return Cluster([Broker(number, [Listener(port=9_001).of_broker(number - 1)]) for number in range(1, count + 1)], 50, "id")
+    return Cluster(
+        [Broker(number, [BrokerListener(port=9_001).of_broker(number - 1)]) for number in range(1, count + 1)], 50, "id"
+    )
 
 
 def test_one_broker_has_everything() -> None:

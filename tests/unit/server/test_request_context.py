@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.serde.schemas import Direction, load_plan
-from kgctl.server.request_context import ApiSpec, Registry
+from kgctl.server.request_context import ApiRegistry, ApiSpec
 from kgctl.server.service import default_registry
 
 SPECS = default_registry().specs()
@@ -18,11 +18,11 @@ def spec(key: int, name: str = "One") -> ApiSpec:
 
 def test_a_key_registered_twice_raises() -> None:
     with pytest.raises(ValueError, match="API key 5 is both One and Other"):
-        Registry([spec(5), spec(5, "Other")])
+        ApiRegistry([spec(5), spec(5, "Other")])
 
 
 def test_specs_come_by_key() -> None:
-    assert [entry.key for entry in Registry([spec(9), spec(2)]).specs()] == [2, 9]
+    assert [entry.key for entry in ApiRegistry([spec(9), spec(2)]).specs()] == [2, 9]
 
 
 @pytest.mark.parametrize(("version", "served"), [(-1, False), (0, True), (1, True), (3, True), (4, False)])

@@ -13,7 +13,7 @@ from kgctl.testing import EmbeddedServer
 
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
-    from kgctl.server.traffic import Connection
+    from kgctl.server.traffic import ServedConnection
 
 
 class Looking(Collector):
@@ -63,7 +63,7 @@ def test_what_goes_is_told_the_first_time_and_commits_stay(caplog: pytest.LogCap
 
 
 def test_what_the_collector_left_out_is_looked_through_once_nobody_came_for_a_minute() -> None:
-    connections: list[Connection] = []
+    connections: list[ServedConnection] = []
     collector = Looking()
     upkeep = Upkeep(cast("Services", None), connections, 0, collector)
 
@@ -73,7 +73,7 @@ def test_what_the_collector_left_out_is_looked_through_once_nobody_came_for_a_mi
         return collector.looked
 
     assert asyncio.run(rounds(ROUNDS_ALONE - 1)) == 0
-    connections.append(cast("Connection", None))
+    connections.append(cast("ServedConnection", None))
     assert asyncio.run(rounds(2)) == 0
     connections.clear()
     assert asyncio.run(rounds(ROUNDS_ALONE - 1)) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import builtin_names, read_source
@@ -45,7 +45,7 @@ def _check(name: str, runs: int | None) -> None:
     """With so many seeds; None: with those of the file, as ``simulate run`` does."""
     loaded = load(read_source(f"builtin:{name}"))
     seeds = [*range(loaded.seed, loaded.seed + (runs or loaded.runs))]
-    outcome = outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, Options(), None), 1, lambda _: None))
+    outcome = outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, BatchOptions(), None), 1, lambda _: None))
     assert [(each.check, each.variant, each.observed) for each in outcome.failures] == []
     assert outcome.expectations
 

@@ -14,7 +14,7 @@ from kgctl.model.groups import Node, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import FIND_COORDINATOR, LIST_GROUPS, METADATA, Connection
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import CLOSE, FakeBroker, coordinator_of, metadata
@@ -29,8 +29,8 @@ def broker() -> Iterator[FakeBroker]:
 
 
 @pytest.fixture
-def cluster(broker: FakeBroker) -> Iterator[Cluster]:
-    made = Cluster(WireSettings((Address("127.0.0.1", broker.port),)))
+def cluster(broker: FakeBroker) -> Iterator[ClusterClient]:
+    made = ClusterClient(WireSettings((Address("127.0.0.1", broker.port),)))
     yield made
     made.close()
 
@@ -43,14 +43,14 @@ def echo(_: Connection, groups: list[str]) -> Iterator[dict[str, str]]:
     yield {group: group.upper() for group in groups}
 
 
-def test_many_groups_are_looked_up_in_one_request(broker: FakeBroker, cluster: Cluster) -> None:
+def test_many_groups_are_looked_up_in_one_request(broker: FakeBroker, cluster: ClusterClient) -> None:
     route = find_coordinators(cluster, ["a", "b"], soon())
 
     assert route == ({Node(1, "127.0.0.1", broker.port): ["a", "b"]}, {})
     assert [list(body.coordinator_keys) for body in broker.asked(FIND_COORDINATOR)] == [["a", "b"]]
 
 
-def test_brokers_before_version_4_are_asked_for_one_group_a_request(broker: FakeBroker, cluster: Cluster) -> None:
+def test_brokers_before_version_4_are_asked_for_one_group_a_request(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.versions[FIND_COORDINATOR] = (0, 3)
     broker.handlers[FIND_COORDINATOR] = coordinator_of(broker, b=30)
     route = find_coordinators(cluster, ["a", "b"], soon())
@@ -60,14 +60,14 @@ def test_brokers_before_version_4_are_asked_for_one_group_a_request(broker: Fake
     assert [body.key for body in broker.asked(FIND_COORDINATOR)] == ["a", "b"]
 
 
-def test_a_coordinator_is_remembered_for_the_next_call(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_coordinator_is_remembered_for_the_next_call(broker: FakeBroker, cluster: ClusterClient) -> None:
     assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}
     assert ask_coordinators(cluster, ["a", "b"], echo, soon()) == {"a": "A", "b": "B"}
 
     assert [list(body.coordinator_keys) for body in broker.asked(FIND_COORDINATOR)] == [["a"], ["b"]]
 
 
-def test_an_error_of_one_group_is_its_own(broker: FakeBroker, cluster: Cluster) -> None:
+def test_an_error_of_one_group_is_its_own(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[FIND_COORDINATOR] = coordinator_of(broker, b=30)
     answers = ask_coordinators(cluster, ["b", "a"], echo, soon())
 
@@ -78,7 +78,7 @@ def test_an_error_of_one_group_is_its_own(broker: FakeBroker, cluster: Cluster) 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
 def test_a_coordinator_that_moved_or_loads_is_looked_up_and_asked_again(
-    broker: FakeBroker, cluster: Cluster, code: ErrorCode
+    broker: FakeBroker, cluster: ClusterClient, code: ErrorCode
 ) -> None:
     answers: list[Any] = [Failure(code), "done"]
 
@@ -88,7 +88,7 @@ def test_a_coordinator_that_moved_or_loads_is_looked_up_and_asked_again(
     assert len(broker.asked(FIND_COORDINATOR)) == 2
 
 
-def test_a_coordinator_that_is_not_there_yet_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_coordinator_that_is_not_there_yet_is_looked_up_again(broker: FakeBroker, cluster: ClusterClient) -> None:
     """The first group of a new cluster: its coordinator's topic is only just being made."""
     tries = iter([coordinator_of(broker, a=15), coordinator_of(broker, a=15), coordinator_of(broker)])
 
@@ -100,7 +100,7 @@ def test_a_coordinator_that_is_not_there_yet_is_looked_up_again(broker: FakeBrok
     assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}
 
 
-def test_a_passing_error_that_does_not_pass_is_the_answer(cluster: Cluster) -> None:
+def test_a_passing_error_that_does_not_pass_is_the_answer(cluster: ClusterClient) -> None:
     failure = Failure(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     assert ask_coordinators(cluster, ["a"], lambda _, groups: iter([dict.fromkeys(groups, failure)]), Deadline(1_000)) == {
@@ -108,13 +108,13 @@ def test_a_passing_error_that_does_not_pass_is_the_answer(cluster: Cluster) -> N
     }
 
 
-def test_a_group_that_the_answer_leaves_out_has_an_error(cluster: Cluster) -> None:
+def test_a_group_that_the_answer_leaves_out_has_an_error(cluster: ClusterClient) -> None:
     answers = ask_coordinators(cluster, ["a"], lambda *_: iter([{}]), soon())
 
     assert answers == {"a": Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")}
 
 
-def test_a_group_that_has_no_coordinator_in_the_answer_has_an_error(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_group_that_has_no_coordinator_in_the_answer_has_an_error(broker: FakeBroker, cluster: ClusterClient) -> None:
     """Also when it was known where it is, and it is not there any more; what nobody asked for does not matter."""
     all_of_it = coordinator_of(broker)
 
@@ -132,7 +132,7 @@ def test_a_group_that_has_no_coordinator_in_the_answer_has_an_error(broker: Fake
     assert ask_coordinators(cluster, ["b", "a", "known"], ask, soon()) == {"b": left_out, "a": "A", "known": left_out}
 
 
-def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cluster: ClusterClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -149,7 +149,7 @@ def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cl
     assert answers["down"].code is ErrorCode.NETWORK_EXCEPTION
 
 
-def test_the_only_coordinator_being_down_is_raised(broker: FakeBroker, cluster: Cluster) -> None:
+def test_the_only_coordinator_being_down_is_raised(broker: FakeBroker, cluster: ClusterClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         gone = Node(2, "127.0.0.1", listener.getsockname()[1])
     cluster.coordinators["a"] = gone
@@ -162,7 +162,7 @@ def test_the_only_coordinator_being_down_is_raised(broker: FakeBroker, cluster: 
     assert caught.value.nothing_sent
 
 
-def test_leaders_are_found_by_metadata(broker: FakeBroker, cluster: Cluster) -> None:
+def test_leaders_are_found_by_metadata(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
     partitions = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 9), TopicPartition("gone", 0)]
     route = find_leaders(cluster, partitions, soon())
@@ -175,7 +175,7 @@ def test_leaders_are_found_by_metadata(broker: FakeBroker, cluster: Cluster) -> 
     }
 
 
-def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}})
     deadline = Deadline(10_000)
     answers = ask_leaders(
@@ -187,7 +187,7 @@ def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBrok
     assert deadline.seconds_left() > 8
 
 
-def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, cluster: ClusterClient) -> None:
     leaders = [-1, 1]
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: leaders.pop(0)}})
     found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: iter([dict.fromkeys(wanted, 7)]), soon())
@@ -195,7 +195,7 @@ def test_a_partition_that_gets_a_leader_meanwhile_is_asked(broker: FakeBroker, c
     assert found == {TopicPartition("t", 0): 7}
 
 
-def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1}})
     answers: list[Any] = [Failure(ErrorCode.NOT_LEADER_OR_FOLLOWER), 7]
     found = ask_leaders(
@@ -205,7 +205,7 @@ def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: Clu
     assert found == {TopicPartition("t", 0): 7}
 
 
-def test_nothing_asked_is_nothing_sent(broker: FakeBroker, cluster: Cluster) -> None:
+def test_nothing_asked_is_nothing_sent(broker: FakeBroker, cluster: ClusterClient) -> None:
     assert ask_coordinators(cluster, [], echo, soon()) == {}
     assert ask_leaders(cluster, [], lambda *_: iter([{}]), soon()) == {}
     assert broker.asked(LIST_GROUPS) == broker.requests == []
@@ -229,13 +229,13 @@ class Closing:
         return CLOSE if self._count in self._numbers else self._answer
 
 
-def test_what_was_answered_before_a_connection_broke_is_not_asked_again(broker: FakeBroker, cluster: Cluster) -> None:
+def test_what_was_answered_before_a_connection_broke_is_not_asked_again(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[LIST_GROUPS] = Closing(2, 3, answer={"groups": []})
     assert ask_coordinators(cluster, ["a", "b", "c"], lists, soon()) == {"a": "A", "b": "B", "c": "C"}
     assert len(broker.asked(LIST_GROUPS)) == 5
 
 
-def test_what_may_have_arrived_is_not_sent_again_where_that_is_another_thing(broker: FakeBroker, cluster: Cluster) -> None:
+def test_what_may_have_arrived_is_not_sent_again_where_that_is_another_thing(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[LIST_GROUPS] = Closing(1, answer={"groups": []})
     with pytest.raises(UnreachableError, match="closed the connection at ListGroups") as caught:
         ask_coordinators(cluster, ["a"], lists, soon(), is_idempotent=False)
@@ -243,7 +243,7 @@ def test_what_may_have_arrived_is_not_sent_again_where_that_is_another_thing(bro
     assert len(broker.asked(LIST_GROUPS)) == 1
 
 
-def test_a_broker_that_keeps_closing_is_told_when_the_time_is_over(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_broker_that_keeps_closing_is_told_when_the_time_is_over(broker: FakeBroker, cluster: ClusterClient) -> None:
     broker.handlers[LIST_GROUPS] = lambda _: CLOSE
     deadline = Deadline(700)
     with pytest.raises(UnreachableError, match="closed the connection at ListGroups"):
@@ -251,7 +251,7 @@ def test_a_broker_that_keeps_closing_is_told_when_the_time_is_over(broker: FakeB
     assert deadline.is_over
 
 
-def test_a_coordinator_that_went_down_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+def test_a_coordinator_that_went_down_is_looked_up_again(broker: FakeBroker, cluster: ClusterClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         cluster.coordinators["a"] = Node(2, "127.0.0.1", listener.getsockname()[1])
     assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}

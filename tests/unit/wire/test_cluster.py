@@ -10,15 +10,15 @@ import pytest
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
+from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
 from kgctl.wire.connection import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE, Connection
 from kgctl.wire.settings import Address, SaslSettings, WireSettings
 from tests.support.fake_broker import CLOSE, SILENCE, FakeBroker, metadata
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 
-def cluster_of(*ports: int) -> Cluster:
-    return Cluster(WireSettings(tuple(Address("127.0.0.1", port) for port in ports)))
+def cluster_of(*ports: int) -> ClusterClient:
+    return ClusterClient(WireSettings(tuple(Address("127.0.0.1", port) for port in ports)))
 
 
 def dead_port() -> int:
@@ -27,7 +27,7 @@ def dead_port() -> int:
         return port
 
 
-def some_broker(cluster: Cluster, deadline: Deadline) -> Connection:
+def some_broker(cluster: ClusterClient, deadline: Deadline) -> Connection:
     return cluster.ask(lambda connection: connection, deadline)
 
 
@@ -71,7 +71,7 @@ def test_silence_of_all_bootstrap_servers_is_a_time_out() -> None:
 def test_a_refused_login_ends_the_search() -> None:
     with FakeBroker({SASL_HANDSHAKE: lambda _: {"error_code": 34}}) as strict, FakeBroker() as other:
         addresses = (Address("127.0.0.1", strict.port), Address("127.0.0.1", other.port))
-        cluster = Cluster(WireSettings(addresses, sasl=SaslSettings("PLAIN", "u", "p")))
+        cluster = ClusterClient(WireSettings(addresses, sasl=SaslSettings("PLAIN", "u", "p")))
 
         with pytest.raises(AuthError):
             some_broker(cluster, soon())

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import ANY, CLUSTER_NAME, Acl, AclFilter, Operation, Pattern, Permission, Resource
+from kgctl.server.acls import ANY, CLUSTER_NAME, Acl, AclFilter, AclOperation, AclPattern, Permission, Resource
 from kgctl.server.api.fields import Refused, refuse, storage_failed
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -19,8 +19,8 @@ NO_RULES: Outcome = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 """Kafka's answer to a request in which any kind stands for several."""
 OFF: Outcome = (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 _NO_CLUSTER = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
-_KNOWN = tuple(frozenset((ANY, *kinds)) for kinds in (Resource, Pattern, Operation, Permission))
-_SEVERAL = tuple(frozenset((ANY, Pattern.MATCH)) if kinds is _KNOWN[1] else frozenset((ANY,)) for kinds in _KNOWN)
+_KNOWN = tuple(frozenset((ANY, *kinds)) for kinds in (Resource, AclPattern, AclOperation, Permission))
+_SEVERAL = tuple(frozenset((ANY, AclPattern.MATCH)) if kinds is _KNOWN[1] else frozenset((ANY,)) for kinds in _KNOWN)
 
 
 def describe(context: RequestContext, body: Any) -> Values:
@@ -150,10 +150,10 @@ def _may_not_delete(_context: RequestContext, body: Any, refused: Refused) -> Va
     return _filter_results([(refused, ())] * len(body.filters))
 
 
-DESCRIBE = ApiSpec(29, "DescribeAcls", 1, 3, describe, right=ClusterRight(Operation.DESCRIBE, refuse))
+DESCRIBE = ApiSpec(29, "DescribeAcls", 1, 3, describe, right=ClusterRight(AclOperation.DESCRIBE, refuse))
 CREATE = ApiSpec(
-    *(30, "CreateAcls", 1, 3, create), runs_in_thread=lambda *_: True, right=ClusterRight(Operation.ALTER, _may_not_create)
+    *(30, "CreateAcls", 1, 3, create), runs_in_thread=lambda *_: True, right=ClusterRight(AclOperation.ALTER, _may_not_create)
 )
 DELETE = ApiSpec(
-    *(31, "DeleteAcls", 1, 3, delete), runs_in_thread=lambda *_: True, right=ClusterRight(Operation.ALTER, _may_not_delete)
+    *(31, "DeleteAcls", 1, 3, delete), runs_in_thread=lambda *_: True, right=ClusterRight(AclOperation.ALTER, _may_not_delete)
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, Refused, storage_failed
 from kgctl.server.quotas import Entity, entity_of, entity_problem, value_problem
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
@@ -57,5 +57,5 @@ def _no_right(_context: RequestContext, body: Any, _: Refused) -> Values:
 SPEC = ApiSpec(
     *(49, "AlterClientQuotas", 0, 1, handle),
     runs_in_thread=lambda *_: True,
-    right=ClusterRight(Operation.ALTER_CONFIGS, _no_right),
+    right=ClusterRight(AclOperation.ALTER_CONFIGS, _no_right),
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.scram import FEWEST_ITERATIONS, Keys, keys_of_salted
-from kgctl.server.acls import Operation
+from kgctl.scram import FEWEST_ITERATIONS, ScramKeys, keys_of_salted
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import Refused, storage_failed
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -23,7 +23,7 @@ _MECHANISMS = {number: name for name, number in MECHANISM_NUMBERS.items()}
 def handle(context: RequestContext, body: Any) -> Values:
     """One result a user; whoever is named twice keeps what there is."""
     outcomes: dict[str, Outcome] = {}
-    changes: dict[str, tuple[str, Keys | None]] = {}
+    changes: dict[str, tuple[str, ScramKeys | None]] = {}
     for entry in (*body.deletions, *body.upsertions):
         if entry.name in outcomes:
             if outcomes[entry.name] is DONE:
@@ -58,7 +58,7 @@ def _problem(context: RequestContext, entry: Any) -> Outcome | None:
     return None
 
 
-def _keys(entry: Any) -> Keys | None:
+def _keys(entry: Any) -> ScramKeys | None:
     if not hasattr(entry, "iterations"):
         return None
     return keys_of_salted(_MECHANISMS[entry.mechanism], entry.salted_password, entry.salt, entry.iterations)
@@ -73,5 +73,5 @@ def _no_right(_context: RequestContext, body: Any, refused: Refused) -> Values:
 SPEC = ApiSpec(
     *(51, "AlterUserScramCredentials", 0, 0, handle),
     runs_in_thread=lambda *_: True,
-    right=ClusterRight(Operation.ALTER, _no_right),
+    right=ClusterRight(AclOperation.ALTER, _no_right),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.quotas import CLIENT, IP, USER, Entity
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -79,4 +79,4 @@ def _no_right(_context: RequestContext, _body: Any, refused: Refused) -> Values:
     return {"error_code": refused[0], "error_message": None, "entries": None}
 
 
-SPEC = ApiSpec(48, "DescribeClientQuotas", 0, 1, handle, right=ClusterRight(Operation.DESCRIBE_CONFIGS, _no_right))
+SPEC = ApiSpec(48, "DescribeClientQuotas", 0, 1, handle, right=ClusterRight(AclOperation.DESCRIBE_CONFIGS, _no_right))

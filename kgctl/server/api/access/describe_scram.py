@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import Refused
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -41,4 +41,4 @@ def _no_right(_context: RequestContext, body: Any, refused: Refused) -> Values:
     return {**error, "results": [{"user": "", **error} for _ in body.users or ()]}
 
 
-SPEC = ApiSpec(50, "DescribeUserScramCredentials", 0, 0, handle, right=ClusterRight(Operation.DESCRIBE, _no_right))
+SPEC = ApiSpec(50, "DescribeUserScramCredentials", 0, 0, handle, right=ClusterRight(AclOperation.DESCRIBE, _no_right))

@@ -13,7 +13,7 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.model.requests import UpdateGroupConfig
-from kgctl.server.acls import CLUSTER_NAME, Operation, Resource
+from kgctl.server.acls import CLUSTER_NAME, AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import RequestContext
@@ -25,8 +25,8 @@ from kgctl.server.settings import (
     METRICS_SETTINGS,
     TOPIC_SETTINGS,
     TOPICS,
-    Kind,
     Setting,
+    SettingKind,
     WrongRequest,
     broker_settings,
     check_metrics,
@@ -41,7 +41,7 @@ WORDS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """What a client wants of one setting."""
 
     name: str
@@ -53,7 +53,7 @@ Outcome = tuple[ErrorCode, str | None]
 DONE: Outcome = (ErrorCode.NONE, None)
 
 
-class Refusal(Exception):  # noqa: N818 - an answer
+class AlterRefusal(Exception):  # noqa: N818 - an answer
     """Why a resource is not altered."""
 
     def __init__(self, code: ErrorCode, message: str | None) -> None:
@@ -69,7 +69,7 @@ def alter(context: RequestContext, body: Any, *, is_whole: bool) -> Work[Values]
         kind, name = resource.resource_type, resource.resource_name
         if times[kind, name] > 1:
             return _response(kind, name, (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."))
-        changes = [Change(one.name, SET if is_whole else one.config_operation, one.value) for one in resource.configs]
+        changes = [ConfigChange(one.name, SET if is_whole else one.config_operation, one.value) for one in resource.configs]
         return _response(kind, name, _outcome(context, kind, name, changes, validate_only=body.validate_only, is_whole=is_whole))
 
     return {"responses": (yield from each(body.resources, altered))}
@@ -80,7 +80,7 @@ def _response(kind: int, name: str, outcome: Outcome) -> Values:
 
 
 def _outcome(
-    context: RequestContext, kind: int, name: str, changes: Sequence[Change], *, validate_only: bool, is_whole: bool
+    context: RequestContext, kind: int, name: str, changes: Sequence[ConfigChange], *, validate_only: bool, is_whole: bool
 ) -> Outcome:
     if kind not in KINDS or (kind == LOGGER and is_whole):
         return ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}"
@@ -93,7 +93,7 @@ def _outcome(
             _check_right(context, kind, name)
         if not validate_only:
             put()
-    except Refusal as refusal:
+    except AlterRefusal as refusal:
         return refusal.outcome
     except UsageError as error:
         return ErrorCode.INVALID_REQUEST if isinstance(error, WrongRequest) else ErrorCode.INVALID_CONFIG, error.message
@@ -111,23 +111,23 @@ def resource_of(kind: int, name: str) -> tuple[Resource, str]:
 
 def _check_right(context: RequestContext, kind: int, name: str) -> None:
     resource, named = resource_of(kind, name)
-    if not context.may(Operation.ALTER_CONFIGS, resource, named):
+    if not context.may(AclOperation.ALTER_CONFIGS, resource, named):
         code, text = NO_RIGHT[resource]
-        raise Refusal(code, None if kind == LOGGER else text)
+        raise AlterRefusal(code, None if kind == LOGGER else text)
 
 
-def _check_form(changes: Sequence[Change]) -> None:
+def _check_form(changes: Sequence[ConfigChange]) -> None:
     if any(times > 1 for times in Counter(change.name for change in changes).values()):
         raise WrongRequest("Error due to duplicate config keys")
     nulls = [change.name for change in changes if change.value is None and change.operation != DELETE]
     if nulls:
         raise WrongRequest(f"Null value not supported for : {','.join(nulls)}")
     if any(change.operation not in WORDS for change in changes):
-        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        raise AlterRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 def _altered(
-    own: Mapping[str, str], changes: Sequence[Change], settings: Mapping[str, Setting], *, is_whole: bool
+    own: Mapping[str, str], changes: Sequence[ConfigChange], settings: Mapping[str, Setting], *, is_whole: bool
 ) -> dict[str, str]:
     """The settings after the changes; nothing is checked but that what is appended to is a list."""
     found = {} if is_whole else dict(own)
@@ -142,7 +142,7 @@ def _altered(
 
 
 def _altered_list(own: str | None, name: str, operation: int, value: str, setting: Setting | None) -> str:
-    if setting is None or setting.kind is not Kind.LIST:
+    if setting is None or setting.kind is not SettingKind.LIST:
         raise UsageError(f"Can't {WORDS[operation]} to key {name} because its type is not LIST.")
     text = (setting.default or "") if own is None else own
     parts = text.split(",") if text else []
@@ -157,22 +157,22 @@ def _altered_list(own: str | None, name: str, operation: int, value: str, settin
 Put = Callable[[], None]
 
 
-def _prepare_topic(context: RequestContext, name: str, changes: Sequence[Change], is_whole: bool) -> Put:  # noqa: FBT001
+def _prepare_topic(context: RequestContext, name: str, changes: Sequence[ConfigChange], is_whole: bool) -> Put:  # noqa: FBT001
     settings = context.services.settings
     wanted = _altered(settings.of(TOPICS, name), changes, TOPIC_SETTINGS, is_whole=is_whole)
     if not name:
         raise WrongRequest("Default topic resources are not allowed.")
     if problem := topic_name_problem(name):
-        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        raise AlterRefusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if context.services.catalog.get(name) is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise AlterRefusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if name == OFFSETS_TOPIC:
         raise WrongRequest("The coordinator's own log cannot be changed.")
     check_topic(wanted)
     return lambda: settings.put(TOPICS, {name: wanted})
 
 
-def _prepare_broker(context: RequestContext, name: str, changes: Sequence[Change], is_whole: bool) -> Put:  # noqa: FBT001
+def _prepare_broker(context: RequestContext, name: str, changes: Sequence[ConfigChange], is_whole: bool) -> Put:  # noqa: FBT001
     """Kafka: DynamicBrokerConfig#validate, by the broker itself."""
     settings, known = context.services.settings, broker_settings()
     if name != ALL_BROKERS:
@@ -197,7 +197,7 @@ def _check_node(context: RequestContext, name: str, words: str) -> None:
         raise WrongRequest(words.format(context.broker.node_id, name))
 
 
-def _prepare_logger(context: RequestContext, name: str, changes: Sequence[Change], _: bool) -> Put:  # noqa: FBT001
+def _prepare_logger(context: RequestContext, name: str, changes: Sequence[ConfigChange], _: bool) -> Put:  # noqa: FBT001
     _check_node(context, name, "Unexpected node id. Expected {}, but received {}")
     levels = loggers(context)
     for logger, operation, level in changes:
@@ -218,7 +218,7 @@ def loggers(context: RequestContext) -> dict[str, str]:
     return context.services.log_levels
 
 
-def _prepare_metrics(context: RequestContext, name: str, changes: Sequence[Change], is_whole: bool) -> Put:  # noqa: FBT001
+def _prepare_metrics(context: RequestContext, name: str, changes: Sequence[ConfigChange], is_whole: bool) -> Put:  # noqa: FBT001
     settings = context.services.settings
     if not name:
         raise WrongRequest("Subscription name can't be empty")
@@ -227,7 +227,7 @@ def _prepare_metrics(context: RequestContext, name: str, changes: Sequence[Chang
     return lambda: settings.put(METRICS, {name: wanted})
 
 
-def _prepare_group(context: RequestContext, name: str, changes: Sequence[Change], is_whole: bool) -> Put:  # noqa: FBT001
+def _prepare_group(context: RequestContext, name: str, changes: Sequence[ConfigChange], is_whole: bool) -> Put:  # noqa: FBT001
     configs = context.services.group_configs
     if not name:
         raise WrongRequest("Default group resources are not allowed.")

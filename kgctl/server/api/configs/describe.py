@@ -9,14 +9,14 @@ from typing import Any
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC, loggers, resource_of
 from kgctl.server.api.fields import NO_RIGHT
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.listeners import PROTOCOL_MAP, host_and_port
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
-from kgctl.server.settings import TOPICS, Described, Kind, Setting, Source, Synonym, shown
+from kgctl.server.settings import TOPICS, Described, Setting, SettingKind, SettingSource, Synonym, shown
 from kgctl.server.traffic import Work, each
 
 MALFORMED = (
@@ -57,7 +57,7 @@ def _entry(found: Described, *, with_synonyms: bool) -> dict[str, Any]:
         "value": None if secret or found.value is None else _shown(setting, found.value),
         "read_only": setting.is_static,
         "config_source": found.source,
-        "is_sensitive": secret or (setting.kind is Kind.UNKNOWN and found.source is not Source.LOGGER),
+        "is_sensitive": secret or (setting.kind is SettingKind.UNKNOWN and found.source is not SettingSource.LOGGER),
         "synonyms": [
             {"name": name, "value": None if secret else _shown(setting, value), "source": source}
             for name, value, source in found.synonyms
@@ -81,7 +81,7 @@ def _described(context: RequestContext, kind: int, name: str) -> Found:
     if describe is None:
         return ErrorCode.INVALID_REQUEST, MALFORMED, ()
     resource, named = resource_of(kind, name)
-    if not context.may(Operation.DESCRIBE_CONFIGS, resource, named):
+    if not context.may(AclOperation.DESCRIBE_CONFIGS, resource, named):
         return *NO_RIGHT[resource], ()
     return describe(context, name)
 
@@ -127,7 +127,9 @@ def _logger(context: RequestContext, name: str) -> Found:
         return ErrorCode.INVALID_REQUEST, "Broker id must not be empty", ()
     if name != str(context.broker.node_id):
         return ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {context.broker.node_id} but received {name}", ()
-    found = [Described(Setting(each, Kind.UNKNOWN), level, Source.LOGGER, ()) for each, level in loggers(context).items()]
+    found = [
+        Described(Setting(each, SettingKind.UNKNOWN), level, SettingSource.LOGGER, ()) for each, level in loggers(context).items()
+    ]
     return ErrorCode.NONE, "", found
 
 
@@ -148,10 +150,12 @@ def _group(context: RequestContext, name: str) -> Found:
     for item in fields(config):
         key = item.metadata["name"]
         value = getattr(config, item.name)
-        kind = Kind.BOOLEAN if isinstance(value, bool) else Kind.INT if isinstance(value, int) else Kind.STRING
+        kind = (
+            SettingKind.BOOLEAN if isinstance(value, bool) else SettingKind.INT if isinstance(value, int) else SettingKind.STRING
+        )
         above = settings.inherited(Setting(key, kind, shown(value), None, (f"group.{key}",)), {}, context.broker.node_id)
-        mine = [Synonym(key, own[key], Source.GROUP)] if key in own else []
-        source = Source.GROUP if mine else above.source
+        mine = [Synonym(key, own[key], SettingSource.GROUP)] if key in own else []
+        source = SettingSource.GROUP if mine else above.source
         found.append(Described(above.setting, shown(value), source, [*mine, *above.synonyms]))
     return ErrorCode.NONE, "", found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, KINDS, LOGGER, TOPIC
 from kgctl.server.api.fields import refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
@@ -35,4 +35,4 @@ def handle(context: RequestContext, body: Any) -> Values:
     return {"error_code": ErrorCode.NONE, "config_resources": resources}
 
 
-SPEC = ApiSpec(74, "ListConfigResources", 0, 1, handle, right=ClusterRight(Operation.DESCRIBE_CONFIGS, refuse))
+SPEC = ApiSpec(74, "ListConfigResources", 0, 1, handle, right=ClusterRight(AclOperation.DESCRIBE_CONFIGS, refuse))

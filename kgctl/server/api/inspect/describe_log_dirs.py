@@ -8,7 +8,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -43,5 +43,5 @@ def _asked(context: RequestContext, body: Any) -> Iterable[TopicPartition]:
 
 
 SPEC = ApiSpec(
-    35, "DescribeLogDirs", 1, 5, handle, runs_in_thread=lambda *_: True, right=ClusterRight(Operation.DESCRIBE, refuse)
+    35, "DescribeLogDirs", 1, 5, handle, runs_in_thread=lambda *_: True, right=ClusterRight(AclOperation.DESCRIBE, refuse)
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, Refused, endpoint_of, refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -64,4 +64,4 @@ def _no_right(context: RequestContext, body: Any, _: Refused) -> Values:
     return refuse(context, body, NO_RIGHT[Resource.CLUSTER])
 
 
-SPEC = ApiSpec(55, "DescribeQuorum", 0, 2, handle, right=ClusterRight(Operation.DESCRIBE, _no_right))
+SPEC = ApiSpec(55, "DescribeQuorum", 0, 2, handle, right=ClusterRight(AclOperation.DESCRIBE, _no_right))

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.metadata import partition_of
 from kgctl.server.cluster import INTERNAL_TOPICS
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -31,7 +31,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     if body.cursor is not None and ((names and start[0] not in names) or start[1] < 0):
         return _all_refused(names, ErrorCode.INVALID_REQUEST)
     wanted = sorted({name for name in (names or context.services.catalog.topics) if name >= start[0]})
-    seen = [name for name in wanted if context.may(Operation.DESCRIBE, Resource.TOPIC, name)]
+    seen = [name for name in wanted if context.may(AclOperation.DESCRIBE, Resource.TOPIC, name)]
     unseen: list[Values] = [
         {"error_code": _UNSEEN, "name": name, "partitions": []} for name in wanted if names and name not in seen
     ]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each
@@ -21,7 +21,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
 
 def _described(context: RequestContext, name: str) -> Values:
     entry = context.services.transactions.get(name)
-    if not context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, name):
+    if not context.may(AclOperation.DESCRIBE, Resource.TRANSACTIONAL_ID, name):
         return {"error_code": ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional_id": name}
     if not name:
         return {"error_code": ErrorCode.INVALID_REQUEST, "transactional_id": name}
@@ -36,7 +36,7 @@ def _row(context: RequestContext, entry: Transaction) -> Values:
     partitions = defaultdict(list)
     for partition in sorted(entry.partitions):
         partitions[partition.topic].append(partition.partition)
-    seen = {topic for topic in partitions if context.may(Operation.DESCRIBE, Resource.TOPIC, topic)}
+    seen = {topic for topic in partitions if context.may(AclOperation.DESCRIBE, Resource.TOPIC, topic)}
     return {
         "error_code": ErrorCode.NONE,
         "transactional_id": entry.transactional_id,

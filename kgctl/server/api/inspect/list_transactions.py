@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation, Resource
+from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.transactions import STATES, Transaction
@@ -25,7 +25,7 @@ def handle(context: RequestContext, body: Any) -> Values:
     def passes(entry: Transaction) -> bool:
         return (
             context.services.cluster.is_coordinator(context.broker, entry.transactional_id)
-            and context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, entry.transactional_id)
+            and context.may(AclOperation.DESCRIBE, Resource.TRANSACTIONAL_ID, entry.transactional_id)
             and (not producer_ids or entry.producer_id in producer_ids)
             and (not states or entry.state in states)
             and (longer_than_ms < 0 or now_ms - (-1 if entry.last_started_ms is None else entry.last_started_ms) > longer_than_ms)

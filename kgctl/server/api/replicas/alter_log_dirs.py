@@ -8,7 +8,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import Refused
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -50,4 +50,4 @@ def _outcome(context: RequestContext, path: str, partition: TopicPartition) -> E
     return ErrorCode.NONE if is_here else ErrorCode.REPLICA_NOT_AVAILABLE
 
 
-SPEC = ApiSpec(34, "AlterReplicaLogDirs", 1, 2, handle, right=ClusterRight(Operation.ALTER, _no_right))
+SPEC = ApiSpec(34, "AlterReplicaLogDirs", 1, 2, handle, right=ClusterRight(AclOperation.ALTER, _no_right))

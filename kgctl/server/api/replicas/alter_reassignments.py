@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import TIMED_OUT, Refused, assignment_problem, has_no_time
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
@@ -75,4 +75,4 @@ def _refused_all(body: Any, code: ErrorCode, message: str | None) -> Values:
     return {**error, "responses": responses}
 
 
-SPEC = ApiSpec(45, "AlterPartitionReassignments", 0, 1, handle, right=ClusterRight(Operation.ALTER, _no_right))
+SPEC = ApiSpec(45, "AlterPartitionReassignments", 0, 1, handle, right=ClusterRight(AclOperation.ALTER, _no_right))

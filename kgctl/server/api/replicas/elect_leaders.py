@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import TIMED_OUT, Refused, has_no_time
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -73,4 +73,4 @@ def _no_right(_context: RequestContext, body: Any, refused: Refused) -> Values:
     return _refused(body, *refused)
 
 
-SPEC = ApiSpec(43, "ElectLeaders", 0, 2, handle, right=ClusterRight(Operation.ALTER, _no_right))
+SPEC = ApiSpec(43, "ElectLeaders", 0, 2, handle, right=ClusterRight(AclOperation.ALTER, _no_right))

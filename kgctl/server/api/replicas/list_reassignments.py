@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Operation
+from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
@@ -16,4 +16,4 @@ def handle(_context: RequestContext, _body: Any) -> Values:
     return {"error_code": ErrorCode.NONE, "error_message": None, "topics": []}
 
 
-SPEC = ApiSpec(46, "ListPartitionReassignments", 0, 0, handle, right=ClusterRight(Operation.DESCRIBE, refuse))
+SPEC = ApiSpec(46, "ListPartitionReassignments", 0, 0, handle, right=ClusterRight(AclOperation.DESCRIBE, refuse))

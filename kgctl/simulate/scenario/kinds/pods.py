@@ -14,7 +14,7 @@ from kgctl.simulate.scenario.event import (
     Doubt,
     Event,
     Factor,
-    Fault,
+    NemesisFault,
     Sets,
     Share,
     Size,
@@ -72,7 +72,7 @@ class Stop(_Ends):
     kind = "stop"
     is_planned = True
     may_kill = False
-    fault = Fault(Uniform(0, 120 * _S))
+    fault = NemesisFault(Uniform(0, 120 * _S))
     also = ("shutdown", "terminate", "sigterm", "delete_pod")
 
     def begin(self, run: EventPort) -> None:
@@ -86,7 +86,7 @@ class Crash(_Ends):
     """Kill pods: no callbacks, no commit, no LeaveGroup. With for: start them again after that time."""
 
     kind = "crash"
-    fault = Fault(Uniform(0, 120 * _S), is_usual=True)
+    fault = NemesisFault(Uniform(0, 120 * _S), is_usual=True)
     also = ("kill", "sigkill", "oom", "oom_kill")
 
     def begin(self, run: EventPort) -> None:
@@ -109,7 +109,7 @@ class Restart(_Ends):
     kind = "restart"
     is_planned = True
     may_kill = False
-    fault = Fault(Uniform(0, 30 * _S))
+    fault = NemesisFault(Uniform(0, 30 * _S))
     also = ("reboot",)
 
     length: fields.Varying = key("how long they are down between", Constant(0), of="for")
@@ -127,7 +127,7 @@ class Stall(Event):
     kind = "stall"
     is_lasting = is_playable = True
     may_kill = False
-    fault = Fault(Uniform(5 * _S, 420 * _S), is_usual=True)
+    fault = NemesisFault(Uniform(5 * _S, 420 * _S), is_usual=True)
     also = ("hang", "pause", "stuck")
 
     length: fields.Varying = key("how long", of="for")
@@ -149,7 +149,7 @@ class Slow(Event):
     kind = "slow"
     needs_rate = is_lasting = may_stay = is_playable = True
     may_kill = False
-    fault = Fault(Uniform(10 * _S, 300 * _S), {"factor": 10})
+    fault = NemesisFault(Uniform(10 * _S, 300 * _S), {"factor": 10})
 
     length: fields.Varying | None = key("how long; without it, for good", None, of="for")
     factor: Factor = key("how many times as long")
@@ -182,7 +182,7 @@ class PauseProcess(Event):
 
     kind = "pause_process"
     is_lasting = is_playable = True
-    fault = Fault(Uniform(_S, 90 * _S))
+    fault = NemesisFault(Uniform(_S, 90 * _S))
     also = ("freeze", "pause", "gc_pause")
 
     length: fields.Varying = key("how long", of="for")
@@ -205,7 +205,7 @@ class BadNetwork(Event):
     kind = "network"
     one_of = ("latency", "loss", "partition")
     is_lasting = may_stay = is_bad_network = True
-    fault = Fault(Uniform(_S, 90 * _S), {"partition": True}, is_usual=True)
+    fault = NemesisFault(Uniform(_S, 90 * _S), {"partition": True}, is_usual=True)
     also = ("disconnect", "network_partition", "partition", "latency")
 
     latency: fields.Varying | None = key("of one direction", None)

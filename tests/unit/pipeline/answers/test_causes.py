@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.pipeline.answers.causes import Account, Spell, spells
+from kgctl.pipeline.answers.causes import GroupEvidence, Spell, spells
 from kgctl.pipeline.answers.history import History
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 
@@ -144,7 +144,7 @@ def test_settings_are_named_with_what_was_before(tmp_path: Path) -> None:
         "assignor roundrobin, before range",
         "session time-out of a member 10 s, before 45 s",
     ]
-    assert [each.text for each in Account(opened, "g", LAST * MINUTE_MS).changes(30 * MINUTE_MS)] == [
+    assert [each.text for each in GroupEvidence(opened, "g", LAST * MINUTE_MS).changes(30 * MINUTE_MS)] == [
         "session time-out of a member 6 s, before 10 s"
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.pipeline.answers.recorded import Happened, Stay, measures
+from kgctl.pipeline.answers.recorded import MemberStay, RecordedPast, measures
 
 
 def generation(number: int, started_ms: int, stable_ms: int | None, cause: str = "member_joined") -> dict[str, Any]:
@@ -18,12 +18,12 @@ def generation(number: int, started_ms: int, stable_ms: int | None, cause: str =
     }
 
 
-def stay(member: str, from_ms: int, to_ms: int | None) -> Stay:
-    return Stay(member, "app", None, 10_000, 300_000, from_ms, to_ms)
+def stay(member: str, from_ms: int, to_ms: int | None) -> MemberStay:
+    return MemberStay(member, "app", None, 10_000, 300_000, from_ms, to_ms)
 
 
 def test_measures_of_what_happened() -> None:
-    found = Happened(
+    found = RecordedPast(
         generations=[
             generation(1, 0, 1_000),
             generation(2, 30_000, None),
@@ -52,7 +52,7 @@ def test_measures_of_what_happened() -> None:
 
 
 def test_measures_of_nothing() -> None:
-    nothing = Happened(generations=[], stays=[], owned=[], commits={})
+    nothing = RecordedPast(generations=[], stays=[], owned=[], commits={})
     assert measures(nothing, 0, 1) == {
         "generations": 0,
         "overtaken": 0,

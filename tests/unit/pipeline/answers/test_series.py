@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.answers.history import History, Run
+from kgctl.pipeline.answers.history import CollectedRun, History
 from kgctl.pipeline.answers.series import CommitAt, Exactness, commits_at, offsets_at
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from tests.support.pipeline.gold import Row, commit, run, write_gold
@@ -119,7 +119,7 @@ def logs(draw: st.DrawFn) -> list[Row]:
 @given(logs(), st.integers(-1, 31))
 def test_answer_is_that_of_reading_the_log_record_by_record(rows: list[Row], at_ms: int) -> None:
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=OFFSET_COMMITS)
-    found = commits_at(table, [Run(0, 1000, 0, 100_000)], at_ms)
+    found = commits_at(table, [CollectedRun(0, 1000, 0, 100_000)], at_ms)
 
     known: Known = {}
     for row in sorted(rows, key=lambda row: (row["effect_offset"], row["log_offset"])):

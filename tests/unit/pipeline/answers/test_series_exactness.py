@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.answers.history import Run
+from kgctl.pipeline.answers.history import CollectedRun
 from kgctl.pipeline.answers.series import CommitAt, Exactness, commits_at
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from tests.support.pipeline.gold import commit
@@ -52,13 +52,13 @@ def compacted(log: list[Record], end: int, *, drops_deletions: bool) -> list[Rec
     return [record for record in kept if record.log_offset >= end or record.offset is not None or not drops_deletions]
 
 
-def runs_of(collected: list[Record]) -> list[Run]:
-    runs: list[Run] = []
+def runs_of(collected: list[Record]) -> list[CollectedRun]:
+    runs: list[CollectedRun] = []
     for record in collected:
         if runs and runs[-1].last_offset + 1 == record.log_offset:
-            runs[-1] = Run(runs[-1].first_offset, record.log_offset, runs[-1].first_ms, record.time_ms)
+            runs[-1] = CollectedRun(runs[-1].first_offset, record.log_offset, runs[-1].first_ms, record.time_ms)
         else:
-            runs.append(Run(record.log_offset, record.log_offset, record.time_ms, record.time_ms))
+            runs.append(CollectedRun(record.log_offset, record.log_offset, record.time_ms, record.time_ms))
     return runs
 
 

@@ -18,7 +18,7 @@ from kgctl.pipeline.store.files import DataFile
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Known, Warehouse, commit_records, stage_records
 from kgctl.pipeline.tables.registry import BEGIN_MS
-from kgctl.pipeline.tables.rounds import SKEW_MS, Seen
+from kgctl.pipeline.tables.rounds import SKEW_MS, EndSeen
 from tests.benchmarks.pipeline.build_work import samples_at
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 from tests.support.pipeline.warehouses import built, tables_of
@@ -93,16 +93,16 @@ def test_an_end_that_is_unknown_or_past_what_was_collected_tells_nothing(tmp_pat
     warehouse.add_samples("c1", pa.Table.from_pylist(table, schema=LOG_OFFSETS))
     standing = Standing().sampled(warehouse, warehouse.table("samples").files(), {0: 12, 1: 5, 3: 6}.get)
 
-    assert standing.watermarks() == {0: Seen(2, 3, 12), 1: Seen(1, 1, 5), 2: Seen(1, 1, 0)}
+    assert standing.watermarks() == {0: EndSeen(2, 3, 12), 1: EndSeen(1, 1, 5), 2: EndSeen(1, 1, 0)}
     run = {"first_offset": 0, "last_offset": 5, "first_ms": 0}
     runs = [{**run, "log_partition": number, "last_ms": SKEW_MS + 10 * number} for number in range(5)]
     state = DataFile(f"data/b0-4-{0:032x}.parquet", 1, 1, "1970-01-01")
     late = replace(standing, runs=pa.Table.from_pylist(runs, schema=COVERAGE), states=[state])
-    assert late.watermarks() == standing.watermarks() | {3: Seen(BEGIN_MS, 20), 4: Seen(BEGIN_MS, 20)}, "as the middle one"
+    assert late.watermarks() == standing.watermarks() | {3: EndSeen(BEGIN_MS, 20), 4: EndSeen(BEGIN_MS, 20)}, "as the middle one"
 
 
 def test_records_are_known_by_the_clock_of_who_wrote_them() -> None:
-    seen = Seen(1_000_000, 1_600_000, end=50)
+    seen = EndSeen(1_000_000, 1_600_000, end=50)
     assert seen.until_ms(49, 1_000_000) == 1_600_000
     assert seen.until_ms(49, 900_000) == 1_500_000, "the clock was behind by as much at most"
     assert seen.until_ms(49, 0) == 1_600_000 - SKEW_MS

@@ -15,7 +15,7 @@ from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, 
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.collect.collection import Collection
 from kgctl.pipeline.engines import LocalEngine
-from kgctl.pipeline.sources.at_rest import Source, parquet, record_log, record_log_samples, segments
+from kgctl.pipeline.sources.at_rest import RestSource, parquet, record_log, record_log_samples, segments
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import Record, build_batch
@@ -39,7 +39,7 @@ def write(folder: Path, partition: int, *parts: bytes, first: Sequence[int] = ()
     return path
 
 
-def collect(warehouse: Warehouse, *sources: Source, jobs: int = 1) -> Collection:
+def collect(warehouse: Warehouse, *sources: RestSource, jobs: int = 1) -> Collection:
     return collect_at_rest(warehouse, "c", sources, LocalEngine(jobs), str)
 
 

@@ -13,11 +13,11 @@ import pytest
 from kgctl.errors import AuthError, BrokerError, KgctlError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
-from kgctl.pipeline.collect.live import LiveCollection, Plan, World
+from kgctl.pipeline.collect.live import CollectPlan, LiveCollection, World
 from kgctl.pipeline.engines import LocalEngine
 from kgctl.pipeline.sources.at_rest import parquet
 from kgctl.pipeline.sources.batches import Damage
-from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LivePart, LogOffsetRow, LogState
 from kgctl.pipeline.store.tables import RAW, rows_of
 from kgctl.pipeline.store.warehouse import Known, OvertakenError, Warehouse, commit_records, next_offset, stage_records
 from tests.support.pipeline.segments import commit_like
@@ -46,7 +46,7 @@ class FakeCluster:
         bounds = {number: (self.start, self._end(number)) for number in self.logs if number not in self.away}
         return LogState(self.own_id, self.log_id, bounds, {number: BrokerError(f"{number}: no leader") for number in self.away})
 
-    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, LivePart], Mapping[int, KgctlError]]:
         self.asked.append(dict(positions))
         if self.on_fetch:
             self.on_fetch(len(self.asked))
@@ -69,7 +69,7 @@ class FakeCluster:
     def _end(self, number: int) -> int:
         return max(self.logs[number], default=self.start - 1) + 1
 
-    def _part(self, number: int, position: int) -> Part:
+    def _part(self, number: int, position: int) -> LivePart:
         found = [offset for offset in self.logs[number] if offset >= position][:2]
         records = [commit_like(offset) for offset in found]
         columns: dict[str, list[Any]] = {
@@ -77,7 +77,7 @@ class FakeCluster:
             **{name: [getattr(record, name) for record in records] for name in ("offset", "timestamp_ms", "key", "value")},
         }
         damaged = [self.damaged.pop(number)] if number in self.damaged else []
-        return Part(rows_of(columns, RAW), damaged, found[-1] + 1 if found else position)
+        return LivePart(rows_of(columns, RAW), damaged, found[-1] + 1 if found else position)
 
 
 class FakeWorld:
@@ -101,27 +101,27 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse.create(tmp_path / "warehouse")
 
 
-def run(warehouse: Warehouse, cluster: FakeCluster, plan: Plan, fake: FakeWorld | None = None) -> Collection:
+def run(warehouse: Warehouse, cluster: FakeCluster, plan: CollectPlan, fake: FakeWorld | None = None) -> Collection:
     world = (fake or FakeWorld()).world
     return LiveCollection(warehouse, "c", cluster, source="a:1", plan=plan, world=world).run(cluster.log_state())
 
 
 def test_the_clusters_own_id_is_kept_and_another_one_refused(warehouse: Warehouse) -> None:
-    run(warehouse, FakeCluster({0: [0]}), Plan(once=True))
+    run(warehouse, FakeCluster({0: [0]}), CollectPlan(once=True))
     assert warehouse.cluster_id("c") == "cluster-1"
 
     other = FakeCluster({0: [0]}, own_id="cluster-2")
     with pytest.raises(
         RefusedError, match="the cluster's id is cluster-2, but what was collected as 'c' is of the one with the id"
     ):
-        run(warehouse, other, Plan(once=True))
+        run(warehouse, other, CollectPlan(once=True))
 
 
 def stored(warehouse: Warehouse, partition: int) -> list[int]:
     return offsets_in(warehouse, partition, "c")
 
 
-ONCE = Plan(once=True)
+ONCE = CollectPlan(once=True)
 
 
 def test_once_goes_to_the_end_and_the_next_one_goes_on(warehouse: Warehouse) -> None:
@@ -173,7 +173,7 @@ def test_for_a_time_it_samples_and_follows(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: [0]})
     cluster.on_fetch = cluster.logs[0].append
     fake = FakeWorld()
-    found = run(warehouse, cluster, Plan(for_s=60, sample_every_s=10), fake)
+    found = run(warehouse, cluster, CollectPlan(for_s=60, sample_every_s=10), fake)
     assert stored(warehouse, 0) == list(range(len(stored(warehouse, 0))))
     assert len(stored(warehouse, 0)) > 10
     times = sorted(row["timestamp_ms"] for row in rows_of_table(warehouse, "samples", "c"))
@@ -185,7 +185,7 @@ def test_for_a_time_it_samples_and_follows(warehouse: Warehouse) -> None:
 
 def test_all_topics(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: [0]})
-    run(warehouse, cluster, Plan(once=True, all_topics=True))
+    run(warehouse, cluster, CollectPlan(once=True, all_topics=True))
     assert cluster.sampled == [None]
 
 
@@ -193,7 +193,7 @@ def test_a_cluster_that_goes_away_is_waited_for(warehouse: Warehouse) -> None:
     away = UnreachableError("a:1 closed the connection")
     cluster = FakeCluster({0: [0, 1, 2, 3]}, troubles=[None, away, away, None])
     fake = FakeWorld()
-    run(warehouse, cluster, Plan(for_s=60), fake)
+    run(warehouse, cluster, CollectPlan(for_s=60), fake)
     assert stored(warehouse, 0) == [0, 1, 2, 3]
     assert fake.notices[:2] == [
         "a:1 closed the connection; trying again in 0.5 s",
@@ -207,7 +207,7 @@ def test_once_does_not_wait_but_keeps_what_came(warehouse: Warehouse) -> None:
         run(warehouse, cluster, ONCE)
     assert (stored(warehouse, 0), next_offset(warehouse, "c", 0)) == ([0, 1], 2)
     with pytest.raises(AuthError):
-        run(warehouse, FakeCluster({0: [0, 1, 2]}, troubles=[AuthError("no")]), Plan(for_s=9))
+        run(warehouse, FakeCluster({0: [0, 1, 2]}, troubles=[AuthError("no")]), CollectPlan(for_s=9))
 
 
 def test_an_error_of_one_partition_is_its_own(warehouse: Warehouse) -> None:
@@ -220,7 +220,7 @@ def test_a_partition_whose_leader_is_away_is_followed_when_it_is_back(warehouse:
     cluster = FakeCluster({0: [0], 1: [0, 1]}, broken={1: BrokerError("p1: LEADER_NOT_AVAILABLE", code="LEADER_NOT_AVAILABLE")})
     cluster.on_fetch = lambda count: cluster.broken.clear() if count == 6 else None
     fake = FakeWorld()
-    found = run(warehouse, cluster, Plan(for_s=60), fake)
+    found = run(warehouse, cluster, CollectPlan(for_s=60), fake)
     assert (stored(warehouse, 0), stored(warehouse, 1)) == ([0], [0, 1])
     assert fake.notices == ["p1: LEADER_NOT_AVAILABLE; trying again", "no sample: t-1: X"]
     assert [error.message for error in found.errors] == ["t-1: X"]
@@ -230,7 +230,7 @@ def test_a_partition_without_a_leader_is_taken_up_when_it_has_one(warehouse: War
     cluster = FakeCluster({0: [0], 1: [0, 1]}, away={1})
     fake = FakeWorld()
     cluster.on_fetch = lambda count: cluster.away.clear() if count == 5 else None
-    found = run(warehouse, cluster, Plan(for_s=60, sample_every_s=5), fake)
+    found = run(warehouse, cluster, CollectPlan(for_s=60, sample_every_s=5), fake)
     assert (stored(warehouse, 1), fake.notices) == ([0, 1], ["1: no leader", "no sample: t-1: X"])
     assert [error.message for error in found.errors] == ["t-1: X"]
 
@@ -244,13 +244,13 @@ def test_a_topic_that_is_made_anew_meanwhile_ends_it(warehouse: Warehouse) -> No
     cluster = FakeCluster({0: [0]})
     cluster.on_fetch = lambda count: setattr(cluster, "log_id", "id-9") if count == 5 else None
     with pytest.raises(RefusedError, match="its id is id-9"):
-        run(warehouse, cluster, Plan(for_s=60, sample_every_s=5))
+        run(warehouse, cluster, CollectPlan(for_s=60, sample_every_s=5))
     assert stored(warehouse, 0) == [0]
 
 
 def test_it_ends_when_no_partition_is_left_to_follow(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: [0]}, broken={0: RefusedError("p0: OFFSET_OUT_OF_RANGE")})
-    found = run(warehouse, cluster, Plan())
+    found = run(warehouse, cluster, CollectPlan())
     assert found.errors[0].message == "p0: OFFSET_OUT_OF_RANGE"
 
 
@@ -301,7 +301,7 @@ def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Wareh
 
 def test_topics_are_known_after_a_sample_that_failed_and_one_without_them(warehouse: Warehouse) -> None:
     silent = FakeCluster({0: [0]}, sampling=[LogOffsetRow("other", 0, 0, 1)])
-    run(warehouse, silent, Plan(once=True, all_topics=True))
+    run(warehouse, silent, CollectPlan(once=True, all_topics=True))
     away = FakeCluster({0: [0], 1: [0]}, sampling=UnreachableError("away"))
     with pytest.raises(UnreachableError):
         run(warehouse, away, ONCE)
@@ -323,7 +323,7 @@ def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Ware
 
 def test_it_ends_when_it_is_told_to(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: list(range(100))})
-    collection = LiveCollection(warehouse, "c", cluster, source="a:1", plan=Plan(), world=FakeWorld().world)
+    collection = LiveCollection(warehouse, "c", cluster, source="a:1", plan=CollectPlan(), world=FakeWorld().world)
     cluster.on_fetch = lambda count: collection.stop() if count == 3 else None
     found = collection.run(cluster.log_state())
     assert (found.added, stored(warehouse, 0), next_offset(warehouse, "c", 0)) == (6, list(range(6)), 6)

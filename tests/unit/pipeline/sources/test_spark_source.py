@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kgctl.errors import KgctlError, TimedOutError
-from kgctl.pipeline.sources.live import Part
+from kgctl.pipeline.sources.live import LivePart
 from kgctl.pipeline.store.tables import RAW, rows_of
 from tests.support.machine import is_there
 from tests.support.pipeline.segments import example_segments
 
 if TYPE_CHECKING or is_there("pyspark"):
     from kgctl.pipeline.sources import spark_source
-    from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, PieceInput, Range, RangesInput
+    from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, OffsetRange, PieceInput, RangesInput
 
 pytestmark = pytest.mark.needs("pyspark")
 ANY_SCHEMA: Any = None
@@ -29,7 +29,7 @@ class Log:
         self.silent = silent
         self.asked = 0
 
-    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, LivePart], Mapping[int, KgctlError]]:
         self.asked += 1
         ((number, position),) = positions.items()
         if position == 2 and self.silent:
@@ -37,7 +37,7 @@ class Log:
             return {}, {}
         found = list(range(position, min(position + 2, 4)))
         columns = {"partition": [number] * len(found), "offset": found, "timestamp_ms": [7] * len(found)}
-        return {number: Part(rows_of(columns, RAW), (), position + len(found))}, {}
+        return {number: LivePart(rows_of(columns, RAW), (), position + len(found))}, {}
 
     def close(self) -> None:
         pass
@@ -46,7 +46,7 @@ class Log:
 def read(monkeypatch: pytest.MonkeyPatch, log: Log, end: int) -> list[int]:
     monkeypatch.setattr(spark_source, "open_reader", lambda *_: (log, None))
     stream = ConsumerOffsetsSource({"kafka.bootstrap.servers": "there:9092"}).streamReader(ANY_SCHEMA)
-    batches: Iterator[Any] = stream.read(RangesInput([Range(0, 0, end)]))
+    batches: Iterator[Any] = stream.read(RangesInput([OffsetRange(0, 0, end)]))
     return [row["log_offset"] for batch in batches for row in batch.to_pylist()]
 
 

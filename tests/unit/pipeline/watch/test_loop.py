@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import KgctlError, StorageError
-from kgctl.pipeline.store.files import Location
-from kgctl.pipeline.watch.loop import Outside, Settings, Watch
+from kgctl.pipeline.store.files import StoreLocation
+from kgctl.pipeline.watch.loop import Outside, Watch, WatchSettings
 from kgctl.pipeline.watch.outlets import Metrics, NotTakenError, Webhook
-from kgctl.pipeline.watch.rules import Alert, StateFile, parse_rule
+from kgctl.pipeline.watch.rules import Alert, AlertStateFile, parse_rule
 from tests.support.pipeline.example import CLUSTER, example_history, minute, past_end
 from tests.support.pipeline.gold import write_gold
 
@@ -60,8 +60,8 @@ class World:
 
 def watch(warehouse: Path, folder: Path, world: World, *rules: str) -> Watch:
     read = [parse_rule(text, parse_duration_ms) for text in rules]
-    place = Location.parse(str(warehouse))
-    return Watch(place, CLUSTER, Settings(read), StateFile(folder / "state.json"), world.outside())
+    place = StoreLocation.parse(str(warehouse))
+    return Watch(place, CLUSTER, WatchSettings(read), AlertStateFile(folder / "state.json"), world.outside())
 
 
 def test_looks_tell_what_has_changed_and_the_next_run_goes_on(warehouse: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.watch.rules import RULES, Picture, Rule, parse_rule
+from kgctl.pipeline.watch.rules import RULES, Rule, WatchPicture, parse_rule
 from tests.support.pipeline.example import example_history, minute, past_end
 from tests.support.pipeline.gold import commit, run, write_gold
 
@@ -55,7 +55,7 @@ def test_what_is_no_rule(text: str, words: str) -> None:
 
 
 def found(warehouse: Path, text: str, at: float) -> list[tuple[str, int | None, bool]]:
-    picture = Picture(History.open(warehouse), minute(at))
+    picture = WatchPicture(History.open(warehouse), minute(at))
     return [(each.group, each.partition, each.is_unknown) for each in rule(text).findings(picture)]
 
 

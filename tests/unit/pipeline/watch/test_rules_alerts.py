@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.pipeline.watch.rules import UNKNOWN_HOLD_MS, Alerts, Finding, Rule, StateFile
+from kgctl.pipeline.watch.rules import UNKNOWN_HOLD_MS, AlertFinding, Alerts, AlertStateFile, Rule
 
 LAG = Rule("lag > 1", "lag", 1)
 HELD = Rule("lag > 1 for 1m", "lag", 1, hold_ms=60_000)
-MUCH = Finding("g", "lag of g is 5, over 1", 5)
-NOBODY_KNOWS = Finding("g", "lag of g is not known", is_unknown=True)
+MUCH = AlertFinding("g", "lag of g is 5, over 1", 5)
+NOBODY_KNOWS = AlertFinding("g", "lag of g is not known", is_unknown=True)
 
 
-def update(alerts: Alerts, rule: Rule, found: Sequence[Finding], at_s: int, **how: bool) -> list[tuple[str, str]]:
+def update(alerts: Alerts, rule: Rule, found: Sequence[AlertFinding], at_s: int, **how: bool) -> list[tuple[str, str]]:
     return [(alert.status, alert.summary) for alert in alerts.update({rule: found}, at_s * 1000, **how)]
 
 
@@ -55,7 +55,7 @@ def test_what_is_unknown_from_the_start_fires_later_or_never() -> None:
 
 def test_events_of_one_place_are_alerts_of_their_own() -> None:
     rule = Rule("reset", "reset", span_ms=1000)
-    first, second = (Finding("g", text, 1, "t", 0, marker) for marker, text in ((7, "first"), (9, "second")))
+    first, second = (AlertFinding("g", text, 1, "t", 0, marker) for marker, text in ((7, "first"), (9, "second")))
     alerts = Alerts()
     assert update(alerts, rule, [first], 0) == [("firing", "first")]
     assert update(alerts, rule, [first, second], 1) == [("firing", "second")]
@@ -68,7 +68,7 @@ def test_rules_that_are_no_more_end_without_a_word() -> None:
 
 
 def test_the_file_has_all_of_it(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "deep" / "state.json")
+    file = AlertStateFile(tmp_path / "deep" / "state.json")
     assert file.load() == Alerts()
     alerts = Alerts()
     alerts.deliver_later(alerts.update({LAG: [MUCH], HELD: [MUCH]}, 1000))
@@ -81,4 +81,4 @@ def test_the_file_has_all_of_it(tmp_path: Path) -> None:
 def test_a_file_of_something_else(tmp_path: Path, text: str) -> None:
     (tmp_path / "state").write_text(text)
     with pytest.raises(UsageError, match=r"is not the state of a watch|another version of kgctl"):
-        StateFile(tmp_path / "state").load()
+        AlertStateFile(tmp_path / "state").load()

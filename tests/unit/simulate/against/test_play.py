@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, PlayedProcess
 from kgctl.simulate.against.play import Play, processes_of
-from kgctl.simulate.engine.process import Phase
+from kgctl.simulate.engine.process import ProcessPhase
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -35,7 +35,7 @@ def running(made: Play, number: int, member_id: str) -> PlayedProcess:
     """A process of the play that the group has under this id, without a client."""
     made.fleet = cast("Any", SimpleNamespace(take=lambda **_: None, profile="java"))
     process = PlayedProcess(made.pods[number], made)
-    process.phase = Phase.RUNNING
+    process.phase = ProcessPhase.RUNNING
     made.pods[number].process = process
     process.in_generation(ClientLine(0, "", "generation", ("1", member_id)))
     made._find_kicked({member_id})

@@ -10,11 +10,11 @@ import pytest
 
 from kgctl.simulate.batch import against
 from kgctl.simulate.batch.against import (
+    PlaySettings,
+    PodStay,
     RecordedGroup,
     RecordedPod,
     Search,
-    Settings,
-    Stay,
     distance,
     document,
     first,
@@ -30,9 +30,9 @@ STORY = RecordedGroup(
     assignor="range",
     topics={"orders": 12},
     pods=[
-        RecordedPod("pay-0", False, 12_000, 300_000, (Stay(None, None),)),
-        RecordedPod("pay-1", False, 12_000, 300_000, (Stay(None, 90 * SECOND, is_crash=True),)),
-        RecordedPod("pay-2", False, 12_000, 300_000, (Stay(30 * SECOND, 120 * SECOND),)),
+        RecordedPod("pay-0", False, 12_000, 300_000, (PodStay(None, None),)),
+        RecordedPod("pay-1", False, 12_000, 300_000, (PodStay(None, 90 * SECOND, is_crash=True),)),
+        RecordedPod("pay-2", False, 12_000, 300_000, (PodStay(30 * SECOND, 120 * SECOND),)),
     ],
     commit_ms=2_000,
     written={"orders": 60.0},
@@ -87,7 +87,7 @@ DOCUMENT = {
 
 
 def test_a_story_is_a_scenario() -> None:
-    settings = Settings(pause=500, heartbeat=3_000, session=12_000, latency=5)
+    settings = PlaySettings(pause=500, heartbeat=3_000, session=12_000, latency=5)
     assert document(STORY, settings) == DOCUMENT
     assert [event.kind for event in scenario_of(DOCUMENT).events] == ["start", "crash", "stop"]
 
@@ -96,9 +96,9 @@ def test_the_time_out_that_the_records_tell_is_where_the_search_begins() -> None
     brief = replace(STORY, pods=[replace(pod, session_ms=6_000) for pod in STORY.pods])
     nothing = replace(STORY, pods=[replace(pod, session_ms=None) for pod in STORY.pods])
     assert [first(each) for each in (STORY, brief, nothing)] == [
-        Settings(session=12_000),
-        Settings(session=6_000, heartbeat=2_000),
-        Settings(),
+        PlaySettings(session=12_000),
+        PlaySettings(session=6_000, heartbeat=2_000),
+        PlaySettings(),
     ]
 
 
@@ -111,9 +111,9 @@ def test_distance_is_the_mean_over_what_both_tell() -> None:
 
 def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The measure is made of the settings themselves, so that what is to be found is known."""
-    tried: list[Settings] = []
+    tried: list[PlaySettings] = []
 
-    def document_of(_: RecordedGroup, settings: Settings) -> dict[str, Any]:
+    def document_of(_: RecordedGroup, settings: PlaySettings) -> dict[str, Any]:
         tried.append(settings)
         return {}
 
@@ -135,7 +135,7 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
     found = Search(replace(STORY, pods=()), {"pause": 10.0, "heartbeat": 100.0, "latency": 50.0, "nobody": 1.0}, measure)
     best = found.best()
 
-    assert best.settings == Settings(pause=1_000, heartbeat=10_000, session=45_000, latency=50)
+    assert best.settings == PlaySettings(pause=1_000, heartbeat=10_000, session=45_000, latency=50)
     assert best.distance == 0
     assert best.ranges == {"pause": (10, 10, 10), "heartbeat": (100, 100, 100), "latency": (50, 50, 50)}
     assert len(tried) == len(set(tried))

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.outcome import Comparison, assumptions_of, differences, outcome_of, verdict_text
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import read_yaml
 
@@ -127,7 +127,7 @@ duration: 20s
 expect: [{check: max_gap < 1s, when: lag > 5}, {check: max_gap < 1s, when: lag == 0}]
 """
     loaded = load(read_yaml(file, "never.yaml"))
-    values = run_all(tasks_of(loaded, [1], Options(), None), 1, lambda _: None)
+    values = run_all(tasks_of(loaded, [1], BatchOptions(), None), 1, lambda _: None)
     never, asked = outcome_of(loaded, [1], values).expectations
     assert (never.passed, never.severity, never.note) == (False, "warn", "not asked: `when` held in no seed")
     assert (asked.passed, asked.severity) == (True, "fail")
@@ -145,6 +145,6 @@ events: [{at: 1s, broker_down: 2, for: 5s}]
 variants: {classic: {}, consumer: {group: {config: {group.protocol: consumer}}}}
 """
     loaded = load(read_yaml(file, "away.yaml"))
-    values = run_all(tasks_of(loaded, [1], Options(), None), 1, lambda _: None)
+    values = run_all(tasks_of(loaded, [1], BatchOptions(), None), 1, lambda _: None)
     told = [note for note in outcome_of(loaded, [1], values).notes if "spin" in note]
     assert [note.rpartition(" ")[2] for note in told] == ["(consumer)"]

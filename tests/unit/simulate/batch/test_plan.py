@@ -9,7 +9,7 @@ import pytest
 from kgctl.errors import KgctlError
 from kgctl.simulate.batch import plan
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Options, in_order_of_interest, run_all, tasks_of, with_worst, worst_seed
+from kgctl.simulate.batch.plan import BatchOptions, in_order_of_interest, run_all, tasks_of, with_worst, worst_seed
 from kgctl.simulate.report.html import page_data
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.report.text import junit_xml, markdown_text, summary_text
@@ -39,7 +39,7 @@ expect: [max_gap < 5s]
 
 
 def outcome(loaded: LoadedFile, seeds: list[int]) -> Outcome:
-    return outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, Options(), None), 1, lambda _: None))
+    return outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, BatchOptions(), None), 1, lambda _: None))
 
 
 def test_the_seed_that_fails_is_drawn_first_and_its_story_told() -> None:

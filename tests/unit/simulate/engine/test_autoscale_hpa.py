@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.autoscale import Autoscaler, Change, Decision, Why, by_average, by_utilization, by_value, limit_of
+from kgctl.simulate.engine.autoscale import Autoscaler, Decision, ScaleChange, Why, by_average, by_utilization, by_value, limit_of
 from kgctl.simulate.scenario.autoscale import Autoscale, ScalingPolicy, ScalingRules, Select
 
 S = 1_000_000
@@ -127,8 +127,8 @@ def test_shares_are_rounded_so_that_something_happens() -> None:
 
 
 def test_what_was_stopped_in_a_period_may_be_started_again() -> None:
-    assert limit_of(rules(pods(2, 60)), 6, [Change(10 * S, -4)], 20 * S, direction=1) == 12
-    assert limit_of(rules(pods(2, 60)), 6, [Change(10 * S, -4)], 70 * S, direction=1) == 8
+    assert limit_of(rules(pods(2, 60)), 6, [ScaleChange(10 * S, -4)], 20 * S, direction=1) == 12
+    assert limit_of(rules(pods(2, 60)), 6, [ScaleChange(10 * S, -4)], 70 * S, direction=1) == 8
 
 
 def test_fewer_pods_wait_until_the_highest_recommendation_is_out_of_the_window() -> None:

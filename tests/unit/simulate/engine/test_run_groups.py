@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.engine.run import run as engine_run
 from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.metrics.result import RunResult, run
@@ -100,7 +100,7 @@ def test_groups_that_run_together_are_measured_of_one_run(monkeypatch: pytest.Mo
         return engine_run(scenario, *arguments, **options)
 
     monkeypatch.setattr("kgctl.simulate.metrics.result.engine.run", counted)
-    tasks = tasks_of(loaded(events), [1, 2], Options(), None)
+    tasks = tasks_of(loaded(events), [1, 2], BatchOptions(), None)
     found = run_all(tasks, 1, lambda _: None)
     assert [(each.variant, each.seed) for each in found] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
     for each in found[:2]:
@@ -109,7 +109,7 @@ def test_groups_that_run_together_are_measured_of_one_run(monkeypatch: pytest.Mo
         assert {name: each.metrics[name] for name in summary} == summary
     assert runs == ["one", "one"]
     watched = loaded(f"{events}expect: [{{always: owners(partition) <= 1}}]\n")
-    run_all(tasks_of(watched, [1], Options(), None), 1, lambda _: None)
+    run_all(tasks_of(watched, [1], BatchOptions(), None), 1, lambda _: None)
     assert runs == ["one", "one", "one", "two.v2"]
 
 

@@ -14,7 +14,7 @@ from kgctl.simulate.metrics.result import MetricView, run
 from kgctl.simulate.recording.recording import Counted, EventMark, GroupPoint, PodHistory, Recording
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
-from kgctl.simulate.scenario.vocabulary import Cause, EventStage, Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, Identity
 from tests.support.simulated import event, scenario
 
 S = 1_000_000
@@ -24,7 +24,7 @@ def recorded(partitions: int = 4) -> Recording:
     """Everybody runs and is in the group all the time, calm, and nothing is consumed."""
     members = MemberSet(name="a", count=3)
     made = Recording(Scenario(name="test", topics=(Topic(name="t", partitions=partitions),), members=(members,)), 1)
-    made.owners.add(made.partitions.add("t", partitions, 0, counted=True), Cause.BOOT, 0)
+    made.owners.add(made.partitions.add("t", partitions, 0, counted=True), GapCause.BOOT, 0)
     made.ledger.add("t", partitions, 0)
     made.server_heartbeat_ms = 5_000
     made.image = MetadataImage({"t": TopicMetadata("t", UUID(int=1), partitions)}, 1)
@@ -49,7 +49,9 @@ def consumed(made: Recording) -> None:
     made.owners.own(2, [3], 0)
 
 
-def gap(made: Recording, number: int, first: float, last: float, *, by: int, then: int, cause: Cause = Cause.HANDOVER) -> None:
+def gap(
+    made: Recording, number: int, first: float, last: float, *, by: int, then: int, cause: GapCause = GapCause.HANDOVER
+) -> None:
     made.owners.release(by, [number], cause, round(first * S))
     made.owners.own(then, [number], round(last * S))
 
@@ -64,8 +66,8 @@ def test_gaps_are_summed_up_by_cause_and_owner() -> None:
     made = recorded()
     consumed(made)
     gap(made, 0, 10, 13, by=0, then=1)
-    made.owners.release(2, [3], Cause.DETECTION, 20 * S)
-    made.owners.set_cause([3], Cause.REBALANCE, 25 * S)
+    made.owners.release(2, [3], GapCause.DETECTION, 20 * S)
+    made.owners.set_cause([3], GapCause.REBALANCE, 25 * S)
     made.owners.own(2, [3], 26 * S)
     at(made, 100)
     view = MetricView(made)
@@ -87,12 +89,12 @@ def test_gaps_are_summed_up_by_cause_and_owner() -> None:
 def test_collateral_is_what_comes_back_to_a_pod_that_lived_through_it() -> None:
     made = recorded()
     consumed(made)
-    gap(made, 0, 10, 13, by=0, then=0, cause=Cause.REBALANCE)
+    gap(made, 0, 10, 13, by=0, then=0, cause=GapCause.REBALANCE)
     gap(made, 1, 10, 14, by=0, then=1)
     made.history.pods[1].running.set(31 * S, is_so=False)
     made.history.pods[1].running.set(32 * S, is_so=True)
-    gap(made, 2, 30, 35, by=1, then=1, cause=Cause.STATIC_WAIT)
-    gap(made, 3, 40, 50, by=2, then=2, cause=Cause.STALL)
+    gap(made, 2, 30, 35, by=1, then=1, cause=GapCause.STATIC_WAIT)
+    gap(made, 3, 40, 50, by=2, then=2, cause=GapCause.STALL)
     assert values(made, "collateral", "unavailable") == [3, 22]
 
 
@@ -290,7 +292,7 @@ def test_two_owners_are_counted_while_they_last() -> None:
     at(made, 20)
     view = MetricView(made)
     assert [view.metric(name) for name in ("owners", "double_owned")] == [2, 10]
-    made.owners.release(0, [0], Cause.REBALANCE, 25 * S)
+    made.owners.release(0, [0], GapCause.REBALANCE, 25 * S)
     at(made, 100)
     assert [view.metric(name) for name in ("owners", "double_owned", "moves")] == [1, 15, 1]
 

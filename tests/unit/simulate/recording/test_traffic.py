@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.recording.traffic import Arrivals, Flow, Ledger, LinearSeries, Wait, max_min_shares, split_rate
+from kgctl.simulate.recording.traffic import Arrivals, Flow, LinearSeries, PositionLedger, Wait, max_min_shares, split_rate
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
 S = 1_000_000
@@ -12,8 +12,8 @@ RATE = 1_000_000
 """One record a second."""
 
 
-def ledger(*rates: int) -> Ledger:
-    made = Ledger()
+def ledger(*rates: int) -> PositionLedger:
+    made = PositionLedger()
     made.add("t", len(rates), 0)
     made.set_rates(range(len(rates)), [rate * RATE for rate in rates], 0)
     return made

@@ -18,7 +18,7 @@ from kgctl.simulate.report.outcome import (
     duration,
     show,
 )
-from kgctl.simulate.report.tables import Place, beside, label_of, observed_text
+from kgctl.simulate.report.tables import MedianPlace, beside, label_of, observed_text
 from kgctl.simulate.report.text import markdown_text, summary_text
 from tests.support.simulate.outcomes import outcome, picture, spread
 
@@ -34,16 +34,16 @@ def played(**values: float) -> Outcome:
 @pytest.mark.parametrize(
     ("metric", "value", "place"),
     [
-        ("max_gap", 3.0, Place.INSIDE),
-        ("max_gap", 2.8, Place.INSIDE),  # 0.2 s: nobody sees a real group more exactly
-        ("max_gap", 2.4, Place.BELOW),
-        ("max_gap", 3.6, Place.ABOVE),
-        ("moves", 13.0, Place.INSIDE),  # a tenth of the range's end
-        ("moves", 14.0, Place.ABOVE),
-        ("max_gap", float("inf"), Place.ABOVE),
+        ("max_gap", 3.0, MedianPlace.INSIDE),
+        ("max_gap", 2.8, MedianPlace.INSIDE),  # 0.2 s: nobody sees a real group more exactly
+        ("max_gap", 2.4, MedianPlace.BELOW),
+        ("max_gap", 3.6, MedianPlace.ABOVE),
+        ("moves", 13.0, MedianPlace.INSIDE),  # a tenth of the range's end
+        ("moves", 14.0, MedianPlace.ABOVE),
+        ("max_gap", float("inf"), MedianPlace.ABOVE),
     ],
 )
-def test_the_measured_median_lies_within_the_range_or_outside(metric: str, value: float, place: Place) -> None:
+def test_the_measured_median_lies_within_the_range_or_outside(metric: str, value: float, place: MedianPlace) -> None:
     assert {each.metric: each.place for each in beside(played(**{metric: value}))}[metric] is place
 
 

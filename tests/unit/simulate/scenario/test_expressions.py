@@ -8,7 +8,7 @@ from kgctl.simulate.scenario.expressions import (
     ExpressionError,
     Metric,
     Names,
-    Setting,
+    ScenarioSetting,
     Value,
     evaluate,
     metrics_of,
@@ -45,7 +45,7 @@ class Given:
         filters = f"({', '.join(metric.filters)})" if metric.filters else ""
         return VALUES[f"{metric.variant + '.' if metric.variant else ''}{metric.name}{filters}"]
 
-    def setting(self, setting: Setting) -> Value:
+    def setting(self, setting: ScenarioSetting) -> Value:
         return SETTINGS[setting.name]
 
 
