@@ -28,7 +28,7 @@ BEFORE, AFTER = "before", "after"
 
 CALLS = (
     *("sight", "list_groups", "describe_groups", "list_committed_offsets", "list_log_offsets", "list_offsets_at", "list_topics"),
-    *("alter_offsets", "delete_offsets", "delete_groups", "remove_members"),
+    *("topic_ids", "alter_offsets", "delete_offsets", "delete_groups", "remove_members"),
 )
 
 
