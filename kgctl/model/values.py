@@ -91,6 +91,14 @@ def integer_hash(value: int) -> int:
     return value
 
 
+def objects_hash(*hashes: int) -> int:
+    """``Objects.hash`` (and ``List.hashCode``) of values with these hashes; null has 0."""
+    value = 1
+    for each in hashes:
+        value = value * 31 + each
+    return _signed(value)
+
+
 def power_of_two_at_least(size: int) -> int:
     """The table of a map that is made for this capacity; 1 for none."""
     return 1 << max(size - 1, 0).bit_length()
