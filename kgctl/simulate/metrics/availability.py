@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import accumulate
 
-from kgctl.simulate.metrics.measured import Measured, percentile, seconds, statistic_of
+from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
 from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
 from kgctl.simulate.scenario.metric import COUNT, PARTITION_SECONDS, SECONDS, SHARE, TIME, WHERE, metric
@@ -46,9 +46,9 @@ def max_gap(run: Measured, filters: Filters) -> float:
 
 
 @metric(SECONDS, WHERE, label="gap p50", is_of_gaps=True)
-def gap_p50(run: Measured, filters: Filters) -> float:
-    """The median of the lengths of all gaps of all partitions."""
-    return seconds(percentile([gap.length_us for gap in run.gaps(filters)], 50))
+def gap_p50(run: Measured, filters: Filters) -> float | None:
+    """The median of the lengths of all gaps of all partitions. None: none."""
+    return statistic_of(Counter(gap.length_us for gap in run.gaps(filters)), filters)
 
 
 @metric(COUNT, WHERE, is_of_gaps=True)

@@ -228,20 +228,12 @@ class Measured:
         return {pod: {topic: sorted(found[pod][topic]) for topic in sorted(found[pod])} for pod in sorted(found)}
 
 
-def percentile(values: Sequence[int], percent: float) -> int:
-    if not values:
-        return 0
-    ordered = sorted(values)
-    rank = -(-len(ordered) * round(percent * 100) // 10_000)
-    return ordered[max(rank, 1) - 1]
-
-
 def seconds(length_us: int) -> float:
     return length_us / SECOND
 
 
-def statistic_of(lengths: Counter[int], filters: Filters) -> float | None:
-    """Return the median of lengths, of which there are so many each, or the statistic that is named; None of nothing."""
+def statistic_of(lengths: Counter[int], filters: Filters, *, percent: int = 50) -> float | None:
+    """Return this percentile of lengths, of which there are so many each, or the statistic that is named; None of nothing."""
     number = lengths.total()
     if not number:
         return None
@@ -249,8 +241,7 @@ def statistic_of(lengths: Counter[int], filters: Filters) -> float | None:
         return seconds(sum(length * count for length, count in lengths.items()) // number)
     if filters.statistic in ("max", "min"):
         return seconds(max(lengths) if filters.statistic == "max" else min(lengths))
-    percent = 50 if filters.percentile is None else filters.percentile
-    rank = max(-(-number * round(percent * 100) // 10_000), 1)
+    rank = max(-(-number * round((percent if filters.percentile is None else filters.percentile) * 100) // 10_000), 1)
     for length in sorted(lengths):
         rank -= lengths[length]
         if rank <= 0:

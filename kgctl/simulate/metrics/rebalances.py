@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from kgctl.simulate.metrics.measured import Measured, percentile, seconds, statistic_of
+from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
 from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
@@ -65,19 +65,17 @@ def rebalances(run: Measured, filters: Filters) -> float:
 
 
 @metric(SECONDS, ("percentile", "mean", "max", *TIME), label="rebalance time")
-def rebalance_time(run: Measured, filters: Filters) -> float:
-    """From the trigger to the last member's taking its assignment over: the longest, or another statistic."""
+def rebalance_time(run: Measured, filters: Filters) -> float | None:
+    """From the trigger to the last member's taking its assignment over: the longest, or another statistic. None: none."""
     applied = run.history.applied_us
     starts = [first for first, _ in _logical(run)]
-    lengths = []
+    lengths: Counter[int] = Counter()
     for first, last in _within(run, filters):
         following = bisect_right(starts, first)
         limit_us = starts[following] if following < len(starts) else run.end_us + 1
         position = bisect_left(applied, limit_us) - 1
-        lengths.append(max(last, applied[position] if position >= 0 else last) - first)
-    if filters.statistic == "mean":
-        return seconds(sum(lengths) // len(lengths)) if lengths else 0.0
-    return seconds(percentile(lengths, 100 if filters.percentile is None else filters.percentile))
+        lengths[max(last, applied[position] if position >= 0 else last) - first] += 1
+    return statistic_of(lengths, filters, percent=100)
 
 
 @metric(COUNT, is_playable=False)

@@ -134,6 +134,16 @@ def test_rebalances_that_lie_close_together_are_one() -> None:
     assert view.metric("rebalance_time", ("p50",)) == 3
 
 
+def test_of_no_rebalance_and_no_gap_there_is_no_length() -> None:
+    made = recorded()
+    consumed(made)
+    at(made, 100)
+    view = MetricView(made)
+    assert [view.metric(name) for name in ("rebalances", "gaps", "max_gap")] == [0, 0, 0]
+    lengths = [view.metric("rebalance_time", part) for part in ((), ("mean",), ("max",), ("p99",), ("before 40s",))]
+    assert [*lengths, view.metric("gap_p50")] == [None] * 6
+
+
 def test_a_real_group_that_is_settled_for_a_moment_is_in_the_same_rebalance() -> None:
     made = recorded()
     made.is_played = True
