@@ -92,7 +92,7 @@ def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "troubles", "expectations"]
     assert (data["scenario"], data["seeds"], list(data["variants"])) == ("small", [1, 2], ["eager", "cooperative"])
     eager = data["variants"]["eager"]
-    assert list(eager) == ["metrics", "final_assignment", "longest_gaps", "assumptions"]
+    assert list(eager) == ["metrics", "final_assignment", "longest_gaps", "assumptions", "rehearsed"]
     assert all(list(metric) == METRIC_KEYS and len(metric["per_seed"]) == 2 for metric in eager["metrics"].values())
     assert sorted(len(topics["orders"]) for topics in eager["final_assignment"].values()) == [2, 2, 2]
     assert all(list(each) == EXPECTATION_KEYS for each in data["expectations"])

@@ -38,6 +38,7 @@ ROOMS = {
             (39, "consumers beside sidecars, their arguments and references, KEDA's flags; what clients do not start with"),
             (17, "events that leave settings out; why a client did not start"),
             (12, "classes whose names mean one thing are longer"),
+            (42, "what two results rehearse: other events are no better or worse"),
         ),
     ),
     "pipeline": Room(
@@ -65,6 +66,7 @@ ROOMS = {
         raised=(
             (20, "topics that were made anew since a plan or a change are others"),
             (34, "classes whose names mean one thing are longer"),
+            (31, "two files in which other events happen are not one question"),
         ),
     ),
     "admin": Room(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +19,8 @@ from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
+    from kgctl.simulate.batch.comparison import MetricDifference
     from kgctl.simulate.batch.judge import RunValues
-    from kgctl.simulate.batch.outcome import MetricDifference
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (
@@ -64,7 +65,7 @@ def simulate_compare(
     Better or worse is what the 95% interval of the mean difference leaves no doubt about.
     """
     from kgctl.cli.simulate.running import RunOptions, WrongFile
-    from kgctl.simulate.batch.outcome import FEW_SEEDS, decided_by, verdict_text
+    from kgctl.simulate.batch.comparison import FEW_SEEDS, decided_by
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
@@ -75,19 +76,19 @@ def simulate_compare(
     except WrongFile as wrong:
         return wrong.report
     rows = [
-        _row(left, right, each)
-        for left, right, found in pairs
-        for each in found
+        _row(pair, each)
+        for pair in pairs
+        for each in pair.found
         if everything or each.a_better or each.b_better or each.difference
     ]
     errors: list[KgctlError] = []
-    if not any(found for _, _, found in pairs):
+    if not any(pair.found for pair in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
     errors += _worse(pairs, asked, [name for name in fail_if_worse or () if name != "any"])
-    verdicts = [verdict_text(*pair) for pair in pairs if pair[2]]
+    verdicts = [text for pair in pairs if pair.found for text in pair.verdict()]
     for text in (*(f"FAIL {each}" for each in troubles), *verdicts):
         session.notice(text)  # before the table
-    seeds = max((each.seeds for _, _, found in pairs for each in found), default=FEW_SEEDS)
+    seeds = max((each.seeds for pair in pairs for each in pair.found), default=FEW_SEEDS)
     if seeds < FEW_SEEDS:
         session.notice(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
     notices = []
@@ -97,14 +98,41 @@ def simulate_compare(
     return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
 
 
-def _worse(
-    pairs: Sequence[tuple[str, str, list[MetricDifference]]], asked: Sequence[str], named: Sequence[str]
-) -> list[KgctlError]:
-    """What is worse of what is asked about, and what is ``named`` and cannot be compared: what is unknown is not well."""
-    from kgctl.simulate.batch.outcome import Comparison, with_size
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """B as seen from A. ``other``: what only one of them rehearses; the variants of one file are meant to differ so."""
+
+    a: str
+    b: str
+    found: Sequence[MetricDifference]
+    other: str
+    is_one_file: bool
+
+    @property
+    def is_one_question(self) -> bool:
+        return self.is_one_file or not self.other
+
+    def verdict(self) -> Iterator[str]:
+        """Which is better; of two questions, that they are two."""
+        from kgctl.simulate.batch.comparison import SAME_NAME, no_verdict, verdict_text
+
+        if not self.is_one_question:
+            yield f"{no_verdict(self.a, self.b, self.other)}; {SAME_NAME}"
+            return
+        yield verdict_text(self.a, self.b, self.found)
+        if self.other:
+            yield f"they do not rehearse the same: {self.other}"
+
+
+def _worse(pairs: Sequence[ComparedPair], asked: Sequence[str], named: Sequence[str]) -> list[KgctlError]:
+    """What is worse of what is asked about, and what cannot be compared: what is ``named`` and not known, and two questions."""
+    from kgctl.simulate.batch.comparison import Comparison, with_size
 
     found: list[KgctlError] = []
-    for a, b, differences in pairs:
+    for pair in pairs:
+        a, b, differences = pair.a, pair.b, pair.found
+        if asked and not pair.is_one_question:
+            found.append(ExpectationError(f"{b} cannot be held beside {a}: they are not the same question"))
         worse = (each for each in differences if each.metric in asked and each.verdict is Comparison.WORSE)
         found += [ExpectationError(f"{b} is worse than {a}: {with_size(each)}") for each in worse]
         known = {each.metric for each in differences}
@@ -117,9 +145,10 @@ def _worse(
 
 def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
-) -> tuple[list[tuple[str, str, list[MetricDifference]]], list[str]]:
+) -> tuple[list[ComparedPair], list[str]]:
     """What is compared with what, with the differences, and what went wrong in either though nobody asked."""
-    from kgctl.simulate.batch.outcome import differences
+    from kgctl.simulate.batch.comparison import differences, unlike
+    from kgctl.simulate.batch.outcome import rehearsed_in
     from kgctl.simulate.scenario.vocabulary import did_you_mean
 
     left_file, left_variant = _parts(a)
@@ -132,7 +161,14 @@ def _pairs(
         if first not in names:
             raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
         runs = _run(session, loaded, how, how.seeds(loaded))
-        pairs = [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
+        happens = {each.name: rehearsed_in(each.scenario) for each in loaded.variants}
+        pairs = [
+            ComparedPair(
+                first, name, differences(runs[first], runs[name]), unlike(first, name, happens[first], happens[name]), True
+            )
+            for name in names
+            if name != first
+        ]
         return pairs, [text for name, by_seed in runs.items() for text in _troubles(name, by_seed)]
     left = _load(session, left_file, left_variant, settings)
     right = _load(session, *_parts(b), settings)
@@ -140,7 +176,8 @@ def _pairs(
     seeds = how.seeds(left)
     found = [_run(session, each, how, seeds)[variant] for each, variant in meant]
     troubles = [text for name, by_seed in zip((a, b), found, strict=True) for text in _troubles(name, by_seed)]
-    return [(a, b, differences(found[0], found[1]))], troubles
+    other = unlike(a, b, *(rehearsed_in(each.variants[0].scenario) for each, _ in meant))
+    return [ComparedPair(a, b, differences(found[0], found[1]), other, left.source == right.source)], troubles
 
 
 def _troubles(name: str, by_seed: Mapping[int, RunValues]) -> list[str]:
@@ -181,10 +218,10 @@ def _only(loaded: LoadedFile, name: str) -> str:
     return loaded.variants[0].name
 
 
-def _row(a: str, b: str, each: MetricDifference) -> Row:
+def _row(pair: ComparedPair, each: MetricDifference) -> Row:
     return {
-        "a": a,
-        "b": b,
+        "a": pair.a,
+        "b": pair.b,
         "metric": each.metric,
         "verdict": str(each.verdict),
         "a_mean": _number(each.a),

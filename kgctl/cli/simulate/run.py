@@ -179,6 +179,7 @@ _VARIANT = (
     ),
     Column("longest_gaps.PARTITION", kind=JsonKind.NUMBER, unit="s", meaning="its longest time without a consumer, worst seed"),
     Column("assumptions.NAME", meaning="what was assumed since the file does not say it"),
+    Column("rehearsed", kind=JsonKind.TEXTS, meaning="what is made to happen in its runs"),
 )
 _EXPECTATION = (
     Column("check", meaning="the line of `expect:`"),

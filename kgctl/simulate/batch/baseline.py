@@ -15,17 +15,19 @@ from typing import Any
 
 from kgctl import __version__
 from kgctl.errors import UsageError
-from kgctl.simulate.batch.judge import RunValues
-from kgctl.simulate.batch.outcome import (
+from kgctl.simulate.batch.comparison import (
+    SAME_NAME,
     Comparison,
     MetricDifference,
     decided_by,
     differences,
-    is_better_higher,
-    result_of,
+    no_verdict,
+    unlike,
     verdict_text,
 )
-from kgctl.simulate.batch.outcome import with_size as sized
+from kgctl.simulate.batch.comparison import with_size as sized
+from kgctl.simulate.batch.judge import RunValues
+from kgctl.simulate.batch.outcome import is_better_higher, result_of
 from kgctl.simulate.report.outcome import Expectation, Outcome
 from kgctl.simulate.scenario.load import DEFAULT
 
@@ -35,12 +37,16 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was stored. ``asked``: the metrics that must not be worse, or ``any``."""
+    """What was stored. ``asked``: the metrics that must not be worse, or ``any``.
+
+    ``rehearsed``: variant -> what was made to happen in it; None: the file does not say.
+    """
 
     file: str
     kgctl: str
     runs: Runs
     asked: tuple[str, ...]
+    rehearsed: Mapping[str, Sequence[str] | None]
 
     def require_common(self, variants: Sequence[str], seeds: Sequence[int]) -> None:
         """Raise `UsageError` where there is nothing to hold the run against: before minutes of work."""
@@ -63,7 +69,7 @@ def read_baseline(path: Path, scenario: str, asked: Sequence[str]) -> Baseline:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         data = data.get("data", data)
-        found = Baseline(str(path), data["kgctl"], runs_of(data), tuple(asked))
+        found = Baseline(str(path), data["kgctl"], runs_of(data), tuple(asked), _rehearsed(data))
         name = data["scenario"]
     except OSError as error:
         raise UsageError(f"--baseline {path}: {error.strerror}") from None
@@ -85,6 +91,10 @@ def runs_of(data: Mapping[str, Any]) -> Runs:
     }
 
 
+def _rehearsed(data: Mapping[str, Any]) -> dict[str, Sequence[str] | None]:
+    return {variant: told.get("rehearsed") for variant, told in data["variants"].items()}
+
+
 def _values(metrics: Mapping[str, Any], place: int, seed: int) -> dict[str, float | None]:
     return {name: math.inf if seed in each.get("never", ()) else each["per_seed"][place] for name, each in metrics.items()}
 
@@ -96,12 +106,25 @@ def held_beside(outcome: Outcome, baseline: Baseline, words: Sequence[str]) -> O
     """
     now = runs_of(result_of(outcome))
     found = {name: _differences(baseline.runs[name], runs) for name, runs in now.items() if name in baseline.runs}
+    others = {name: _unlike(outcome, baseline, name) for name in found}
     expectations = [each for name, some in found.items() for each in _expectations(name, some, now[name], baseline, words)]
+    asked = [_two_questions(name, other, now[name]) for name, other in others.items() if other and baseline.asked]
+    kept = [each for each in expectations if not (each.passed and others[each.variant])]
     return replace(
         outcome,
-        expectations=(*outcome.expectations, *expectations),
-        notes=(*outcome.notes, *_notes(outcome, baseline, found)),
+        expectations=(*outcome.expectations, *asked, *kept),
+        notes=(*outcome.notes, *_notes(outcome, baseline, found, others)),
     )
+
+
+def _unlike(outcome: Outcome, baseline: Baseline, variant: str) -> str:
+    """What only the baseline or only this run rehearses; "" where it is the same."""
+    now = _called(outcome, variant)
+    return unlike("the baseline", now, baseline.rehearsed[variant], outcome.variants[variant].rehearsed)
+
+
+def _called(outcome: Outcome, variant: str) -> str:
+    return "this run" if list(outcome.variants) == [DEFAULT] else variant
 
 
 def _differences(before: Mapping[int, RunValues], now: Mapping[int, RunValues]) -> list[MetricDifference]:
@@ -135,6 +158,10 @@ def _expectations(
         yield Expectation("no worse than the baseline", variant, True, None, next(iter(now)))  # noqa: FBT003
 
 
+def _two_questions(variant: str, other: str, now: Mapping[int, RunValues]) -> Expectation:
+    return Expectation("the same question as the baseline", variant, False, None, next(iter(now)), note=f"{other}; {SAME_NAME}")  # noqa: FBT003
+
+
 def _note(each: MetricDifference) -> str:
     return f"{sized(each)} on average, worse with {each.a_better} of {each.seeds} seeds"
 
@@ -149,12 +176,15 @@ def _worst_seed(name: str, before: Mapping[int, RunValues], now: Mapping[int, Ru
     return max((seed for seed in now if seed in before), key=by)
 
 
-def _notes(outcome: Outcome, baseline: Baseline, found: Mapping[str, Sequence[MetricDifference]]) -> Iterator[str]:
-    is_lone = list(outcome.variants) == [DEFAULT]
+def _notes(
+    outcome: Outcome, baseline: Baseline, found: Mapping[str, Sequence[MetricDifference]], others: Mapping[str, str]
+) -> Iterator[str]:
     for name, some in found.items():
         seeds = max((each.seeds for each in some), default=0)
-        yield f"{verdict_text('the baseline', 'this run' if is_lone else name, some)} ({seeds} seeds in both)"
-    others = [f"{name} is not in the baseline" for name in outcome.variants if name not in baseline.runs]
-    yield from [*others, *(f"{name} is in the baseline only" for name in baseline.runs if name not in outcome.variants)]
+        sides = "the baseline", _called(outcome, name)
+        verdict = no_verdict(*sides, others[name]) if others[name] else verdict_text(*sides, some)
+        yield f"{verdict} ({seeds} seeds in both)"
+    yield from (f"{name} is not in the baseline" for name in outcome.variants if name not in baseline.runs)
+    yield from (f"{name} is in the baseline only" for name in baseline.runs if name not in outcome.variants)
     if baseline.kgctl != outcome.kgctl:
         yield f"the baseline was made by kgctl {baseline.kgctl}, this run by {outcome.kgctl}: differences may be kgctl's"

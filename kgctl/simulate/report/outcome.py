@@ -115,6 +115,7 @@ class VariantOutcome:
     ``longest_gaps``, {partition: seconds}, the longest first. ``assumptions``: what about -> what its runs went by.
 
     ``why``: the story of the worst moment of the seed in the picture, in lines. ``took_s``: of the machine's time, for all seeds.
+    ``rehearsed``: what is made to happen in its runs; None: it is not told.
     """
 
     metrics: Mapping[str, Spread]
@@ -124,6 +125,7 @@ class VariantOutcome:
     took_s: float = field(default=0.0, compare=False)
     longest_gaps: Mapping[str, float] = field(default_factory=dict)
     assumptions: Mapping[str, str] = field(default_factory=dict)
+    rehearsed: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

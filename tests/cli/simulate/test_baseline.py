@@ -93,6 +93,53 @@ def test_variants_that_only_one_of_them_has_are_named_and_so_is_another_kgctl(cl
     assert "the baseline was made by kgctl 0.0.9, this run by" in cli("simulate run deploy.yaml --baseline main.json").out
 
 
+CALM = FILE.replace("events: [{at: 0s, crash: app/0, for: 10s}]\n", "")
+
+
+def test_a_run_in_which_less_happens_is_not_better_than_the_baseline(cli: Cli, main: Path) -> None:
+    Path("deploy.yaml").write_text(CALM)
+    ran = cli("simulate run deploy.yaml --baseline main.json --fail-if-worse any")
+    only = "only the baseline has crash app/0"
+    assert ran.code == 6
+    assert "is better" not in ran.out
+    assert [line for line in ran.out.splitlines() if "plain" in line and "baseline" in line] == [
+        f" FAIL plain: the same question as the baseline  observed - with seed 1 ({only}; events that stand for each other have"
+        " the same `name`)",
+        "plain is called neither better nor worse than the baseline, as they are not the same question:"
+        f" {only} (4 seeds in both)",
+    ]
+    unasked = cli("simulate run deploy.yaml --baseline main.json")
+    assert (unasked.code, "is better" in unasked.out, only in unasked.out) == (0, False, True)
+
+
+def test_a_baseline_that_does_not_say_what_happened_is_no_pass(cli: Cli, main: Path) -> None:
+    stored = json.loads(main.read_text())
+    for variant in stored["variants"].values():
+        del variant["rehearsed"]
+    main.write_text(json.dumps(stored))
+    ran = cli("simulate run deploy.yaml --baseline main.json --fail-if-worse any")
+    assert (ran.code, "what happened in the baseline is not known" in ran.out) == (6, True)
+
+
+def test_files_in_which_other_things_happen_are_not_compared(cli: Cli, main: Path) -> None:
+    Path("calm.yaml").write_text(CALM)
+    ran = cli("simulate compare deploy.yaml:plain calm.yaml:plain --fail-if-worse any")
+    assert (ran.code, "is better than" in ran.err) == (6, False)
+    assert "they are not the same question: only deploy.yaml:plain has crash app/0; events that" in ran.err
+    assert "kgctl: calm.yaml:plain cannot be held beside deploy.yaml:plain: they are not the same question\n" in ran.err
+    Path("stop.yaml").write_text(FILE.replace("crash: app/0", "name: gone, stop: app/0"))
+    Path("crash.yaml").write_text(FILE.replace("crash: app/0", "name: gone, crash: app/0"))
+    named = cli("simulate compare crash.yaml:plain stop.yaml:plain --fail-if-worse any")
+    assert (named.code, "stop.yaml:plain is better than crash.yaml:plain" in named.err) == (0, True)
+
+
+def test_variants_of_one_file_may_have_other_events_and_it_is_said(cli: Cli, main: Path) -> None:
+    Path("two.yaml").write_text(FILE.replace("other: {members: {app: {boot: 3s}}}", "other: {events: [{stop: app/0, for: 10s}]}"))
+    ran = cli("simulate compare two.yaml --fail-if-worse any")
+    assert (ran.code, "other is better than plain: " in ran.err) == (0, True)
+    assert "they do not rehearse the same: only plain has crash app/0; only other has stop app/0\n" in ran.err
+
+
 REFUSED = {
     "--fail-if-worse any": "--fail-if-worse: worse than what? name a stored result by --baseline FILE",
     "--baseline none.json": "--baseline none.json: No such file or directory",
