@@ -28,7 +28,7 @@ APIS = (
     "AlterUserScramCredentials", "DescribeQuorum", "DescribeProducers", "DescribeTransactions", "ListTransactions",
     "DescribeTopicPartitions",
     "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets",
-    "DeleteShareGroupOffsets",
+    "DeleteShareGroupOffsets", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
 )  # fmt: skip
 OUTPUT = Path(__file__).parents[1] / "kgctl/serde/messages.json"
 

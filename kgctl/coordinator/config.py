@@ -85,6 +85,28 @@ class CoordinatorConfig:
     )
     group_share_min_assignment_interval_ms: int = setting("group.share.min.assignment.interval.ms", 0, 0, since="4.3")
     group_share_max_assignment_interval_ms: int = setting("group.share.max.assignment.interval.ms", 15_000, 0, since="4.3")
+    group_share_record_lock_duration_ms: int = setting(
+        "group.share.record.lock.duration.ms", 30_000, 1_000, 3_600_000, since="4.0"
+    )
+    group_share_min_record_lock_duration_ms: int = setting(
+        "group.share.min.record.lock.duration.ms", 15_000, 1_000, 30_000, since="4.0"
+    )
+    group_share_max_record_lock_duration_ms: int = setting(
+        "group.share.max.record.lock.duration.ms", 60_000, 30_000, 3_600_000, since="4.0"
+    )
+    group_share_delivery_count_limit: int = setting("group.share.delivery.count.limit", 5, 2, 10, since="4.0")
+    group_share_min_delivery_count_limit: int = setting("group.share.min.delivery.count.limit", 2, 2, 5, since="4.3")
+    group_share_max_delivery_count_limit: int = setting("group.share.max.delivery.count.limit", 10, 5, 25, since="4.3")
+    group_share_partition_max_record_locks: int = setting(
+        "group.share.partition.max.record.locks", 2_000, 100, 10_000, since="4.0", before={"4.1": 200}
+    )
+    group_share_min_partition_max_record_locks: int = setting(
+        "group.share.min.partition.max.record.locks", 100, 100, 2_000, since="4.3"
+    )
+    group_share_max_partition_max_record_locks: int = setting(
+        "group.share.max.partition.max.record.locks", 4_000, 2_000, 10_000, since="4.3"
+    )
+    group_share_max_share_sessions: int = setting("group.share.max.share.sessions", 2_000, 1, since="4.1")
     group_share_max_size: int = setting("group.share.max.size", 200, 1, since="4.0")
     group_share_assignors: tuple[str, ...] = setting("group.share.assignors", ("simple",), since="4.1")
 
@@ -235,11 +257,21 @@ def _parse_number(name: str, text: str, at_least: int | None, at_most: int | Non
     return value
 
 
-_BETWEEN = tuple(
-    (f"group_{kind}_{what}", f"group_{kind}_min_{what}", f"group_{kind}_max_{what}")
-    for kind in ("consumer", "share", "streams")
-    for what in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
+_BOUNDED = (
+    *(
+        f"{kind}_{what}"
+        for kind in ("consumer", "share", "streams")
+        for what in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
+    ),
+    *("share_record_lock_duration_ms", "share_delivery_count_limit", "share_partition_max_record_locks"),
 )
+"""What a group may set between two of the broker's settings."""
+
+
+def _bounding(name: str) -> tuple[str, str]:
+    """The fields of `CoordinatorConfig` that a group's setting lies between."""
+    kind, what = name.split("_", 1)
+    return f"group_{kind}_min_{what}", f"group_{kind}_max_{what}"
 
 
 def _check_together(config: CoordinatorConfig) -> None:
@@ -253,7 +285,8 @@ def _check_together(config: CoordinatorConfig) -> None:
     if not config.group_consumer_assignors:
         raise UsageError("setting 'group.consumer.assignors' must name at least one assignor")
     _check_order(*named["group_min_session_timeout_ms"], *named["group_max_session_timeout_ms"])
-    for value, lower, upper in _BETWEEN:
+    for name in _BOUNDED:
+        (lower, upper), value = _bounding(name), f"group_{name}"
         _check_order(*named[lower], *named[value])
         _check_order(*named[value], *named[upper])
     for kind in ("consumer", "share", "streams"):
@@ -306,25 +339,38 @@ class GroupConfig:
                 raise UsageError(f"Unknown group config name: {name}")
             values[_group_settings()[name].name] = parse_setting(_group_settings()[name], text)
         group = replace(cls.of_broker(config), **values)
+        if any(name in properties for name in _WORDS):
+            _check_words(properties)
         _check_bounds(group, config)
         return group
 
 
-_BOUNDED = tuple(
-    f"{kind}_{what}"
-    for kind in ("consumer", "share", "streams")
-    for what in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
-)
+_WORDS = ("share.auto.offset.reset", "share.isolation.level")
+ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
 
-def _bounds(name: str, config: CoordinatorConfig) -> tuple[int, int]:
-    kind, what = name.split("_", 1)
-    return getattr(config, f"group_{kind}_min_{what}"), getattr(config, f"group_{kind}_max_{what}")
+def _check_words(properties: Mapping[str, str]) -> None:
+    """Look at settings that are one of some words, whose case counts. Raises `UsageError` with Kafka's own words."""
+    from kgctl.model.share import LATEST, is_reset  # simulated groups are none of these
+
+    reset = properties.get("share.auto.offset.reset", LATEST).strip()
+    level = properties.get("share.isolation.level", ISOLATION_LEVELS[0]).strip()
+    if not is_reset(reset):
+        raise UsageError(
+            f"Invalid value {reset} for configuration share.auto.offset.reset: "
+            f"Invalid value `{reset}` for configuration share.auto.offset.reset. "
+            "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+    if level not in ISOLATION_LEVELS:
+        raise UsageError(
+            f"Invalid value {level} for configuration share.isolation.level: String must be one of: {', '.join(ISOLATION_LEVELS)}"
+        )
 
 
 def _check_bounds(group: GroupConfig, config: CoordinatorConfig) -> None:
     for name in _BOUNDED:
-        value, (lower, upper), shown = getattr(group, name), _bounds(name, config), name.replace("_", ".")
+        lower, upper = (getattr(config, each) for each in _bounding(name))
+        value, shown = getattr(group, name), name.replace("_", ".")
         kind, what = shown.split(".", 1)
         if value < lower:
             raise UsageError(f"{shown} must be greater than or equal to group.{kind}.min.{what}")

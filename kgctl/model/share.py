@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from uuid import UUID
 
@@ -63,3 +64,37 @@ class PartitionState:
     delivery_complete_count: int = NO_DELIVERY_COMPLETE_COUNT
     batches: tuple[StateBatch, ...] = ()
     leader_epoch: int = 0
+
+
+EARLIEST, LATEST = "earliest", "latest"
+"""What ``share.auto.offset.reset`` may say, beside ``by_duration:``. Kafka: ShareGroupAutoOffsetResetStrategy."""
+_BY_DURATION = "by_duration:"
+_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<D>[-+]?\d+)D)?"
+    r"(?P<time>T(?:(?P<H>[-+]?\d+)H)?(?:(?P<M>[-+]?\d+)M)?(?:(?P<S>[-+]?\d+)(?:[.,](?P<fraction>\d{0,9}))?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+"""As Java's Duration.parse reads ISO 8601."""
+_SECONDS = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
+
+
+def is_reset(text: str) -> bool:
+    """Whether the setting may say this."""
+    try:
+        return text in (EARLIEST, LATEST) or reset_age_ms(text) >= 0
+    except ValueError:
+        return False
+
+
+def reset_age_ms(text: str) -> int:
+    """How old the first records are to be, of ``by_duration:PnDTnHnMn.nS``. Raises `ValueError`."""
+    found = _DURATION.fullmatch(text.removeprefix(_BY_DURATION)) if text.startswith(_BY_DURATION) else None
+    if found is None or found["time"] in ("T", "t") or not any(found[unit] for unit in _SECONDS):
+        raise ValueError(text)
+    nanos = sum(int(found[unit] or 0) * seconds for unit, seconds in _SECONDS.items()) * 10**9
+    fraction = int((found["fraction"] or "").ljust(9, "0"))
+    nanos += -fraction if (found["S"] or "").startswith("-") else fraction
+    nanos = -nanos if found["sign"] == "-" else nanos
+    if nanos < 0:
+        raise ValueError(text)
+    return nanos // 10**6

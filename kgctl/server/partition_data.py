@@ -7,8 +7,9 @@ import logging
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ class DataSignal:
     """Wakes the fetches that wait for data of a partition."""
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[TopicPartition, set[asyncio.Future[None]]] = defaultdict(set)
+        self._waiting: defaultdict[Hashable, set[asyncio.Future[None]]] = defaultdict(set)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0
 
@@ -84,43 +85,52 @@ class DataSignal:
     def is_watched(self) -> bool:
         return bool(self._waiting)
 
-    def notify(self, partition: TopicPartition) -> None:
-        """Wake who waits for this partition, from whichever thread."""
-        if partition not in self._waiting:
+    def notify(self, key: Hashable) -> None:
+        """Wake who waits for this partition, to which something was appended or which is gone; from whichever thread."""
+        if key not in self._waiting:
             return
         if self._loop is not None and threading.get_ident() != self._thread_id:
-            self._loop.call_soon_threadsafe(self.notify, partition)
+            self._loop.call_soon_threadsafe(self.notify, key)
             return
-        """Something was appended to this partition, or it is gone."""
-        for future in self._waiting.pop(partition, ()):
+        for future in self._waiting.pop(key, ()):
             if not future.done():
                 future.set_result(None)
 
     def notify_all(self) -> None:
-        for partition in list(self._waiting):
-            self.notify(partition)
+        for key in list(self._waiting):
+            self.notify(key)
 
-    async def wait(self, partitions: Iterable[TopicPartition], timeout_s: float) -> None:
-        """Return when one of the partitions is notified, or after the time."""
+    async def wait(self, keys: Iterable[Hashable], timeout_s: float) -> None:
+        """Return when one of the keys is notified, or after the time."""
+        with self.watched(keys) as notified:
+            await until(notified, timeout_s)
+
+    @contextmanager
+    def watched(self, keys: Iterable[Hashable]) -> Iterator[asyncio.Future[None]]:
+        """What is done as soon as one of the keys is notified inside the block: partitions, or what else fetches wait for."""
         self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
         future: asyncio.Future[None] = self._loop.create_future()
-        watched = list(partitions)
-        for partition in watched:
-            self._waiting[partition].add(future)
+        watched = list(keys)
+        for key in watched:
+            self._waiting[key].add(future)
         try:
-            await asyncio.wait_for(future, timeout_s)
-        except TimeoutError:
-            pass
+            yield future
         finally:
-            for partition in watched:
-                self._forget(partition, future)
+            for key in watched:
+                self._forget(key, future)
 
-    def _forget(self, partition: TopicPartition, future: asyncio.Future[None]) -> None:
-        waiting = self._waiting.get(partition)
+    def _forget(self, key: Hashable, future: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.discard(future)
             if not waiting:
-                del self._waiting[partition]
+                del self._waiting[key]
+
+
+async def until(notified: asyncio.Future[None], timeout_s: float) -> None:
+    """Return when it is notified, or after the time."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(notified, timeout_s)
 
 
 T = TypeVar("T")

@@ -81,6 +81,8 @@ class Suite:
     settings: Mapping[str, str] = field(default_factory=dict)
     conftest: str = "tests/conftest.py"
     fixture: str = ""
+    package: str = ""
+    """The client's name on PyPI, unless it is the suite's."""
 
 
 _AUTHORIZER = {
@@ -91,6 +93,7 @@ _AIOKAFKA = (
     *("admin", "client", "conn", "consumer", "coordinator", "fetcher", "pep492", "producer", "sender"),
     *("transactional_consumer", "transactional_producer"),
 )
+_CONFLUENT_NEEDS = ("confluent-kafka[avro,json,protobuf]", "pytest", "pytest-asyncio", "pytest-timeout", "trivup", "requests")
 SUITES: Mapping[str, Suite] = {
     "kafka-python": Suite(
         "3.0.12",
@@ -110,9 +113,23 @@ SUITES: Mapping[str, Suite] = {
     "confluent-kafka": Suite(
         "2.15.0",
         ["tests/integration/admin", "tests/integration/consumer", "tests/integration/producer"],
-        "schema registries, which want one; share groups, not served; `test_describe_operations` starts brokers by trivup",
-        ["confluent-kafka[avro,json,protobuf]", "pytest", "pytest-asyncio", "pytest-timeout", "trivup", "requests"],
+        "schema registries, which want one; `test_describe_operations` starts brokers by trivup",
+        _CONFLUENT_NEEDS,
         settings={**_AUTHORIZER, "num.partitions": "4"},
+    ),
+    "confluent-kafka share groups": Suite(
+        "2.15.0",
+        ["tests/integration/share_consumer"],
+        "`share_consumer_oauth` and `share_consumer_sasl` start brokers by trivup",
+        _CONFLUENT_NEEDS,
+        settings={
+            "num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.share.record.lock.duration.ms": "1000",
+            "group.share.min.record.lock.duration.ms": "1000",
+        },
+        package="confluent-kafka",
     ),
 }  # fmt: skip
 
@@ -195,7 +212,7 @@ def environment(name: str, suite: Suite, folder: Path) -> Path:
     """A Python with the client of the release and what its tests need."""
     subprocess.run([sys.executable, "-m", "venv", str(folder / "env")], check=True)
     python = folder / "env/bin/python"
-    wanted = [f"{name}=={suite.release}", *suite.requirements]
+    wanted = [f"{suite.package or name}=={suite.release}", *suite.requirements]
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
     return python
 
@@ -245,7 +262,7 @@ def main() -> None:
     parser.add_argument("--on", choices=SERVERS, action="append")
     given = parser.parse_args()
     for server in given.on or SERVERS:
-        folder = Path(tempfile.mkdtemp(prefix=f"{given.name}-{server}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{given.name.replace(' ', '-')}-{server}-"))
         print(f"{given.name} on {server}, in {folder}", file=sys.stderr)
         found = played(given.name, SUITES[given.name], given.source, server, folder)
         record(given.name, SUITES[given.name].release, server, found)

@@ -103,6 +103,7 @@ ROOMS = {
             (3, "Kafka's own words for settings of groups"),
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),
             (2, "classes whose names mean one thing are longer"),
+            (40, "what share groups may lock and deliver, by the broker's settings and their own"),
         ),
     ),
     "server": Room(
@@ -127,6 +128,7 @@ ROOMS = {
             (2, "what waits for a flush is told without abstract base classes"),
             (14, "topics whose names differ in '.' and '_' alone are refused, as by Kafka"),
             (7, "long lists of settings, transactions, users and folders are gone through in turns"),
+            (10, "fetches wait for anything that has a name"),
             (19, "classes whose names mean one thing are longer"),
         ),
     ),
@@ -202,6 +204,7 @@ ROOMS = {
             (5, "records of the coordinator stand in a module of their own, which administration does not enter"),
             (4, "which partition a group is on, which all that look for groups read here"),
             (43, "what is kept of a share partition"),
+            (28, "where a share group may begin"),
         ),
     ),
     "library": Room(

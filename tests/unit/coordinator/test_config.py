@@ -21,6 +21,10 @@ DEFAULTS = {
     "group.consumer.migration.policy": "bidirectional",
     "group.consumer.regex.refresh.interval.ms": 600000,
     "group.share.max.size": 200,
+    "group.share.record.lock.duration.ms": 30000,
+    "group.share.delivery.count.limit": 5,
+    "group.share.partition.max.record.locks": 2000,
+    "group.share.max.share.sessions": 2000,
     "group.streams.num.standby.replicas": 0,
     "offset.metadata.max.bytes": 4096,
     "offsets.retention.minutes": 10080,
@@ -84,6 +88,8 @@ def test_policy_says_what_it_allows(policy: str, upgrade: bool, downgrade: bool)
         ("group.min.session.timeout.ms", "1800001", "'group.max.session.timeout.ms' (1800000) must not be below"),
         ("group.consumer.session.timeout.ms", "44999", "'group.consumer.session.timeout.ms' (44999) must not be below"),
         ("group.share.heartbeat.interval.ms", "15001", "'group.share.max.heartbeat.interval.ms' (15000) must not be below"),
+        ("group.share.record.lock.duration.ms", "14999", "must not be below 'group.share.min.record.lock.duration.ms' (15000)"),
+        ("group.share.delivery.count.limit", "11", "setting 'group.share.delivery.count.limit' must be at most 10, not 11"),
     ],
 )
 def test_wrong_setting_is_named(name: str, value: str, message: str) -> None:

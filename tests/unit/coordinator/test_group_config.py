@@ -41,6 +41,10 @@ def test_a_groups_settings_stand_over_the_brokers() -> None:
         ("consumer.heartbeat.interval.ms", "x", "must be a whole number, not 'x'"),
         ("share.renew.acknowledge.enable", "perhaps", "must be true or false, not 'perhaps'"),
         ("streams.num.standby.replicas", "3", "must be at most 2"),
+        ("share.record.lock.duration.ms", "14999", "must be greater than or equal to group.share.min.record.lock.duration.ms"),
+        ("share.delivery.count.limit", "11", "must be less than or equal to group.share.max.delivery.count.limit"),
+        ("share.auto.offset.reset", "none", "must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."),
+        ("share.isolation.level", "READ_COMMITTED", "String must be one of: read_committed, read_uncommitted"),
     ],
 )
 def test_wrong_group_setting_is_named(name: str, value: str, message: str) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.model.groups import ZERO_UUID
-from kgctl.model.share import PartitionState, SharePartitionKey, share_partition_hash
+from kgctl.model.share import PartitionState, SharePartitionKey, is_reset, reset_age_ms, share_partition_hash
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,43 @@ def test_the_hash_of_a_share_partition_is_java_s(key: SharePartitionKey, expecte
 
 def test_a_partition_of_which_nothing_is_kept_has_no_start_offset() -> None:
     assert PartitionState() == PartitionState(0, -1, -1, (), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "age_ms"),
+    [
+        ("by_duration:PT0S", 0),
+        ("by_duration:P1DT2H3M4.5S", 93_784_500),
+        ("by_duration:pt1h", 3_600_000),
+        ("by_duration:PT-1M61S", 1_000),
+        ("by_duration:-PT-2S", 2_000),
+        ("by_duration:PT0.0019S", 1),
+    ],
+)
+def test_a_duration_is_read_as_javas(text: str, age_ms: int) -> None:
+    assert is_reset(text)
+    assert reset_age_ms(text) == age_ms
+
+
+@pytest.mark.parametrize("text", ["earliest", "latest"])
+def test_words(text: str) -> None:
+    assert is_reset(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "none",
+        "EARLIEST",
+        "by_duration",
+        "by_duration:",
+        "by_duration:P",
+        "by_duration:PT",
+        "by_duration:P1DT",
+        "by_duration:PT-1S",
+        "PT1S",
+    ],
+)
+def test_anything_else_is_none(text: str) -> None:
+    assert not is_reset(text)
