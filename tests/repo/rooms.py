@@ -103,7 +103,7 @@ ROOMS = {
             (3, "Kafka's own words for settings of groups"),
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),
             (2, "classes whose names mean one thing are longer"),
-            (40, "what share groups may lock and deliver, by the broker's settings and their own"),
+            (43, "what share groups may lock and deliver, by the broker's settings and their own"),
         ),
     ),
     "server": Room(
