@@ -1,8 +1,9 @@
 """YAML files: plain values with the line and column of each, and errors that say where. The one reader for scenarios, groups and
-the config file.
+the config file, and how text is written that it reads back as the same.
 
-Plain scalars mean what YAML 1.2's core schema says: ``010`` is ten and ``0o10`` eight, ``true`` and ``false`` are the only truth
-values; ``on``, ``no``, ``1:30``, ``1_000`` and dates are text. Keys are text as written.
+Plain scalars mean what YAML 1.2's core schema says: ``0o10`` is eight, ``true`` and ``false`` are the only truth values; ``on``,
+``no``, ``1:30``, ``1_000`` and dates are text. ``010`` is refused: ten by YAML 1.2, eight by 1.1 and most readers. Keys are text
+as written.
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ _PREFIX = "tag:yaml.org,2002:"
 _LONGEST_NUMBER = 40
 
 
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+\Z")
+
+
 def _integer(text: str) -> int:
     return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+def _octal(text: str) -> int:
+    """``0644`` as Kubernetes reads it, and ``08``, which is no octal number."""
+    return int(text, 10 if re.search("[89]", text) else 8)
 
 
 def _float(text: str) -> float:
@@ -112,18 +121,22 @@ class Limits:
     """What a file may hold, so that none can be expensive. ``values`` counts what aliases stand for as often as they stand.
 
     None: as many as the file has characters. ``locates_entries``: list entries have a location of their own, not only keys.
+    ``reads_octal``: ``0644`` is octal, as YAML 1.1 has it; else it is refused.
     """
 
     characters: int = 4_000_000
     values: int | None = 200_000
     depth: int = 60
     locates_entries: bool = True
+    reads_octal: bool = False
 
 
 SMALL = Limits()
 """For files that people write."""
 LARGE = Limits(characters=2_000_000_000, values=None, locates_entries=False)
 """For files that programs write: a group of a million partitions."""
+MANIFEST = Limits(reads_octal=True)
+"""For files that Kubernetes reads: ``defaultMode: 0644``."""
 
 
 def read_yaml(text: str, file: str, *, limits: Limits = SMALL, first_line: int = 1) -> Tree:
@@ -162,6 +175,20 @@ def _core_loader() -> Any:
         CoreLoader.add_implicit_resolver(f"{_PREFIX}{tag}", pattern, [*begins, ""] if tag == "null" else [*begins])
     CoreLoader.add_implicit_resolver(f"{_PREFIX}merge", re.compile(r"<<\Z"), ["<"])
     return CoreLoader
+
+
+@cache
+def core_dumper() -> Any:
+    """PyYAML's dumper, which also quotes text that is a number in YAML 1.2 and not in 1.1: a group called ``61e5`` stays text."""
+    import yaml
+
+    class CoreDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        pass
+
+    for tag in ("int", "float"):
+        pattern, begins, _ = _SCALARS[tag]
+        CoreDumper.add_implicit_resolver(f"{_PREFIX}float", pattern, [*begins])
+    return CoreDumper
 
 
 def _check_depth(text: str, loader: Any, reader: _Reader) -> None:
@@ -269,10 +296,19 @@ class _Reader:
             raise self.fault(node.start_mark, f"{text!r} is no {tag}")
         if tag in ("int", "float") and len(text) > _LONGEST_NUMBER:
             return text
-        found = value_of(text)
+        found = _octal(text) if tag == "int" and _LEADING_ZERO.match(text) and self._reads_zeros(node) else value_of(text)
         if isinstance(found, float) and not math.isfinite(found):
             raise self.fault(node.start_mark, f"{text} is no finite number; text is written in quotes")
         return found
+
+    def _reads_zeros(self, node: Any) -> bool:
+        if self._limits.reads_octal:
+            return True
+        text = node.value
+        plain = f"{'-' * text.startswith('-')}{text.lstrip('+-0') or '0'}"
+        raise self.fault(
+            node.start_mark, f"{text}: a number has no leading zeros: write {plain}, or '{text}' where text is meant"
+        )
 
     def _location(self, mark: Any) -> Location:
         return Location(self.file, self.first_line + mark.line, mark.column + 1)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.extras import require
-from kgctl.yaml_files import FileError, Location, read_yaml
+from kgctl.yaml_files import FileError, Location, core_dumper, read_yaml
 from kgctl.yaml_files import Path as TreePath
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _block(context: ClusterContext) -> list[str]:
 
     settings = {key: getattr(context, key.replace("-", "_")) for key in _KEYS}
     body = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items() if value}
-    text = yaml.safe_dump({context.name: body}, sort_keys=False, allow_unicode=True, width=4096)
+    text = yaml.dump({context.name: body}, Dumper=core_dumper(), sort_keys=False, allow_unicode=True, width=4096)
     return [f"  {line}" for line in text.splitlines()]
 
 

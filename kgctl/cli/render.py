@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, Protocol
 
 from kgctl.cli.environment import Environment
@@ -259,24 +258,13 @@ def render_yaml(report: Report, command: str, environment: Environment) -> str: 
     """One YAML document, keys in the envelope's order."""
     import yaml
 
+    from kgctl.yaml_files import core_dumper
+
     told = envelope(report, command)
-    text = str(yaml.dump(told, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=4096))
+    text = str(yaml.dump(told, Dumper=core_dumper(), sort_keys=False, allow_unicode=True, width=4096))
     if _DECEIVING.search(text):
-        text = str(yaml.dump(told, Dumper=_dumper(), sort_keys=False, allow_unicode=False, width=4096))
+        text = str(yaml.dump(told, Dumper=core_dumper(), sort_keys=False, allow_unicode=False, width=4096))
     return text
-
-
-@cache
-def _dumper() -> Any:
-    """PyYAML's dumper, which also quotes text that is a number in YAML 1.2 and not in 1.1: a group called ``61e5`` stays text."""
-    import yaml
-
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        pass
-
-    number = re.compile(r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
-    Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, [*"-+.0123456789"])
-    return Dumper
 
 
 def render_csv(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001

@@ -213,7 +213,7 @@ def test_malformed_config_names_its_line(cli: Cli, config: Path, text: str, mess
 
 def test_words_and_numbers_of_the_config_file_are_those_of_yaml_1_2(cli: Cli, config: Path) -> None:
     config.write_text(
-        "current-context: on\ncontexts:\n  on:\n    bootstrap-server: 'x:1'\n    timeout: 010\n"
+        "current-context: on\ncontexts:\n  on:\n    bootstrap-server: 'x:1'\n    timeout: 10\n"
         "    properties: {client.id: no, enable.auto.commit: True, fetch.wait.max.ms: 0x10}\n"
     )
     assert cli("context show").out == (

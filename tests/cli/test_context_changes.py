@@ -47,6 +47,14 @@ def test_first_context_makes_a_file_for_its_owner_alone(cli: Cli) -> None:
     assert cli("context current -o name").out == "desk\n"
 
 
+def test_a_setting_that_looks_like_a_number_stays_what_was_given(cli: Cli) -> None:
+    assert cli("context add desk --bootstrap-server d:1 -X client.id=08 -X client.rack=61e5 --use").code == 0
+    assert [line.split() for line in cli("context show").out.splitlines()[-2:]] == [
+        ["desk", "client.id", "08"],
+        ["desk", "client.rack", "61e5"],
+    ]
+
+
 def test_rest_of_the_file_stays_as_it_is(cli: Cli, config: Path) -> None:
     assert cli("context add desk --embedded /d").code == 0
     assert cli("context set prod --timeout 5s --unset client.id").code == 0

@@ -351,7 +351,7 @@ def test_merged_yaml_mappings_are_no_repetition(cli: Cli) -> None:
 
 
 def test_names_and_numbers_are_those_of_yaml_1_2(cli: Cli) -> None:
-    text = "topics: {no: 010, t: 0o10}\nmembers:\n  on: {topics: [no, t]}\n  1: {topics: [no, t]}\n"
+    text = "topics: {no: 10, t: 0o10}\nmembers:\n  on: {topics: [no, t]}\n  1: {topics: [no, t]}\n"
 
     assignment = cli("simulate assign - --assignor range -o json", text).data[0]["assignment"]
 

@@ -48,6 +48,21 @@ def test_check_of_a_wrong_file_exits_2_with_rows_and_errors(cli: Cli) -> None:
     assert [error["code"] for error in ran.json["errors"]] == ["USAGE"]
 
 
+def test_a_number_with_leading_zeros_is_refused_in_every_file(cli: Cli) -> None:
+    told = "010: a number has no leading zeros: write 10, or '010' where text is meant"
+    for name, text, line in (
+        ("s.yaml", "kgctl: 1\nname: x\ntopics: {a: 4}\nmembers: {app: {count: 010}}\n", "simulate check {}"),
+        ("g.yaml", "topics: {a: 010}\nmembers: {m: {topics: [a]}}\n", "simulate assign {}"),
+        ("p.yaml", "- group: g1\n  topic: t1\n  partition: 0\n  offset: 010\n", "reset-offsets --from-file {}"),
+    ):
+        path = cli.folder / name
+        path.write_text(text)
+        ran = cli(line.format(path))
+        assert (ran.code, told in ran.out + ran.err) == (2, True), (ran.out, ran.err)
+    ran = cli("simulate run rolling-restart --set members.app.count=010")
+    assert (ran.code, told in ran.err) == (2, True), ran.err
+
+
 def test_a_mistake_that_the_table_tells_is_not_told_on_stderr_again(cli: Cli) -> None:
     path = cli.folder / "wrong.yaml"
     path.write_text("kgctl: 1\nname: x\nmembers: {app: {}}\ntopcs: {a: 1}\nevnts: []\n")

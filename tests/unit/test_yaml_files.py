@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from kgctl.yaml_files import LARGE, SMALL, FileError, Location, read_yaml
+from kgctl.yaml_files import LARGE, MANIFEST, SMALL, FileError, Location, core_dumper, read_yaml
 
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
@@ -21,6 +22,9 @@ REFUSED = {
     "a: !!python/name:os.system x": "f.yaml:1:4: the tag tag:yaml.org,2002:python/name:os.system is not known here",
     "a: .inf": "f.yaml:1:4: .inf is no finite number; text is written in quotes",
     "a: 1e999": "f.yaml:1:4: 1e999 is no finite number; text is written in quotes",
+    "a: 010": "f.yaml:1:4: 010: a number has no leading zeros: write 10, or '010' where text is meant",
+    "a: [-007, 1]": "f.yaml:1:5: -007: a number has no leading zeros: write -7, or '-007' where text is meant",
+    "a: 00": "f.yaml:1:4: 00: a number has no leading zeros: write 0, or '00' where text is meant",
     "a: !!int x": "f.yaml:1:4: 'x' is no int",
     "a: !!set {x}": "f.yaml:1:4: the tag tag:yaml.org,2002:set is not known here",
     "a: 1\n---\nb: 1": "f.yaml:2:1: not YAML: expected a single document in the stream, but found another document",
@@ -40,7 +44,7 @@ def test_what_no_scenario_is_gets_refused_with_its_place(text: str) -> None:
 
 def test_values_are_what_people_mean() -> None:
     text = (
-        "{int: 010, time: 1:30, day: 2024-01-01, yes: no, 1: 2.5, none: null, quoted: '12', signed: +3, exp: 1e3, name: $name, "
+        "{int: 10, time: 1:30, day: 2024-01-01, yes: no, 1: 2.5, none: null, quoted: '12', signed: +3, exp: 1e3, name: $name, "
         "octal: 0o10, hex: 0xff, under: 1_000, true: true, text: !!str 010, last: off, dot: .5, binary: 0b1}"
     )
     assert read_yaml(text, "f").data == {
@@ -63,6 +67,20 @@ def test_values_are_what_people_mean() -> None:
         "dot": 0.5,
         "binary": "0b1",
     }
+
+
+def test_manifests_have_numbers_as_kubernetes_reads_them() -> None:
+    assert read_yaml("{mode: 0644, none: 00, eight: 08, minus: -010}", "f", limits=MANIFEST).data == {
+        "mode": 420,
+        "none": 0,
+        "eight": 8,
+        "minus": -8,
+    }
+
+
+@pytest.mark.parametrize("text", ["010", "08", "61e5", "0o17", "0x1F", "-007", ".5", "1_000", "yes", "1:30", "on", "", "null"])
+def test_text_is_written_so_that_it_is_read_back_as_text(text: str) -> None:
+    assert read_yaml(yaml.dump({"a": text, text or "b": 1}, Dumper=core_dumper()), "f").data == {"a": text, text or "b": 1}
 
 
 def test_every_value_has_its_place() -> None:

@@ -30,7 +30,7 @@ from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, patch_between, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
 from kgctl.simulate.scenario.vocabulary import TROUBLES
-from kgctl.yaml_files import FileError, Path, Tree, read_yaml
+from kgctl.yaml_files import FileError, Path, Tree, core_dumper, read_yaml
 
 _WHOLE_NUMBERS = ("count", "partitions", "brokers", "times", "by")
 _DURATIONS = ("at", "for", "settle", "down", "over", "every", "duration", "until", "boot")
@@ -520,7 +520,7 @@ def as_yaml(data: dict[str, Any]) -> str:
     """The data as YAML that is read back as the same data; else as JSON, which is YAML, too."""
     import yaml
 
-    text = str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+    text = str(yaml.dump(data, Dumper=core_dumper(), sort_keys=False, allow_unicode=True, width=120))
     try:
         is_same = read_yaml(text, "").data == data
     except FileError:

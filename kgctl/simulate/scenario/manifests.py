@@ -17,7 +17,7 @@ from kgctl.errors import UsageError
 from kgctl.member.config import settings
 from kgctl.simulate.scenario.kinds.deploys import Rollout
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
-from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
+from kgctl.yaml_files import MANIFEST, FileError, Problem, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
 
 _WORKLOADS = ("Deployment", "StatefulSet")
@@ -99,7 +99,7 @@ def _objects(name: str, text: str) -> Iterator[dict[str, Any]]:
     starts = [0, *(match.end() for match in _DOCUMENT.finditer(text))]
     ends = [*(match.start() for match in _DOCUMENT.finditer(text)), len(text)]
     for start, end in zip(starts, ends, strict=True):
-        tree = read_yaml(text[start:end], name, first_line=text.count("\n", 0, start) + 1)
+        tree = read_yaml(text[start:end], name, limits=MANIFEST, first_line=text.count("\n", 0, start) + 1)
         yield from _unpacked(tree.data)
 
 
