@@ -63,6 +63,14 @@ def test_a_number_with_leading_zeros_is_refused_in_every_file(cli: Cli) -> None:
     assert (ran.code, told in ran.err) == (2, True), ran.err
 
 
+def test_init_tells_that_a_set_is_not_rolled(cli: Cli) -> None:
+    manifest = cli.folder / "db.yaml"
+    manifest.write_text("kind: StatefulSet\nmetadata: {name: db}\nspec: {updateStrategy: {type: OnDelete}}\n")
+    ran = cli(f"simulate init --from-manifest {manifest} {cli.folder}/s.yaml")
+    assert (ran.code, "db.yaml) is OnDelete: a deploy rolls nothing by itself" in ran.err) == (0, True), ran.err
+    assert cli(f"simulate check {cli.folder}/s.yaml").code == 0
+
+
 def test_a_mistake_that_the_table_tells_is_not_told_on_stderr_again(cli: Cli) -> None:
     path = cli.folder / "wrong.yaml"
     path.write_text("kgctl: 1\nname: x\nmembers: {app: {}}\ntopcs: {a: 1}\nevnts: []\n")

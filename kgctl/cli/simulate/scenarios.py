@@ -91,7 +91,7 @@ def simulate_init(
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
     if file is not None and file.exists():
         raise RefusedError(f"{file} is there already; name another file or remove it")
-    text = _of_manifests(from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
+    text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
     if file is None:
         return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)
     try:
@@ -102,13 +102,18 @@ def simulate_init(
     return Report((WRITTEN, replace(INIT_COLUMNS[1], wide=True)), [{"file": str(file), "text": text}], (), hints, ("file",))
 
 
-def _of_manifests(manifests: list[Path], file: Path | None) -> str:
+def _of_manifests(session: Session, manifests: list[Path], file: Path | None) -> str:
     """A scenario of these manifests, which names them by the way from its own folder."""
-    from kgctl.simulate.scenario.manifests import read_manifests, scenario_of, text_of
+    from kgctl.simulate.scenario.from_manifests import remarks, scenario_of
+    from kgctl.simulate.scenario.manifests import read_manifests, text_of
 
     folder = (file or Path("scenario.yaml")).resolve().parent
     names = [Path(os.path.relpath(each.resolve(), folder)).as_posix() for each in manifests]
-    return scenario_of(read_manifests([(name, text_of(each)) for name, each in zip(names, manifests, strict=True)]), names)
+    pods = read_manifests([(name, text_of(each)) for name, each in zip(names, manifests, strict=True)])
+    text = scenario_of(pods, names)
+    for each in remarks(pods):
+        session.notice(each)
+    return text
 
 
 def _text(session: Session, from_group: str | None, from_file: Path | None, sample: str) -> str:

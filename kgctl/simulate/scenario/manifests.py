@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from kgctl.errors import UsageError
 from kgctl.member.config import settings
 from kgctl.simulate.scenario.kinds.deploys import Rollout
+from kgctl.simulate.scenario.kinds.pods import RollingRestart
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
 from kgctl.yaml_files import MANIFEST, FileError, Problem, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
@@ -34,7 +35,8 @@ _KEDA_FLAGS = (
 )
 _Maps: TypeAlias = "Mapping[str, tuple[str, Mapping[str, Any]]]"
 """ConfigMap -> its file and its data."""
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+ON_DELETE = "OnDelete"
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Fact:
 
 
 @dataclass(slots=True)
-class _Pods:
+class Workload:
     """A workload with what belongs to it. ``asks``: what the manifests leave open, by the key of its set."""
 
     name: str
@@ -63,8 +65,33 @@ class _Pods:
     def where(self, what: str) -> str:
         return f"{self.kind} {self.name}, {what} ({self.file})"
 
+    @property
+    def key(self) -> str:
+        """The name of its set of members."""
+        return UNSAFE.sub("-", self.name)
 
-def read_manifests(files: Sequence[tuple[str, str]]) -> list[_Pods]:
+    @property
+    def update(self) -> Mapping[str, Any]:
+        return mapping(self.spec.get("updateStrategy"))
+
+    @property
+    def rolls(self) -> bool:
+        """Whether a new version takes the place of its pods without somebody who deletes them."""
+        return self.kind != "StatefulSet" or self.update.get("type") != ON_DELETE
+
+    @property
+    def trigger(self) -> Mapping[str, Any]:
+        """What the metadata of KEDA's trigger for Kafka say."""
+        triggers = map(mapping, entries(mapping(self.scaler).get("triggers")))
+        return next((mapping(each.get("metadata")) for each in triggers if each.get("type") == "kafka"), {})
+
+    @property
+    def group_id(self) -> str:
+        """The group of its consumers; "" where nothing says it."""
+        return self.config["group.id"][0] if "group.id" in self.config else str(self.trigger.get("consumerGroup", ""))
+
+
+def read_manifests(files: Sequence[tuple[str, str]]) -> list[Workload]:
     """The workloads of files (name, text), in their order, each with its settings and its autoscaler.
 
     Raises:
@@ -72,12 +99,14 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> list[_Pods]:
     """
     objects = [(name, each) for name, text in files if not _is_properties(name) for each in _objects(name, text)]
     found = [
-        _Pods(_name(each), each["kind"], _dict(each.get("spec")), name) for name, each in objects if each["kind"] in _WORKLOADS
+        Workload(_name(each), each["kind"], mapping(each.get("spec")), name)
+        for name, each in objects
+        if each["kind"] in _WORKLOADS
     ]
     if not found:
         kinds = ", ".join(sorted({str(each["kind"]) for _, each in objects})) or "none"
         raise UsageError(f"no Deployment or StatefulSet is in {', '.join(name for name, _ in files)}; kinds there: {kinds}")
-    maps = {_name(each): (name, _dict(each.get("data"))) for name, each in objects if each["kind"] == "ConfigMap"}
+    maps = {_name(each): (name, mapping(each.get("data"))) for name, each in objects if each["kind"] == "ConfigMap"}
     given = [(name, _properties(text)) for name, text in files if _is_properties(name)]
     for pods in found:
         pods.container = _consuming(pods, maps)
@@ -86,8 +115,8 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> list[_Pods]:
         for where, values in _environment(pods, maps):
             _take(pods, values, where)
         for name, each in objects:
-            if each["kind"] in _SCALERS and _dict(_dict(each.get("spec")).get("scaleTargetRef")).get("name") == pods.name:
-                pods.scaler, pods.scaler_kind = _dict(each.get("spec")), f"{each['kind']} {_name(each)} ({name})"
+            if each["kind"] in _SCALERS and mapping(mapping(each.get("spec")).get("scaleTargetRef")).get("name") == pods.name:
+                pods.scaler, pods.scaler_kind = mapping(each.get("spec")), f"{each['kind']} {_name(each)} ({name})"
     return found
 
 
@@ -112,14 +141,14 @@ def _unpacked(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _name(each: Mapping[str, Any]) -> str:
-    return str(_dict(each.get("metadata")).get("name", "app"))
+    return str(mapping(each.get("metadata")).get("name", "app"))
 
 
-def _dict(data: Any) -> Mapping[str, Any]:
+def mapping(data: Any) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _list(data: Any) -> list[Any]:
+def entries(data: Any) -> list[Any]:
     return data if isinstance(data, list) else []
 
 
@@ -133,32 +162,32 @@ def _properties(text: str) -> dict[str, str]:
     return {pair[0]: pair[1].strip("'\"") if len(pair) > 1 else "" for pair in pairs}
 
 
-def _environment(pods: _Pods, maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
+def _environment(pods: Workload, maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
     """(where, entries) of the container with the consumer: of whole ConfigMaps, of their files, of variables and arguments."""
-    template = _dict(_dict(pods.spec.get("template")).get("spec"))
-    for volume in _list(template.get("volumes")):
-        file, data = maps.get(str(_dict(_dict(volume).get("configMap")).get("name")), ("", {}))
+    template = mapping(mapping(pods.spec.get("template")).get("spec"))
+    for volume in entries(template.get("volumes")):
+        file, data = maps.get(str(mapping(mapping(volume).get("configMap")).get("name")), ("", {}))
         for key, text in data.items():
             if _is_properties(key):
                 yield f"{key} of a ConfigMap ({file})", _properties(str(text))
     yield from _of_container(pods, pods.container, maps)
 
 
-def _of_container(pods: _Pods, container: Mapping[str, Any], maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
+def _of_container(pods: Workload, container: Mapping[str, Any], maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
     """What takes the place of what comes before it, as Spring has it: the environment, ``-Dname=value``, ``--name=value``."""
     known: dict[str, str] = {}
-    for source in map(_dict, _list(container.get("envFrom"))):
-        name = str(_dict(source.get("configMapRef")).get("name"))
+    for source in map(mapping, entries(container.get("envFrom"))):
+        name = str(mapping(source.get("configMapRef")).get("name"))
         file, data = maps.get(name, ("", {}))
         values = {f"{source.get('prefix', '')}{key}": str(value) for key, value in data.items()}
         known |= values
         yield f"ConfigMap {name} ({file})", values
     own: dict[str, str] = {}
-    for each in map(_dict, _list(container.get("env"))):
+    for each in map(mapping, entries(container.get("env"))):
         own[str(each.get("name"))] = _expanded(_value(each, maps), known | own)
     known |= own
     yield pods.where("env"), own
-    words = [_expanded(str(word), known) for word in (*_list(container.get("command")), *_list(container.get("args")))]
+    words = [_expanded(str(word), known) for word in (*entries(container.get("command")), *entries(container.get("args")))]
     line = " ".join((*known.values(), *words))
     for what, pattern in (("-D", _JVM_OPTION), ("args", _ARGUMENT)):
         yield pods.where(what), {name: text.strip("'\"") for name, text in pattern.findall(line)}
@@ -172,14 +201,14 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
 def _value(each: Mapping[str, Any], maps: _Maps) -> str:
     if "value" in each:
         return str(each["value"])
-    source = _dict(each.get("valueFrom"))
-    key = _dict(source.get("configMapKeyRef"))
+    source = mapping(each.get("valueFrom"))
+    key = mapping(source.get("configMapKeyRef"))
     if key:
         return str(maps.get(str(key.get("name")), ("", {}))[1].get(str(key.get("key")), ""))
-    return "$name" if _dict(source.get("fieldRef")).get("fieldPath") == "metadata.name" else ""
+    return "$name" if mapping(source.get("fieldRef")).get("fieldPath") == "metadata.name" else ""
 
 
-def _take(pods: _Pods, values: Mapping[str, str], where: str) -> None:
+def _take(pods: Workload, values: Mapping[str, str], where: str) -> None:
     """Keep what is a consumer's setting: ``max.poll.records``, ``KAFKA_CONSUMER_MAX_POLL_RECORDS``, ``spring...group-id``."""
     for given, text in values.items():
         name = re.sub(r"[_.\s-]+", ".", given.lower())
@@ -197,32 +226,45 @@ def _setting(name: str) -> str | None:
 # --- facts
 
 
-def facts(all_pods: Sequence[_Pods]) -> list[Fact]:
+def facts(all_pods: Sequence[Workload]) -> list[Fact]:
     """What is said of the scenario, each with the place that says it."""
-    return [fact for pods in all_pods for fact in (*_of_set(pods), *_of_rollout(pods), *_of_config(pods), *_of_scaler(pods))]
+    groups, is_lone = groups_of(all_pods), len(all_pods) == 1
+    found: list[Fact] = []
+    for pods in all_pods:
+        group: Way = ("groups", groups[pods.group_id]) if pods.group_id in groups else ("group",)
+        config: Way = ("group", "config") if is_lone else ("members", pods.key, "config")
+        found += [*_of_set(pods), *_of_rollout(pods), *_of_config(pods, group, config), *_of_scaler(pods, group)]
+    return found
 
 
-def _set_of(pods: _Pods) -> str:
-    return _UNSAFE.sub("-", pods.name)
+def groups_of(all_pods: Sequence[Workload]) -> Mapping[str, str]:
+    """The id of each group -> its key in the scenario, where there are several; else nothing."""
+    ids = list(dict.fromkeys(pods.group_id for pods in all_pods if pods.group_id))
+    keys: dict[str, str] = {}
+    for each in ids if len(ids) > 1 else ():
+        key = re.sub(r"[^A-Za-z0-9_-]+", "-", each)
+        key = key if re.match("[A-Za-z_]", key) else f"group-{key}"
+        keys[each] = key if key not in keys.values() else f"{key}-{len(keys) + 1}"
+    return keys
 
 
-def _of_set(pods: _Pods) -> Iterator[Fact]:
-    way: Way = ("members", _set_of(pods))
+def _of_set(pods: Workload) -> Iterator[Fact]:
+    way: Way = ("members", pods.key)
     if pods.scaler is None:
         yield Fact((*way, "count"), pods.spec.get("replicas", 1), pods.where("replicas"))
-    if (sleep := _pre_stop_s(pods)) is not None:
+    if (sleep := pre_stop_s(pods)) is not None:
         yield Fact((*way, "pre_stop"), f"{sleep}s", pods.where("preStop"))
     if "group.instance.id" in pods.config:
         yield Fact((*way, "instance_id"), *pods.config["group.instance.id"])
 
 
-def _template(pods: _Pods) -> Mapping[str, Any]:
-    return _dict(_dict(pods.spec.get("template")).get("spec"))
+def _template(pods: Workload) -> Mapping[str, Any]:
+    return mapping(mapping(pods.spec.get("template")).get("spec"))
 
 
-def _consuming(pods: _Pods, maps: _Maps) -> Mapping[str, Any]:
+def _consuming(pods: Workload, maps: _Maps) -> Mapping[str, Any]:
     """The container with most settings of consumers, not a sidecar; the first where none has any."""
-    found = [_dict(each) for each in _list(_template(pods).get("containers"))]
+    found = [mapping(each) for each in entries(_template(pods).get("containers"))]
 
     def number(container: Mapping[str, Any]) -> int:
         tried = replace(pods, config={}, topic="")
@@ -233,21 +275,25 @@ def _consuming(pods: _Pods, maps: _Maps) -> Mapping[str, Any]:
     return max(found, key=number, default={})
 
 
-def _pre_stop(pods: _Pods) -> Mapping[str, Any]:
-    return _dict(_dict(pods.container.get("lifecycle")).get("preStop"))
+def pre_stop(pods: Workload) -> Mapping[str, Any]:
+    return mapping(mapping(pods.container.get("lifecycle")).get("preStop"))
 
 
-def _pre_stop_s(pods: _Pods) -> int | None:
+def pre_stop_s(pods: Workload) -> int | None:
     """How long preStop sleeps; None: there is none, or it does something else."""
-    handler = _pre_stop(pods)
+    handler = pre_stop(pods)
     if "sleep" in handler:
-        return int(_dict(handler["sleep"]).get("seconds", 0))
-    match = _SLEEP.search(" ".join(map(str, _list(_dict(handler.get("exec")).get("command")))))
+        return int(mapping(handler["sleep"]).get("seconds", 0))
+    match = _SLEEP.search(" ".join(map(str, entries(mapping(handler.get("exec")).get("command")))))
     return None if match is None else int(match.group(1))
 
 
-def _of_rollout(pods: _Pods) -> Iterator[Fact]:
-    way: Way = ("events", _set_of(pods))
+def _of_rollout(pods: Workload) -> Iterator[Fact]:
+    way: Way = ("events", pods.key)
+    if pods.kind == "StatefulSet":
+        yield Fact((*way, "update"), "RollingUpdate" if pods.rolls else ON_DELETE, pods.where("updateStrategy"))
+    if not pods.rolls:
+        return
     yield Fact(
         (*way, "grace"),
         f"{_template(pods).get('terminationGracePeriodSeconds', 30)}s",
@@ -256,57 +302,53 @@ def _of_rollout(pods: _Pods) -> Iterator[Fact]:
     if pods.spec.get("minReadySeconds"):
         yield Fact((*way, "min_ready"), f"{pods.spec['minReadySeconds']}s", pods.where("minReadySeconds"))
     if pods.kind == "StatefulSet":
-        rolling = _dict(_dict(pods.spec.get("updateStrategy")).get("rollingUpdate"))
+        rolling = mapping(pods.update.get("rollingUpdate"))
         yield Fact((*way, "workload"), "statefulset", pods.where("kind"))
         if rolling.get("partition"):
             yield Fact((*way, "partition"), rolling["partition"], pods.where("partition"))
         return
-    strategy = _dict(pods.spec.get("strategy"))
+    strategy = mapping(pods.spec.get("strategy"))
     if strategy.get("type") == "Recreate":
         yield Fact((*way, "strategy"), "recreate", pods.where("strategy"))
         return
-    rolling = _dict(strategy.get("rollingUpdate"))
+    rolling = mapping(strategy.get("rollingUpdate"))
     for key, theirs in (("max_surge", "maxSurge"), ("max_unavailable", "maxUnavailable")):
         yield Fact((*way, key), rolling.get(theirs, "25%"), pods.where(theirs))
 
 
-def _of_config(pods: _Pods) -> Iterator[Fact]:
+def _of_config(pods: Workload, group: Way, config: Way) -> Iterator[Fact]:
     for name, (text, where) in pods.config.items():
         if name == "group.id":
-            yield Fact(("group", "id"), text, where)
+            yield Fact((*group, "id"), text, where)
         elif name != "group.instance.id":
-            yield Fact(("group", "config", name), text, where)
+            yield Fact((*config, name), text, where)
 
 
-def _of_scaler(pods: _Pods) -> Iterator[Fact]:
+def _of_scaler(pods: Workload, group: Way) -> Iterator[Fact]:
     if pods.scaler is None:
         return
     spec, where, way = pods.scaler, pods.scaler_kind, ("autoscale",)
-    yield Fact((*way, "members"), _set_of(pods), where)
+    yield Fact((*way, "members"), pods.key, where)
     is_keda = "minReplicaCount" in spec or "maxReplicaCount" in spec or "triggers" in spec
     least, most = ("minReplicaCount", "maxReplicaCount") if is_keda else ("minReplicas", "maxReplicas")
     yield Fact((*way, "min"), spec.get(least, 0 if is_keda else 1), f"{where}, {least}")
     yield Fact((*way, "max"), spec.get(most, 100), f"{where}, {most}")
-    trigger = next(
-        (_dict(each.get("metadata")) for each in map(_dict, _list(spec.get("triggers"))) if each.get("type") == "kafka"), {}
-    )
-    yield from _of_trigger(trigger, where)
+    yield from _of_trigger(pods.trigger, where, group)
     for key, theirs in (("poll", "pollingInterval"), ("cooldown", "cooldownPeriod")):
         if theirs in spec:
             yield Fact((*way, key), f"{spec[theirs]}s", f"{where}, {theirs}")
-    advanced = _dict(_dict(_dict(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("behavior"))
+    advanced = mapping(mapping(mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("behavior"))
     for key, theirs in (("scale_up", "scaleUp"), ("scale_down", "scaleDown")):
-        rules = _dict((advanced or _dict(spec.get("behavior"))).get(theirs))
+        rules = mapping((advanced or mapping(spec.get("behavior"))).get(theirs))
         if rules:
             yield Fact((*way, key), _rules(rules), f"{where}, {theirs}")
     yield from _of_metric(spec, where)
 
 
-def _of_trigger(trigger: Mapping[str, Any], where: str) -> Iterator[Fact]:
-    """What the metadata of KEDA's trigger for Kafka say."""
+def _of_trigger(trigger: Mapping[str, Any], where: str, group: Way) -> Iterator[Fact]:
     way = ("autoscale",)
     if "consumerGroup" in trigger:
-        yield Fact(("group", "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
+        yield Fact((*group, "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
     for key, theirs in (("target", "lagThreshold"), ("activation", "activationLagThreshold")):
         if theirs in trigger:
             yield Fact((*way, key), int(trigger[theirs]), f"{where}, {theirs}")
@@ -317,11 +359,11 @@ def _of_trigger(trigger: Mapping[str, Any], where: str) -> Iterator[Fact]:
 
 def _of_metric(spec: Mapping[str, Any], where: str) -> Iterator[Fact]:
     """The metric of an HorizontalPodAutoscaler: the lag of an adapter, or the processors."""
-    for each in map(_dict, _list(spec.get("metrics"))):
-        target = _dict(_dict(each.get("external") or each.get("pods")).get("target"))
+    for each in map(mapping, entries(spec.get("metrics"))):
+        target = mapping(mapping(each.get("external") or each.get("pods")).get("target"))
         if "averageValue" in target:
             yield Fact(("autoscale", "target"), int(str(target["averageValue"])), f"{where}, averageValue")
-        used = _dict(_dict(each.get("resource")).get("target"))
+        used = mapping(mapping(each.get("resource")).get("target"))
         if "averageUtilization" in used:
             yield Fact(("autoscale", "metric"), "cpu", f"{where}, resource")
             yield Fact(("autoscale", "target"), f"{used['averageUtilization']}%", f"{where}, averageUtilization")
@@ -333,135 +375,13 @@ def _rules(rules: Mapping[str, Any]) -> dict[str, Any]:
         found["stabilize"] = f"{rules['stabilizationWindowSeconds']}s"
     policies = [
         f"{each.get('value')}{'%' * (each.get('type') == 'Percent')} per {each.get('periodSeconds')}s"
-        for each in map(_dict, _list(rules.get("policies")))
+        for each in map(mapping, entries(rules.get("policies")))
     ]
     if policies:
         found["max"] = policies
     if rules.get("selectPolicy"):
         found["select"] = str(rules["selectPolicy"]).lower()
     return found
-
-
-# --- a scenario of them
-
-
-def scenario_of(all_pods: Sequence[_Pods], files: Sequence[str]) -> str:
-    """A scenario file, ready to run, of one rollout of each workload; what no manifest tells is asked for in comments."""
-    found = facts(all_pods)
-    group = next((str(fact.value) for fact in found if fact.way == ("group", "id")), all_pods[0].name)
-    topics = _topics(all_pods)
-    lines = [
-        "kgctl: 1",
-        f"name: {_UNSAFE.sub('-', all_pods[0].name)}-rollout",
-        f"question: What does a deploy of {', '.join(pods.name for pods in all_pods)} cost the group {group}?",
-        f"from_manifest: [{', '.join(map(_text, files))}]   # check fails where they say something else by now",
-        "",
-        "topics:",
-        *(
-            f"  {_text(topic)}: {{partitions: 12}}        # how many has it? kgctl describe topic, or kafka-topics --describe"
-            for topic in topics
-        ),
-        "group:",
-        f"  id: {_text(group)}",
-        *_config_lines(found),
-        "members:",
-    ]
-    for pods in all_pods:
-        lines += _set_lines(pods, found)
-    lines += _scaler_lines(found)
-    lines += [
-        "traffic:",
-        *(f"  {_text(topic)}: 100/s                  # what is written to it: or replay(prometheus: FILE)" for topic in topics),
-        "events:",
-        *(_event_line(pods, found, number) for number, pods in enumerate(all_pods)),
-        "runs: 5",
-        "expect:",
-        "  - max_gap < 60s",
-        "  - {check: duplicates == 0, severity: warn}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _topics(all_pods: Sequence[_Pods]) -> list[str]:
-    named = [name for pods in all_pods for name in pods.topic.split(",") if name]
-    for pods in all_pods:
-        for each in map(_dict, _list(_dict(pods.scaler).get("triggers"))):
-            named += [str(topic) for topic in (_dict(each.get("metadata")).get("topic"),) if topic]
-    return list(dict.fromkeys(named)) or ["orders"]
-
-
-def _config_lines(found: Sequence[Fact]) -> list[str]:
-    own = [fact for fact in found if fact.way[:2] == ("group", "config")]
-    if not own:
-        return ["  config: {}                 # no manifest has consumer settings: put yours in"]
-    return ["  config:", *(f"    {fact.way[2]}: {_text(fact.value)}   # {fact.where}" for fact in own)]
-
-
-def _set_lines(pods: _Pods, found: Sequence[Fact]) -> list[str]:
-    own = [fact for fact in found if fact.way[:2] == ("members", _set_of(pods))]
-    count = [] if pods.scaler is None else [f"    count: {_least(pods)}              # where the autoscaler begins"]
-    handler = _pre_stop(pods)
-    asked = (
-        [f"    pre_stop: 5s               # preStop is {'/'.join(handler)}: put in how long it takes"]
-        if handler and _pre_stop_s(pods) is None
-        else []
-    )
-    return [
-        f"  {_set_of(pods)}:",
-        *count,
-        *(f"    {fact.way[2]}: {_text(fact.value)}   # {fact.where}" for fact in own),
-        *asked,
-        "    client: java               # or librdkafka, kafka-go, franz-go, kafka-python, aiokafka",
-        f"    boot: {_boot_s(pods)}s                  # until subscribe(){_probe_told(pods)}: put yours in",
-        "    process_time: 1ms          # of a record: put yours in; 5ms is 200 records a second",
-    ]
-
-
-def _least(pods: _Pods) -> int:
-    spec = _dict(pods.scaler)
-    return max(int(spec.get("minReplicaCount", spec.get("minReplicas", pods.spec.get("replicas", 1))) or 1), 1)
-
-
-def _probe(pods: _Pods) -> tuple[str, Mapping[str, Any]]:
-    names = ("startupProbe", "readinessProbe")
-    return next(((name, _dict(pods.container[name])) for name in names if name in pods.container), ("", {}))
-
-
-def _boot_s(pods: _Pods) -> int:
-    return int(_probe(pods)[1].get("initialDelaySeconds", 0)) or 10
-
-
-def _probe_told(pods: _Pods) -> str:
-    name, probe = _probe(pods)
-    return f"; {name}.initialDelaySeconds" if probe.get("initialDelaySeconds") else ""
-
-
-def _scaler_lines(found: Sequence[Fact]) -> list[str]:
-    own = [fact for fact in found if fact.way[0] == "autoscale"]
-    known = {fact.way[1] for fact in own}
-    asked = (
-        [] if "target" in known or not own else ["  target: 1000               # records a pod: no manifest tells; put yours in"]
-    )
-    return ["autoscale:", *(f"  {fact.way[1]}: {_text(fact.value)}   # {fact.where}" for fact in own), *asked] if own else []
-
-
-def _event_line(pods: _Pods, found: Sequence[Fact], number: int) -> str:
-    own = {fact.way[2]: fact.value for fact in found if fact.way[:2] == ("events", _set_of(pods))}
-    period = int(_probe(pods)[1].get("periodSeconds", 10)) if _probe(pods)[0] else 0
-    if period:
-        own["ready"] = f"0s..{period}s"
-    fields = ", ".join(f"{key}: {_text(value)}" for key, value in own.items())
-    when = "at: 10s" if not number else "after: previous, at: 30s"
-    return f"  - {{{when}, name: deploy-{_set_of(pods)}, rollout: {_set_of(pods)}, {fields}}}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_text(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if re.fullmatch(r"[\w$%./-][\w$%./ -]*", text) and not text.endswith(" ") else "'" + text.replace("'", "''") + "'"
 
 
 # --- drift
@@ -500,9 +420,9 @@ def text_of(path: Path) -> str:
 def _differences(data: Mapping[str, Any], found: Sequence[Fact]) -> Iterator[tuple[Way, str]]:
     for fact in found:
         for way, has in _said(data, fact):
-            if has is None or not _is_same(has, fact.value):
-                said = "says nothing of it" if has is None else f"says {_text(has)}"
-                yield way, f"{fact.where} is {_text(fact.value)}, and the scenario {said}"
+            if has is None or not is_same(has, fact.value):
+                said = "says nothing of it" if has is None else f"says {yaml_word(has)}"
+                yield way, f"{fact.where} is {yaml_word(fact.value)}, and the scenario {said}"
 
 
 def _said(data: Mapping[str, Any], fact: Fact) -> Iterator[tuple[Way, Any]]:
@@ -510,9 +430,24 @@ def _said(data: Mapping[str, Any], fact: Fact) -> Iterator[tuple[Way, Any]]:
     if fact.way[0] != "events":
         yield fact.way, _at(data, fact.way)
         return
-    for number, event in enumerate(_list(data.get("events"))):
-        if _dict(event).get(Rollout.kind) == fact.way[1]:
-            yield ("events", number, fact.way[2]), event.get(fact.way[2], _DEFAULTS.get(str(fact.way[2])))
+    for number, event in enumerate(entries(data.get("events"))):
+        what, way, key = mapping(event), ("events", number), str(fact.way[2])
+        if key == "update":
+            yield from (((*way, kind), said) for kind, said in _updates(what, str(fact.way[1])))
+        elif what.get(Rollout.kind) == fact.way[1]:
+            yield (*way, key), what.get(key, _DEFAULTS.get(key))
+
+
+def deletion(key: str) -> str:
+    """The name of the event that stands for whoever deletes the pods of a set."""
+    return f"delete-{key}"
+
+
+def _updates(event: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
+    if event.get(Rollout.kind) == key:
+        yield Rollout.kind, "RollingUpdate"
+    if event.get(RollingRestart.kind) == key and event.get("name") == deletion(key):
+        yield RollingRestart.kind, ON_DELETE
 
 
 _DEFAULTS = {"grace": "30s", "max_surge": "25%", "max_unavailable": "25%", "workload": "deployment"}
@@ -520,11 +455,11 @@ _DEFAULTS = {"grace": "30s", "max_surge": "25%", "max_unavailable": "25%", "work
 
 def _at(data: Any, way: Way) -> Any:
     for step in map(str, way):
-        data = _dict(data).get(step)
+        data = mapping(data).get(step)
     return data
 
 
-def _is_same(has: Any, value: Any) -> bool:
+def is_same(has: Any, value: Any) -> bool:
     return bool(_plain(has) == _plain(value))
 
 
@@ -536,3 +471,13 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     text = str(value)
     return parse_duration(text) // 1000 if not text.isdecimal() and is_duration(text) else int(text) if text.isdecimal() else text
+
+
+def yaml_word(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {yaml_word(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(yaml_word, value))}]"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    is_plain = re.fullmatch(r"(?![-+]?0\d+$)[\w$%./-][\w$%./ -]*", text) and not text.endswith(" ")
+    return text if is_plain else "'" + text.replace("'", "''") + "'"

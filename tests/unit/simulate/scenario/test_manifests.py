@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
+from kgctl.simulate.scenario.from_manifests import scenario_of
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.manifests import facts, read_manifests, scenario_of
+from kgctl.simulate.scenario.manifests import facts, read_manifests
 from kgctl.simulate.scenario.quantities import Constant
 from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import FileError
@@ -117,6 +118,7 @@ def test_an_hpa_by_processors_and_a_stateful_set_in_a_list_of_kubectl() -> None:
     )
     assert said(text) == {
         ("members", "db", "pre_stop"): "4s",
+        ("events", "db", "update"): "RollingUpdate",
         ("events", "db", "grace"): "30s",
         ("events", "db", "workload"): "statefulset",
         ("events", "db", "partition"): 1,
@@ -187,6 +189,23 @@ def test_a_drift_is_told_with_what_differs(written: Path, file: str, old: str, n
         read_source(str(written))
     (problem,) = caught.value.problems
     assert told in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "way"),
+    [("OnDelete", "RollingUpdate", "events[0].rolling_restart"), ("RollingUpdate", "OnDelete", "events[0].rollout")],
+)
+def test_a_set_that_is_rolled_otherwise_by_now_is_a_drift(tmp_path: Path, old: str, new: str, way: str) -> None:
+    manifest, scenario = tmp_path / "db.yaml", tmp_path / "scenario.yaml"
+    text = f"kind: StatefulSet\nmetadata: {{name: db}}\nspec: {{replicas: 3, updateStrategy: {{type: {old}}}}}\n"
+    manifest.write_text(text)
+    scenario.write_text(scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"]))
+    read_source(str(scenario))
+    manifest.write_text(text.replace(old, new))
+    with pytest.raises(FileError) as caught:
+        read_source(str(scenario))
+    told = f"{way}: StatefulSet db, updateStrategy (db.yaml) is {new}, and the scenario says {old}"
+    assert [str(problem).partition(": ")[2] for problem in caught.value.problems] == [told]
 
 
 def test_the_same_time_in_another_unit_is_no_drift(written: Path) -> None:
