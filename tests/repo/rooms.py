@@ -40,6 +40,8 @@ ROOMS = {
             (12, "classes whose names mean one thing are longer"),
             (40, "what two results rehearse: other events are no better or worse"),
             (107, "manifests with several groups, contradictions of theirs, sets that nobody rolls"),
+            (42, "what two results rehearse: other events are no better or worse"),
+            (22, "pods that come after a deploy have its settings; a set means the pods that it is to have"),
         ),
     ),
     "pipeline": Room(

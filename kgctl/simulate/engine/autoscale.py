@@ -289,9 +289,7 @@ def resize(simulation: Simulation, name: str, replicas: int) -> None:
             pod.process.stop()
     missing = replicas - len(present)
     if missing > 0:
-        idle = [pod for pod in simulation.sets[name] if not pod.is_wanted][:missing]
-        members = simulation.members(name)
-        for pod in [*idle, *(simulation.add_pod(members) for _ in range(missing - len(idle)))]:
+        for pod in simulation.idle_and_new(name, missing):
             _start(pod)
     simulation.changed()
 

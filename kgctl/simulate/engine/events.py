@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kgctl.simulate.engine.pods import Nodes, Pod
@@ -92,6 +92,9 @@ class EventRun:
     def add_pod(self, member_set: str) -> Pod:
         return self._simulation.add_pod(self._simulation.members(member_set))
 
+    def idle_and_new(self, member_set: str, missing: int) -> list[Pod]:
+        return self._simulation.idle_and_new(member_set, missing)
+
     def tell(self, pod: PodPort, what: PodChange) -> None:
         self._simulation.log(PodChanged(self._simulation.log_time, pod.name, what))
 
@@ -116,26 +119,32 @@ class EventRun:
 
 
 def select(simulation: Simulation, selector: Selector, *, by_number: bool = False) -> list[Pod]:
-    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew.
+    """The pods that are meant now, in their order: of those that are to be there, or of all where none is. A share is drawn by
+    the seed, each time anew.
 
     ``app/3`` is the fourth of the pods that the set is to have now; ``by_number``, or where it is to have fewer: the one that is
-    numbered so.
+    numbered so, whether it is to be there or not.
     """
     pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
     if selector.member_set == NODE and NODE not in simulation.sets:
         pods = [pod for pod in simulation.pods if selector.first <= pod.node <= selector.last]
         chosen = [pod for pod in pods if pod.is_wanted]
     else:
-        chosen = _choose(simulation, selector, list(pods), by_number=by_number)
+        chosen = _choose(simulation, selector, pods, by_number=by_number)
     if not selector.negated:
         return chosen
-    return [pod for pod in simulation.pods if pod not in chosen]
+    return [pod for pod in _wanted(simulation.pods, by_number=by_number) if pod not in chosen]
+
+
+def _wanted(pods: Sequence[Pod], *, by_number: bool) -> list[Pod]:
+    return (not by_number and [pod for pod in pods if pod.is_wanted]) or list(pods)
 
 
 def _choose(simulation: Simulation, selector: Selector, pods: list[Pod], *, by_number: bool) -> list[Pod]:
     if selector.choice is Choice.RANGE:
         present = [] if by_number else [pod for pod in pods if pod.is_wanted][selector.first : selector.last + 1]
         return present or [pod for pod in pods if selector.first <= pod.index <= selector.last]
+    pods = _wanted(pods, by_number=by_number)
     if selector.choice is Choice.SHARE:
         return _share(simulation, selector, pods)
     if selector.choice is Choice.OLDEST:

@@ -302,7 +302,10 @@ class Pod:
         self.context.history.pods[self.number].latency_us = self.link.mean_us
 
     def configure(self, settings: Mapping[str, str | None]) -> None:
-        after = changed_settings(self.settings, settings)
+        self.become(changed_settings(self.settings, settings))
+
+    def become(self, settings: Mapping[str, str]) -> None:
+        after = dict(settings)
         self.settings.clear()  # the pod's history has the same mapping
         self.settings.update(after)
 

@@ -131,6 +131,14 @@ class Simulation:
         )
         return pod
 
+    def idle_and_new(self, name: str, missing: int) -> list[Pod]:
+        """So many pods more of a set: those with the lowest numbers that are not wanted, then new ones, all of its version."""
+        idle = [pod for pod in self.sets[name] if not pod.is_wanted][:missing]
+        for pod in idle:
+            pod.become(self.versions[name])
+        members = self.members(name)
+        return [*idle, *(self.add_pod(members) for _ in range(missing - len(idle)))]
+
     def members(self, name: str) -> MemberSet:
         return next(members for members in self.scenario.members if members.name == name)
 

@@ -391,7 +391,7 @@ class _Evicts(Terminates):
             on_gone()
         if not again:
             new = run.add_pod(pod.member_set)
-            new.settings = dict(pod.settings)
+            new.become(pod.settings)
             new.want(is_wanted=True)
             start(new)
 

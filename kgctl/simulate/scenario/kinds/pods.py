@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from kgctl.simulate.scenario import fields
@@ -274,6 +274,14 @@ class _Batches:
         self._pods = run.pods()
         batch = event.batch
         self._size = max(batch.of(len(self._pods)) if isinstance(batch, Share) else batch, 1)
+        self._renew_versions()
+
+    def _renew_versions(self) -> None:
+        """Pods that come later have the new settings too, where all of their set are given them."""
+        given = {pod.number for pod in self._pods}
+        for name in dict.fromkeys(pod.member_set for pod in self._pods):
+            if all(pod.number in given for pod in self._run.all_pods(name) if pod.is_wanted):
+                self._run.versions[name] = fields.changed_settings(self._run.versions[name], self._event.given)
 
     def next(self, _: object = None) -> None:
         if self._pods and self._event.is_called_off(self._run):
@@ -332,11 +340,10 @@ class Scale(Event):
     over_us: fields.Duration = key("spread evenly over this time", 0, of="over")
 
     def begin(self, run: EventPort) -> None:
-        pods = run.all_pods(self.target)
-        present = [pod for pod in pods if pod.is_wanted]
+        present = [pod for pod in run.all_pods(self.target) if pod.is_wanted]
         wanted = self.to if self.to is not None else max(len(present) + (self.by or 0), 0)
         grows = wanted > len(present)
-        changes = self._to_start(run, pods, wanted - len(present)) if grows else present[wanted:][::-1]
+        changes = run.idle_and_new(self.target, wanted - len(present)) if grows else present[wanted:][::-1]
         if not changes:
             without_effect(run)
             return
@@ -344,11 +351,6 @@ class Scale(Event):
         for number, pod in enumerate(changes):
             pod.want(is_wanted=grows)
             run.later(self.over_us * number // len(changes), lambda pod: _change(pod, countdown), pod)
-
-    def _to_start(self, run: EventPort, pods: Sequence[PodPort], missing: int) -> list[PodPort]:
-        """Those with the lowest numbers that are not there, then new ones."""
-        idle = [pod for pod in pods if not pod.is_wanted][:missing]
-        return idle + [run.add_pod(self.target) for _ in range(missing - len(idle))]
 
 
 def _change(pod: PodPort, countdown: Countdown) -> None:

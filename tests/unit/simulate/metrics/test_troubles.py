@@ -185,6 +185,65 @@ def test_a_pod_is_meant_by_its_place_in_the_set_as_it_is_then() -> None:
     assert (gone, troubles_of(result)) == (["app-7"], ())
 
 
+BATCH = "max.poll.records"
+LATER = "{after: deploy, at: 60s, scale: app, to: 2}, {after: last, at: 60s, scale: app, to: 6}"
+
+
+@pytest.mark.parametrize(
+    ("deploy", "expected"),
+    [
+        ("rollout: app", ["7"] * 6),
+        ("rollout: app, workload: statefulset", ["7"] * 6),
+        ("upgrade: app", ["7"] * 6),
+        ("upgrade: app/0..1", ["7", "7", None, None, None, None]),
+        ("rollout: app, strategy: canary, pause: 5s, abort_if: members > 0", [None] * 6),
+        ("rollout: app, strategy: blue-green, pause: 5s, abort_if: members > 0", [None] * 6),
+    ],
+)
+def test_pods_that_come_after_a_deploy_have_its_settings(deploy: str, expected: list[str | None]) -> None:
+    text = f"{APP}duration: 20m\nevents: [{{at: 0s, name: deploy, {deploy}, set: {{{BATCH}: 7}}}}, {LATER}]\n"
+    assert settings_at_end(variant_of(text)) == expected
+
+
+def test_pods_of_an_autoscaler_have_the_settings_of_the_deploy_before_it() -> None:
+    text = (
+        f"{APP}duration: 20m\nautoscale: {{members: app, min: 2, max: 8, target: 100}}\n"
+        f"events: [{{at: 0s, name: deploy, rollout: app, max_surge: 0, max_unavailable: 1, set: {{{BATCH}: 7}}}}]\n"
+        "traffic: {orders: {0s: 10/s, 5m: 3000/s}}\n"
+    )
+    assert settings_at_end(variant_of(text)) == ["7"] * 8
+
+
+def settings_at_end(variant: Variant) -> list[str | None]:
+    """Of one key, of the pods that run."""
+    pods = run(variant.scenario, 1).recording.history.pods
+    return [pod.settings.get(BATCH) for pod in pods if pod.running.since_us is not None]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("scale: app, to: 2", "rolling_restart: app", ["app-0", "app-1"]),
+        ("rollout: app", "rolling_restart: app", ["app-4", "app-5", "app-6", "app-7"]),
+        ("rollout: app", "rolling_restart: not app/3", ["app-4", "app-5", "app-6", "app-7"]),
+        ("drain: app/1", "restart: app", ["app-0", "app-2", "app-3", "app-4"]),
+        ("scale: app, to: 2", "stop: app/50%", ["app-0"]),
+        ("scale: app, to: 2", "start: app", ["app-0", "app-1", "app-2", "app-3"]),
+    ],
+)
+def test_a_set_means_the_pods_that_it_is_to_have_then(before: str, after: str, expected: list[str]) -> None:
+    text = f"{APP}duration: 20m\nevents: [{{at: 0s, {before}}}, {{after: last, at: 60s, {after}}}]\n"
+    pods = run(variant_of(text).scenario, 1).recording.history.pods
+    assert [pod.name for pod in pods if pod.running.since_us is not None] == expected
+
+
+def test_a_pod_that_takes_the_place_of_an_evicted_one_is_told_with_its_settings() -> None:
+    text = (
+        f"{APP}duration: 20m\nevents: [{{at: 0s, drain: app/1}}, {{after: last, at: 60s, upgrade: app, set: {{{BATCH}: 7}}}}]\n"
+    )
+    assert settings_at_end(variant_of(text)) == ["7"] * 4
+
+
 def test_what_is_started_is_meant_by_its_number() -> None:
     text = (
         "members: {app: {count: 2}, new: {count: 3, start: never}}\n"
