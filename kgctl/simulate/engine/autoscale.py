@@ -275,38 +275,6 @@ def utilization_ppm(process: Process) -> int:
     return sum(flow.shares().values()) * process.pod.factor_ppm // rate_uhz
 
 
-def replicas_of(simulation: Simulation, name: str) -> list[Pod]:
-    """The pods of this set that are wanted, running or not."""
-    return [pod for pod in simulation.sets[name] if pod.is_wanted]
-
-
-def resize(simulation: Simulation, name: str, replicas: int) -> None:
-    """Scale a set of members to this number of pods."""
-    present = replicas_of(simulation, name)
-    for pod in present[replicas:][::-1]:
-        pod.want(is_wanted=False)
-        if pod.process is not None:
-            pod.process.stop()
-    missing = replicas - len(present)
-    if missing > 0:
-        for pod in simulation.idle_and_new(name, missing):
-            _start(pod)
-    simulation.changed()
-
-
-def _start(pod: Pod) -> None:
-    pod.want(is_wanted=True)
-    if pod.process is None:
-        pod.boot()
-    else:
-        pod.process.on_closed.append(lambda: _again(pod))
-
-
-def _again(pod: Pod) -> None:
-    if pod.is_wanted:
-        pod.boot()
-
-
 NOTHING = Lag(0, 0)
 
 
@@ -337,7 +305,7 @@ class AutoscaleLoop:
         if not spec.minimum or spec.use_cached_metrics or spec.exclude_persistent_lag:
             lag = self._scaler.lag(offsets_of(simulation))
             self._cached = lag.total
-        replicas = len(replicas_of(simulation, spec.members))
+        replicas = simulation.replicas_of(spec.members)
         wanted = self._scaler.polled(simulation.loop.now_us, replicas, lag.present)
         if wanted != replicas:
             why = Why.ACTIVATED if wanted > replicas else Why.DEACTIVATED
@@ -347,26 +315,26 @@ class AutoscaleLoop:
         simulation, spec = self._simulation, self._spec
         now_us = simulation.loop.now_us
         simulation.loop.at(now_us + spec.every_us, self._sync)
-        pods = replicas_of(simulation, spec.members)
-        value, desired = self._measured(pods)
+        replicas = simulation.replicas_of(spec.members)
+        value, desired = self._measured(replicas)
         if desired is None:
-            self._apply(len(pods), Decision(len(pods), len(pods), Why.NO_METRICS), value)
+            self._apply(replicas, Decision(replicas, replicas, Why.NO_METRICS), value)
             return
-        decision = self._hpa.decide(now_us, len(pods), desired)
-        if decision.why is Why.AS_DESIRED and decision.replicas == len(pods):
+        decision = self._hpa.decide(now_us, replicas, desired)
+        if decision.why is Why.AS_DESIRED and decision.replicas == replicas:
             decision = decision._replace(why=Why.WITHIN_TOLERANCE)
-        self._apply(len(pods), decision, value)
-        if decision.replicas != len(pods):
-            self._hpa.changed(now_us, decision.replicas - len(pods))
+        self._apply(replicas, decision, value)
+        if decision.replicas != replicas:
+            self._hpa.changed(now_us, decision.replicas - replicas)
 
-    def _measured(self, pods: list[Pod]) -> tuple[int, int | None]:
+    def _measured(self, replicas: int) -> tuple[int, int | None]:
         """(the value, the number of pods that it asks for)."""
-        spec, replicas = self._spec, len(pods)
+        spec = self._spec
         target, tolerance = spec.target, spec.tolerance_ppm
         if spec.metric is ScaleMetric.LAG:
             total = self._lag()
             return total, by_average(total, target, replicas, tolerance)
-        ready = [pod for pod in pods if is_ready(pod)]
+        ready = [pod for pod in self._simulation.wanted_pods(spec.members) if is_ready(pod)]
         if spec.metric is ScaleMetric.LAG_AGE:
             age_us = oldest_us(self._simulation)
             return age_us, by_value(age_us, target, replicas, len(ready), tolerance)
@@ -393,7 +361,7 @@ class AutoscaleLoop:
                 Scaling(simulation.loop.now_us, spec.members, replicas, decision.replicas, str(spec.metric), value)
             )
             simulation.context.disturbed()
-            resize(simulation, spec.members, decision.replicas)
+            simulation.resize(spec.members, decision.replicas)
 
 
 def _reads_from_start(simulation: Simulation, spec: Autoscale) -> bool:

@@ -11,7 +11,7 @@ from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.recording import EventMark
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.scenario.event import Event
-from kgctl.simulate.scenario.event_port import BrokersPort, PodPort
+from kgctl.simulate.scenario.event_port import BrokersPort, DeployPort, PodPort
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.model import Topic
 from kgctl.simulate.scenario.quantities import Distribution
@@ -37,6 +37,10 @@ class EventRun:
     @property
     def versions(self) -> dict[str, dict[str, str]]:
         return self._simulation.versions
+
+    @property
+    def deploys(self) -> dict[str, DeployPort]:
+        return self._simulation.deploys
 
     @property
     def metrics(self) -> MetricSource:
@@ -94,6 +98,9 @@ class EventRun:
 
     def idle_and_new(self, member_set: str, missing: int) -> list[Pod]:
         return self._simulation.idle_and_new(member_set, missing)
+
+    def resize(self, member_set: str, replicas: int) -> None:
+        self._simulation.resize(member_set, replicas)
 
     def tell(self, pod: PodPort, what: PodChange) -> None:
         self._simulation.log(PodChanged(self._simulation.log_time, pod.name, what))

@@ -256,6 +256,14 @@ class Pod:
         self.process = self._home.new_process(self)
         self.process.boot()
 
+    def start(self) -> None:
+        """Be wanted, and run: at once, or when a process that is about to end is gone."""
+        self.want(is_wanted=True)
+        if self.process is None:
+            self.boot()
+        else:
+            self.process.on_closed.append(lambda: self.boot() if self.is_wanted else None)
+
     def ready(self) -> None:
         """Its consumer has subscribed."""
         waiting, self._waiting = self._waiting, []

@@ -16,6 +16,7 @@ from kgctl.simulate.engine.process import Process, Surroundings
 from kgctl.simulate.recording.recording import Counted, Ending, EventMark, PodHistory, Recording
 from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
 from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.event_port import DeployPort
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.model import MemberSet, Scenario
@@ -65,6 +66,8 @@ class Simulation:
         self.nodes = Nodes(scenario.cluster.nodes, self.pods)
         self.versions: dict[str, dict[str, str]] = {members.name: dict(members.config) for members in scenario.members}
         """Set of members -> the consumer settings that its new pods have."""
+        self.deploys: dict[str, DeployPort] = {}
+        """Set of members -> the rollout that is under way there."""
         self.sets: dict[str, list[Pod]] = {}
         # A coordinator that comes after one whose broker failed reads its records.
         needs_records = any(event.moves_coordinator for event in scenario.events)
@@ -130,6 +133,33 @@ class Simulation:
             PodHistory(pod.name, members.name, pod.index, pod.rack, members.rate_uhz, members, pod.settings, pod.link.mean_us)
         )
         return pod
+
+    def wanted_pods(self, name: str) -> list[Pod]:
+        """The pods of a set that are wanted, running or not; those above its number of replicas, in a rollout, among them."""
+        return [pod for pod in self.sets[name] if pod.is_wanted]
+
+    def replicas_of(self, name: str) -> int:
+        """How many pods a set is to have. A rollout that has more of them for a while, or fewer, changes nothing about that."""
+        deploy = self.deploys.get(name)
+        return len(self.wanted_pods(name)) if deploy is None else deploy.replicas
+
+    def resize(self, name: str, replicas: int) -> None:
+        """Scale a set to this number of pods; in a rollout, the rollout does it."""
+        deploy = self.deploys.get(name)
+        if deploy is None:
+            self._resize(name, replicas)
+        else:
+            deploy.resize(replicas)
+        self.changed()
+
+    def _resize(self, name: str, replicas: int) -> None:
+        present = self.wanted_pods(name)
+        for pod in present[replicas:][::-1]:
+            pod.want(is_wanted=False)
+            if pod.process is not None:
+                pod.process.stop()
+        for pod in self.idle_and_new(name, max(replicas - len(present), 0)):
+            pod.start()
 
     def idle_and_new(self, name: str, missing: int) -> list[Pod]:
         """So many pods more of a set: those with the lowest numbers that are not wanted, then new ones, all of its version."""

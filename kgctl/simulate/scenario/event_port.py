@@ -79,6 +79,19 @@ class PodPort(Protocol):
     def heal(self, fault: LinkFault) -> None: ...
 
 
+class DeployPort(Protocol):
+    """A rollout that is under way."""
+
+    @property
+    def replicas(self) -> int:
+        """How many pods its set is to have (``spec.replicas``), however many there are at this moment."""
+        ...
+
+    def resize(self, replicas: int) -> None:
+        """Have so many from now on."""
+        ...
+
+
 class NodesPort(Protocol):
     """The machines that pods run on. ``closed``: those that get no pods."""
 
@@ -102,8 +115,8 @@ class BrokersPort(Protocol):
 class EventPort(Protocol):
     """One beginning of an event, until it is over. A kind's ``begin`` gets it and sees to it that `over` is called once.
 
-    ``versions``: set of members -> the consumer settings that its new pods have. ``is_calm``: the group is stable, with every
-    partition consumed.
+    ``versions``: set of members -> the consumer settings that its new pods have. ``deploys``: set -> its rollout.
+    ``is_calm``: the group is stable, with every partition consumed.
     """
 
     @property
@@ -112,6 +125,8 @@ class EventPort(Protocol):
     def nodes(self) -> NodesPort: ...
     @property
     def versions(self) -> dict[str, dict[str, str]]: ...
+    @property
+    def deploys(self) -> dict[str, DeployPort]: ...
     @property
     def metrics(self) -> MetricSource: ...
     @property
@@ -162,7 +177,11 @@ class EventPort(Protocol):
 
     def add_pod(self, member_set: str) -> PodPort: ...
     def idle_and_new(self, member_set: str, missing: int) -> Sequence[PodPort]:
-        """Return so many pods more: those with the lowest numbers that are not wanted, then new ones, all of the set's version."""
+        """Return so many pods more: the lowest numbers that are not wanted, then new ones, all of the set's version."""
+        ...
+
+    def resize(self, member_set: str, replicas: int) -> None:
+        """Let a set have so many pods."""
         ...
 
     def tell(self, pod: PodPort, what: PodChange) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 from kgctl.simulate.scenario import fields
@@ -110,16 +111,28 @@ class _Rollout(ABC):
         self.old = [pod for pod in run.all_pods(event.target) if pod.is_wanted]
         self.wanted = len(self.old)
         self.before = dict(run.versions[event.target])
+        self.replicas = self.wanted
         self._is_over = False
+        run.deploys[event.target] = self
 
     @abstractmethod
     def step(self) -> None:
         """Stop and start as many pods as the rollout's bounds allow now."""
 
+    def resize(self, replicas: int) -> None:
+        """Have so many pods; unless a strategy knows better, when the rollout is over."""
+        self.replicas = replicas
+
     def finish(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self.run.over()
+        if self._is_over:
+            return
+        self._is_over = True
+        deploys, target = self.run.deploys, self.event.target
+        if deploys.get(target) is self:
+            del deploys[target]
+        self.run.over()
+        if self.replicas != self.wanted:
+            self.run.resize(target, self.replicas)
 
     def new_pod(self) -> PodPort:
         return self.run.add_pod(self.event.target)
@@ -167,23 +180,45 @@ class _Deployment(_Rollout):
 
     def __init__(self, event: Rollout, run: EventPort) -> None:
         super().__init__(event, run)
-        self._surge = _rounded(event.max_surge, self.wanted, up=True)
-        self._unavailable = _rounded(event.max_unavailable, self.wanted, up=False)
-        if not self._surge and not self._unavailable:
-            self._unavailable = 1  # what Kubernetes makes of shares that round to nothing
+        self._set_bounds()
         self.goal = self.wanted
         self.new: list[PodPort] = []
-        self._available = 0
+        self._available: list[PodPort] = []
+
+    def _set_bounds(self) -> None:
+        self._surge = _rounded(self.event.max_surge, self.wanted, up=True)
+        self._unavailable = _rounded(self.event.max_unavailable, self.wanted, up=False)
+        if not self._surge and not self._unavailable:
+            self._unavailable = 1  # what Kubernetes makes of shares that round to nothing
+
+    def resize(self, replicas: int) -> None:
+        """Both versions get their share of the change (proportional scaling), then the rollout goes on towards the new number."""
+        allowed = self.wanted + self._surge
+        self.goal = replicas if self.goal == self.wanted else min(self.goal, replicas)
+        self.wanted = self.replicas = replicas
+        self._set_bounds()
+        old, new = (round(len(pods) * (replicas + self._surge) / allowed) for pods in (self.old, self.new))
+        old = max(old, replicas - self.goal)
+        for _ in range(old - len(self.old)):
+            pod = self.new_pod()
+            pod.become(self.before)
+            self.old.append(pod)
+            pod.boot()
+        for pod in self.new[min(new, self.goal) :][::-1]:
+            self.stop(pod)
+            self.new.remove(pod)
+        self._available = [pod for pod in self._available if pod in self.new]
+        self.step()
 
     def step(self) -> None:
         while len(self.new) < self.goal and len(self.old) + len(self.new) < self.wanted + self._surge:
             pod = self.new_pod()
             self.new.append(pod)
-            self.start(pod, self._one_more)
+            self.start(pod, partial(self._one_more, pod))
         for pod in [pod for pod in self.old if pod.process is None]:
             self.old.remove(pod)
             self.stop(pod)
-        spare = len(self.old) + self._available - (self.wanted - self._unavailable)
+        spare = len(self.old) + len(self._available) - (self.wanted - self._unavailable)
         surplus = len(self.old) - (self.wanted - self.goal)
         going = self.old[::-1][: max(min(spare, surplus), 0)]
         if going and not self.marks_stages:
@@ -191,7 +226,7 @@ class _Deployment(_Rollout):
         for pod in going:
             self.old.remove(pod)
             self.stop(pod)
-        if len(self.old) <= self.wanted - self.goal and self._available == self.goal:
+        if len(self.old) <= self.wanted - self.goal and len(self._available) == self.goal:
             self.reached()
         elif len(self.new) < self.goal and len(self.old) + len(self.new) < self.wanted + self._surge:
             self.step()
@@ -200,9 +235,10 @@ class _Deployment(_Rollout):
         """As many pods as are to have the new version are available with it."""
         self.finish()
 
-    def _one_more(self) -> None:
-        self._available += 1
-        self.step()
+    def _one_more(self, pod: PodPort) -> None:
+        if pod in self.new:
+            self._available.append(pod)
+            self.step()
 
 
 class _Canary(_Deployment):
@@ -214,10 +250,17 @@ class _Canary(_Deployment):
         super().__init__(event, run)
         goals = [min(max(_rounded(each, self.wanted, up=True), 1), self.wanted) for each in event.steps]
         self._goals = [goal for goal in goals if goal < self.wanted]
-        self._is_pausing = False
+        self._is_pausing = self._goes_back = False
         if self._goals:
             self.goal = self._goals.pop(0)
         run.next_step()
+
+    def resize(self, replicas: int) -> None:
+        if self._goes_back:
+            self.replicas = replicas
+            return
+        self._goals = [goal for goal in self._goals if goal < replicas]
+        super().resize(replicas)
 
     def reached(self) -> None:
         if self.goal == self.wanted:
@@ -240,6 +283,7 @@ class _Canary(_Deployment):
     def _back(self) -> None:
         """Old pods come back, and each takes the place of a new one when it is there."""
         self.go_back()
+        self._goes_back = True
         missing = min(len(self.new), self.wanted - len(self.old))
         for pod in self.new[missing:]:
             self.stop(pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from kgctl.simulate.scenario import fields
@@ -341,7 +341,16 @@ class Scale(Event):
 
     def begin(self, run: EventPort) -> None:
         present = [pod for pod in run.all_pods(self.target) if pod.is_wanted]
-        wanted = self.to if self.to is not None else max(len(present) + (self.by or 0), 0)
+        deploy = run.deploys.get(self.target)
+        replicas = len(present) if deploy is None else deploy.replicas
+        wanted = self.to if self.to is not None else max(replicas + (self.by or 0), 0)
+        if deploy is None or wanted == replicas:
+            self._scale(run, present, len(present) + wanted - replicas)
+        else:
+            deploy.resize(wanted)
+            run.over()
+
+    def _scale(self, run: EventPort, present: Sequence[PodPort], wanted: int) -> None:
         grows = wanted > len(present)
         changes = run.idle_and_new(self.target, wanted - len(present)) if grows else present[wanted:][::-1]
         if not changes:

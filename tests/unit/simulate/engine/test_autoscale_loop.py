@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.engine.autoscale import resize
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView, RunResult, run
@@ -157,8 +156,8 @@ def test_by_age_pods_come_when_records_wait_too_long() -> None:
 
 def test_a_pod_that_is_wanted_again_while_it_stops_starts_when_it_is_gone() -> None:
     def down_and_up(simulation: Any) -> None:
-        resize(simulation, "app", 2)
-        resize(simulation, "app", 4)
+        simulation.resize("app", 2)
+        simulation.resize("app", 4)
 
     watch = Watch(100, down_and_up)
     nothing = event("start", "app", at_s=100)
