@@ -25,7 +25,7 @@ from kgctl.admin import (
     item_error,
     removal_reason,
 )
-from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
+from kgctl.coordinator.config import CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -70,6 +70,7 @@ from kgctl.model.requests import (
     Result,
     TopicPartitions,
 )
+from kgctl.model.settings import MAX_INT
 from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.serde.record_batch import iterate_records
 from kgctl.storage.folder import DataFolder, load_coordinator, open_folder

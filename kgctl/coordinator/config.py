@@ -7,38 +7,18 @@ Two of them say which partition of ``__consumer_offsets``, and so which broker, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Self
 
 from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.groups import partition_for
+from kgctl.model.settings import MAX_INT, SettingValue, parse_setting, setting
 
-MAX_INT = 2**31 - 1
 _NEVER_MS = 2**62
 BROKER_VERSION = "kgctl.broker.version"
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
-GroupSettingValue = int | bool | str | tuple[str, ...]
-
-
-def setting(
-    name: str,
-    default: GroupSettingValue,
-    at_least: int | None = None,
-    at_most: int | None = MAX_INT,
-    *,
-    since: str = "",
-    before: Mapping[str, GroupSettingValue] = MappingProxyType({}),
-) -> Any:
-    """A dataclass field that is the setting of this name; the bounds, both inclusive, are for numbers.
-
-    ``since``: the first broker version that has it, where not all have. ``before``: what holds below these versions, the oldest
-    first: another default, or what a version does that does not have the setting.
-    """
-    facts = {"name": name, "at_least": at_least, "at_most": at_most, "since": since, "before": before}
-    return field(default=default, metadata=facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +191,8 @@ def _settings_of(profile: Profile) -> dict[str, Any]:
     return {name: entry for name, entry in _settings().items() if profile.is_since(entry.metadata["since"])}
 
 
-def _older_defaults(profile: Profile) -> dict[str, GroupSettingValue]:
-    values: dict[str, GroupSettingValue] = {}
+def _older_defaults(profile: Profile) -> dict[str, SettingValue]:
+    values: dict[str, SettingValue] = {}
     for entry in _settings().values():
         older = [value for version, value in entry.metadata["before"].items() if not profile.is_since(version)]
         if older:
@@ -225,36 +205,6 @@ def _hint(name: str, profile: Profile) -> str:
     if name in _settings():
         return f" in Kafka {profile.version}; it came with {_settings()[name].metadata['since']}"
     return did_you_mean(name, _settings_of(profile), at_most=3)
-
-
-def parse_setting(entry: Any, text: str) -> GroupSettingValue:
-    """The value that ``text`` stands for, for this dataclass field made by `setting`. Raises `UsageError`."""
-    name, default = entry.metadata["name"], entry.default
-    if isinstance(default, tuple):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if isinstance(default, bool):
-        return _parse_boolean(name, text)
-    if isinstance(default, str):
-        return text.strip().lower()
-    return _parse_number(name, text, entry.metadata["at_least"], entry.metadata["at_most"])
-
-
-def _parse_boolean(name: str, text: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise UsageError(f"setting {name!r} must be true or false, not {text!r}")
-    return text.strip().lower() == "true"
-
-
-def _parse_number(name: str, text: str, at_least: int | None, at_most: int | None) -> int:
-    try:
-        value = int(text.strip())
-    except ValueError:
-        raise UsageError(f"setting {name!r} must be a whole number, not {text!r}") from None
-    if at_least is not None and value < at_least:
-        raise UsageError(f"setting {name!r} must be at least {at_least}, not {value}")
-    if at_most is not None and value > at_most:
-        raise UsageError(f"setting {name!r} must be at most {at_most}, not {value}")
-    return value
 
 
 _BOUNDED = (

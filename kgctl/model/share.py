@@ -66,6 +66,42 @@ class PartitionState:
     leader_epoch: int = 0
 
 
+@frozen_in_order
+class ShareSnapshot:
+    """All that is kept of a share partition, as a record and in memory. Kafka: ShareSnapshotValue, ShareGroupOffset.
+
+    ``create_timestamp_ms`` is that of the state, ``write_timestamp_ms`` that of this record of it.
+    """
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int = NO_DELIVERY_COMPLETE_COUNT
+    batches: tuple[StateBatch, ...] = ()
+    create_timestamp_ms: int = 0
+    write_timestamp_ms: int = 0
+
+
+@frozen_in_order
+class ShareUpdate:
+    """What changed since the last snapshot or update; ``start_offset`` -1: not that. Kafka: ShareUpdateValue."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int = NO_DELIVERY_COMPLETE_COUNT
+    batches: tuple[StateBatch, ...] = ()
+
+
+@frozen_in_order
+class ShareStateRecord:
+    """A record of ``__share_group_state``. Without value the tombstone of all that there is of the partition."""
+
+    key: SharePartitionKey
+    value: ShareSnapshot | ShareUpdate | None = None
+
+
 EARLIEST, LATEST = "earliest", "latest"
 """What ``share.auto.offset.reset`` may say, beside ``by_duration:``. Kafka: ShareGroupAutoOffsetResetStrategy."""
 _BY_DURATION = "by_duration:"

@@ -99,6 +99,7 @@ ROOMS = {
             (5, "rows of 100,000 partitions are made in three quarters of the time"),
             (26, "ids of topics, by every way to a cluster, in plans and undo files"),
             (9, "classes whose names mean one thing are longer"),
+            (1, "the facts of settings stand in the model"),
         ),
     ),
     "coordinator": Room(
@@ -170,6 +171,7 @@ ROOMS = {
             (204, "records of share and streams groups, for the history"),
             (6, "what such a record is has a type of its own: they were no records of the coordinator's"),
             (12, "what a member's bytes are told as: said in two backends of admin before"),
+            (97, "records of the state of share groups"),
         ),
     ),
     "group": Room(
@@ -209,6 +211,7 @@ ROOMS = {
             (4, "which partition a group is on, which all that look for groups read here"),
             (43, "what is kept of a share partition"),
             (28, "where a share group may begin"),
+            (62, "records of share partitions' state; the facts of settings, for two coordinators"),
         ),
     ),
     "library": Room(
@@ -251,6 +254,7 @@ ROOMS = {
             (6, "nothing is written that no broker takes: too large, or into the brokers' own topics"),
         ),
     ),
+    "share": Room(267),
     "charts": Room(44),
 }
 
