@@ -18,7 +18,7 @@ from typer._completion_classes import completion_init
 from kgctl.cli.environment import Environment, leave, write_whole
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.render import RENDERERS, printable
-from kgctl.cli.report import OutputFormat, Report, error_line
+from kgctl.cli.report import OutputFormat, Report, error_line, not_written
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree, command_name
 from kgctl.errors import Interrupted, InvariantViolation, KgctlError, UsageError
@@ -75,7 +75,7 @@ def _cannot_write(error: OSError) -> int:
     """A full disk under the result; Python would complain again when it flushes stdout at exit."""
     leave(sys.stdout)
     with suppress(OSError):
-        sys.stderr.write(f"kgctl: cannot write the result: {error.strerror or error}\n")
+        sys.stderr.write(f"kgctl: {not_written(error)}\n")
     return ExitCode.FAILED
 
 
@@ -148,10 +148,8 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
         except OSError as error:
             if report.is_change:
                 return _told_on_stderr(report, output, session, error)
-            if not isinstance(error, BrokenPipeError):
-                raise
-            session.environment.leave_stdout()  # no error, and no reason to hide what the answer is
-            report = replace(report, brief=())
+            session.environment.leave_stdout()  # no reason to hide what the answer is
+            report = replace(report, brief=()) if isinstance(error, BrokenPipeError) else report.unwritten(error)
     _notice_all(report, session, report.brief if output.is_for_people else ())
     return report.exit_code
 

@@ -63,8 +63,8 @@ class Frames:
             return report
         number, is_lost = 1, False
         while True:
-            if is_table and not is_lost:
-                self._show(report, number)
+            if is_table and not is_lost and (unwritten := self._show(report, number)) is not None:
+                return unwritten
             if number == self.iterations:
                 return report.exit_code if is_table else report
             self.wait()
@@ -88,18 +88,22 @@ class Frames:
         except KgctlError as error:
             return Report(errors=[error])
 
-    def _show(self, report: Report, number: int) -> None:
+    def _show(self, report: Report, number: int) -> Report | None:
+        """None, or the report where stdout does not take it."""
         environment = self.session.environment
         between = _CLEAR if self.redraws else "\n" if number > 1 else ""
         show = RENDERERS[self.session.flags.output or OutputFormat.TABLE]
         try:
             environment.stdout.write(f"{between}{self.title()}\n{show(report, self.session.command, environment)}")
             environment.stdout.flush()
-        except BrokenPipeError:
-            if self.iterations is None:
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) and self.iterations is None:
                 raise
             environment.leave_stdout()  # the exit code is that of the last look all the same
+            if not isinstance(error, BrokenPipeError):
+                return report.unwritten(error)
         self._notice([*(f"kgctl: {error_line(error)}" for error in report.errors), *report.notices])
+        return None
 
     def _notice(self, lines: Sequence[str]) -> None:
         for line in lines:

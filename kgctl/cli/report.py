@@ -141,6 +141,11 @@ class Report:
             return self.fixed_exit_code
         return exit_code_of_all(self.errors, something_done=self._is_something_done)
 
+    def unwritten(self, error: OSError) -> Report:
+        """The report where stdout did not take it: a failure, and what was wrong besides."""
+        code = self.exit_code if self.exit_code in _STILL_SO else ExitCode.FAILED
+        return replace(self, errors=[not_written(error), *self.errors], brief=(), fixed_exit_code=code)
+
     @property
     def _is_something_done(self) -> bool:
         return bool(self.rows) if self.something_done is None else self.something_done
@@ -151,6 +156,14 @@ class Report:
         if self.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
             return "partial" if self._is_something_done else "error"
         return {ExitCode.OK: "ok", ExitCode.PARTIAL: "partial"}.get(self.exit_code, "error")
+
+
+_STILL_SO = (ExitCode.EXPECTATION, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+"""What is so whether or not the result could be written: a threshold that did not hold raises the alarm all the same."""
+
+
+def not_written(error: OSError) -> KgctlError:
+    return KgctlError(f"cannot write the result: {error.strerror or error}", code="OS_ERROR")
 
 
 def error_line(error: KgctlError) -> str:

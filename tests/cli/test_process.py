@@ -233,6 +233,64 @@ def test_stdout_that_takes_nothing_fails_in_one_line(line: str, redirection: str
     assert "Traceback" not in ran.stderr
 
 
+LAGGING = """\
+kgctl: 1
+name: lagging
+topics: {t: 1}
+group: {id: g}
+members: {a: {count: 1}}
+traffic: {t: 10/s}
+warmup: 30s
+duration: 20s
+allow: [missing, unread]
+events: [{at: 1s, crash: a/0}]
+"""
+
+
+@pytest.fixture(scope="module")
+def lagging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a group that is behind."""
+    folder = tmp_path_factory.mktemp("lagging")
+    (folder / "s.yaml").write_text(LAGGING)
+    ran = kgctl("simulate", "run", f"{folder}/s.yaml", "--state-out", f"{folder}/data")
+    assert ran.returncode == 0, ran.stderr
+    return folder / "data"
+
+
+@pytest.mark.parametrize("options", ["", "-o json", "-o name", "--watch --interval 1s --iterations 2"])
+@pytest.mark.parametrize(("limit", "code"), [(2, 6), (1000, 1)])
+def test_a_threshold_raises_the_alarm_though_the_result_cannot_be_written(
+    lagging: Path, options: str, limit: int, code: int
+) -> None:
+    describe = f"{sys.executable} -m kgctl --embedded {lagging} describe group g --fail-if-lag-over {limit} {options}"
+    ran = shell(f"{describe} > /dev/full")
+    errors = [line for line in ran.stderr.splitlines() if line.startswith("kgctl: ")]
+    assert (ran.returncode, errors) == (
+        code,
+        ["kgctl: cannot write the result: No space left on device", "kgctl: group 'g': total lag 196 is over 2"][
+            : 1 + (code == 6)
+        ],
+    )
+
+
+def test_expectations_decide_though_a_result_or_a_file_cannot_be_written(tmp_path: Path) -> None:
+    text = "kgctl: 1\nname: x\ntopics: {t: 1}\nmembers: {a: {count: 1}}\nwarmup: 30s\nduration: 10s\nexpect: [max_gap < 0s]\n"
+    (tmp_path / "x.yaml").write_text(text)
+    run = f"{sys.executable} -m kgctl simulate run {tmp_path}/x.yaml"
+    ran = shell(f"{run} > /dev/full")
+    assert (ran.returncode, ran.stderr) == (
+        6,
+        "kgctl: cannot write the result: No space left on device\nkgctl: 1 of 1 expectations did not hold\n",
+    )
+    ran = shell(f"{run} --junit /dev/full --metrics /dev/null")
+    assert (ran.returncode, ran.stderr) == (
+        6,
+        "kgctl: /dev/full: No space left on device\nkgctl: 1 of 1 expectations did not hold\n",
+    )
+    assert " FAIL max_gap < 0s" in ran.stdout
+    assert shell(f"{run} --junit /dev/full --check 'max_gap == 0'").returncode == 1
+
+
 def test_closed_stderr_leaves_the_exit_code_alone() -> None:
     ran = shell(f'"{sys.executable}" -m kgctl context list --nope 2>&-')
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")

@@ -18,7 +18,7 @@ from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
-from kgctl.errors import ExpectationError, KgctlError, UsageError
+from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError
 from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity
 
@@ -112,12 +112,18 @@ class Outputs:
         lines = [line for name, each in drawn for line in gantt_lines(each, self.width, most, title="" if is_lone else name)]
         return [*lines, LEGEND] if lines else []
 
-    def write(self, loaded: LoadedFile, outcome: Outcome) -> None:
-        for path in self._files.write(loaded, outcome):
-            self._session.notice(f"written: {path}")
+    def write(self, loaded: LoadedFile, outcome: Outcome) -> list[KgctlError]:
+        """Write them, and return what could not be written: the result is shown all the same."""
+        errors: list[KgctlError] = []
+        try:
+            for path in self._files.write(loaded, outcome):
+                self._session.notice(f"written: {path}")
+        except StorageError as error:
+            errors.append(error)
         if self._session.environment.variables.get("GITHUB_ACTIONS") == "true":
             for line in github_annotations(outcome, loaded.source):
                 self._session.notice(line)
+        return errors
 
 
 def github_annotations(outcome: Outcome, file: str) -> list[str]:
@@ -335,8 +341,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
     from kgctl.simulate.batch.outcome import result_of
     from kgctl.simulate.report.text import summary_text
 
-    outputs.write(loaded, outcome)
-    errors: list[KgctlError] = []
+    errors = outputs.write(loaded, outcome)
     if stopped := [note for note in outcome.notes if "stopped at" in note]:
         errors.append(KgctlError(stopped[0], code="LIMIT"))
     if outcome.troubles:

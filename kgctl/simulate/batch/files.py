@@ -6,7 +6,7 @@ A run of one seed is the same each time, so nothing of this needs to be kept whi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from operator import itemgetter
@@ -198,37 +198,34 @@ class OutputFiles:
         if self.records is not None and self.records == self.state:
             raise UsageError("--records-out and --state-out need a folder each")
 
-    def write(self, loaded: LoadedFile, outcome: Outcome) -> list[str]:
-        """Write them all; the paths that were written, in order. Raises `kgctl.errors.StorageError`."""
+    def write(self, loaded: LoadedFile, outcome: Outcome) -> Iterator[str]:
+        """Write them all, and yield each path when it is written. Raises `kgctl.errors.StorageError`."""
         makers: Mapping[str, Callable[[Outcome], str]] = {
             "html": _html,
             "junit": _junit,
             "markdown": _markdown,
             "metrics": _metrics,
         }
-        written = []
         for name, make in makers.items():
             path = getattr(self, name)
             if path is not None:
                 self._write_text(path, make(outcome))
-                written.append(str(path))
+                yield str(path)
         if outcome.seeds:
-            written += self._write_runs(loaded, outcome.seeds)
-        return written
+            yield from self._write_runs(loaded, outcome.seeds)
 
-    def _write_runs(self, loaded: LoadedFile, seeds: Sequence[int]) -> list[str]:
-        written = []
+    def _write_runs(self, loaded: LoadedFile, seeds: Sequence[int]) -> Iterator[str]:
         if self.events is not None:
             _write_events(self.events, loaded, seeds)
-            written.append(str(self.events))
+            yield str(self.events)
         if self._folders():
             state = final_state(loaded.variants[0], seeds[0], with_all_commits=self.records is not None)
-            written += [str(folder) for folder in self._folders().values()]
             if self.records is not None:
                 write_records(self.records, state)
+                yield str(self.records)
             if self.state is not None:
                 write_state(self.state, state)
-        return written
+                yield str(self.state)
 
     def _folders(self) -> dict[str, Path]:
         folders = {"--records-out": self.records, "--state-out": self.state}

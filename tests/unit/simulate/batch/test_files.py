@@ -45,7 +45,7 @@ def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
     files = OutputFiles(html=html, junit=junit, markdown=markdown, metrics=metrics, events=events, records=records, state=state)
 
     files.check(loaded())
-    written = files.write(loaded(), failing())
+    written = list(files.write(loaded(), failing()))
 
     assert written == [str(tmp_path / name) for name in names]
     assert html.read_text().startswith("<!DOCTYPE html>")
@@ -60,7 +60,7 @@ def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
 
 
 def test_event_log_has_every_run(tmp_path: Path) -> None:
-    OutputFiles(events=tmp_path / "events").write(loaded(TWO), failing())
+    list(OutputFiles(events=tmp_path / "events").write(loaded(TWO), failing()))
 
     runs = [line for line in (tmp_path / "events").read_text().splitlines() if '"kind":"run"' in line]
 
@@ -75,13 +75,13 @@ def test_summary_of_a_job_is_added_to(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
 
-    OutputFiles(markdown=summary, appended=(summary,)).write(loaded(), failing())
+    list(OutputFiles(markdown=summary, appended=(summary,)).write(loaded(), failing()))
 
     assert summary.read_text().startswith("before\n### ❌ tiny\n")
 
 
 def test_nothing_asked_writes_nothing(tmp_path: Path) -> None:
-    assert OutputFiles().write(loaded(), failing()) == []
+    assert list(OutputFiles().write(loaded(), failing())) == []
 
 
 @pytest.mark.parametrize(
