@@ -403,11 +403,16 @@ def groups_a_step(admin: GroupAdmin, most: int) -> int:
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
-Decision = GroupListing | ItemError
-"""The group as it is listed, which can be deleted; or why it cannot."""
+
+@dataclass(frozen=True, slots=True)
+class DeletionDecision:
+    """The group as it is listed, if it is, and why it cannot be deleted; None: it can."""
+
+    listing: GroupListing | None
+    refused: ItemError | None = None
 
 
-def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, Decision]:
+def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, DeletionDecision]:
     """Which of these groups can be deleted now: those of every type that are Empty, as a broker sees it.
 
     Source: Group#validateDeleteGroup of the classic, consumer, share and streams groups: anything but Empty is NON_EMPTY_GROUP.
@@ -416,27 +421,30 @@ def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, De
     found = {group_id: listed.values.get(group_id) for group_id in group_ids}
     unlisted = [group_id for group_id, listing in found.items() if listing is None]
     described = admin.describe_groups(unlisted).errors if unlisted else {}
-    return {group_id: _decision(group_id, listing, described.get(group_id)) for group_id, listing in found.items()}
+    return {
+        group_id: DeletionDecision(listing, _refused(group_id, listing, described.get(group_id)))
+        for group_id, listing in found.items()
+    }
 
 
-def _decision(group_id: str, listing: GroupListing | None, error: ItemError | None) -> Decision:
+def _refused(group_id: str, listing: GroupListing | None, error: ItemError | None) -> ItemError | None:
     if listing is None:
         return error or item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id)
     if listing.state in (GroupState.EMPTY, GroupState.UNKNOWN):  # of an unknown state, only the broker can tell
-        return listing
+        return None
     if listing.state is GroupState.DEAD:
         return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id)
     return ItemError(ErrorCode.NON_EMPTY_GROUP, f"group '{group_id}' is active ({listing.state.value}): it has members")
 
 
 def execute_deletion(
-    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: StopRequest | None, saved: Mapping[str, Committed]
+    admin: GroupAdmin, decisions: Mapping[str, DeletionDecision], stop: StopRequest | None, saved: Mapping[str, Committed]
 ) -> Account[str]:
     """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it.
 
     A group of ``saved`` is refused where it no longer has these commits right before the request.
     """
-    wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
+    wanted = [group_id for group_id, decision in decisions.items() if decision.refused is None]
     size = groups_a_step(admin, _GROUPS_PER_STEP)
     batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
     steps = [ChangeStep.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]

@@ -143,6 +143,6 @@ def test_a_group_of_kafka_connect_is_listed_and_described_with_its_type(own_admi
     assert (description.protocol_type, description.assignor, member.client_id) == ("connect", "sessioned", "worker")
     assert (member.assignment, member.subscribed_topics) == (None, None)
     assert view_offsets(own_admin, [connect_group]).views[0].partitions == ()
-    assert decide_deletion(own_admin, [connect_group])[connect_group] == ItemError(
+    assert decide_deletion(own_admin, [connect_group])[connect_group].refused == ItemError(
         ErrorCode.NON_EMPTY_GROUP, f"group '{connect_group}' is active (Stable): it has members"
     )

@@ -15,7 +15,7 @@ from kgctl.admin.changes import (
     ChangeStep,
     CommitsAsPlanned,
     Committed,
-    Decision,
+    DeletionDecision,
     ItemOutcome,
     carry_out,
     decide_deletion,
@@ -121,7 +121,7 @@ def delete_groups(
 class _GroupsPlan:
     """Which groups can be deleted, what is committed for them, and what of that cannot be learnt."""
 
-    decisions: Mapping[str, Decision]
+    decisions: Mapping[str, DeletionDecision]
     read: tuple[str, ...]
     saved: list[UndoRow]
     unread: list[KgctlError]
@@ -131,7 +131,7 @@ class _GroupsPlan:
 
     @property
     def deletable(self) -> dict[str, GroupListing]:
-        return {group_id: one for group_id, one in self.decisions.items() if isinstance(one, GroupListing)}
+        return {group_id: one.listing for group_id, one in self.decisions.items() if one.listing and not one.refused}
 
     @property
     def saved_of(self) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
@@ -161,12 +161,12 @@ class _GroupsPlan:
 
 def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
     decisions = decide_deletion(admin, group_ids)
-    groups = [group_id for group_id, one in decisions.items() if isinstance(one, GroupListing)]
+    groups = [group_id for group_id, one in decisions.items() if not one.refused]
     found = admin.list_committed_offsets(groups)
     rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
     unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
-    refused = [one.to_exception(group=group_id) for group_id, one in decisions.items() if not isinstance(one, GroupListing)]
+    refused = [one.refused.to_exception(group=group_id) for group_id, one in decisions.items() if one.refused]
     told = {str(error.group): error for error in with_neighbours(admin, refused)}
     return _GroupsPlan(decisions, tuple(found.values), rows, unread, admin.sight() if groups else Sight(), flaws, told)
 
@@ -192,13 +192,13 @@ def _ask(session: Session, cluster: NamedCluster, plan: _GroupsPlan, internal: I
     return confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
 
 
-def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:
-    listing = decision if isinstance(decision, GroupListing) else None
+def _row(group_id: str, decision: DeletionDecision, counts: Mapping[str, int]) -> Row:
+    listing = decision.listing
     return {
         "group": group_id,
         "type": listing.type.value if listing else None,
         "state": listing.state.value if listing else None,
-        "offsets": counts.get(group_id, 0) if listing else None,
+        "offsets": None if decision.refused else counts.get(group_id, 0),
     }
 
 

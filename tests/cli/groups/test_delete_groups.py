@@ -65,10 +65,10 @@ def test_failures_of_different_kinds_with_nothing_done_are_a_failure(cli: Cli) -
 def test_dry_run_says_what_could_be_deleted(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("delete-groups g1 g2 nosuch --dry-run")
     assert ran.out == (
-        "GROUP   TYPE     STATE  #OFFSETS  RESULT     ERROR\n"
-        "g1      classic  Empty         2  deletable  -\n"
-        "g2      -        -             -  failed     NON_EMPTY_GROUP\n"
-        "nosuch  -        -             -  failed     GROUP_ID_NOT_FOUND\n"
+        "GROUP   TYPE     STATE   #OFFSETS  RESULT     ERROR\n"
+        "g1      classic  Empty          2  deletable  -\n"
+        "g2      classic  Stable         -  failed     NON_EMPTY_GROUP\n"
+        "nosuch  -        -              -  failed     GROUP_ID_NOT_FOUND\n"
     )
     assert (ran.code, ran.err.splitlines()[-1]) == (3, "Dry run on fake:9092: nothing was changed.")
     assert sorted(cluster.groups) == ["g1", "g2", "g3"]

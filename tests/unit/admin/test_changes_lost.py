@@ -200,5 +200,5 @@ def test_a_group_that_no_broker_has_is_not_found(monkeypatch: pytest.MonkeyPatch
     cluster.group("g", {})
     monkeypatch.setattr(cluster, "list_groups", lambda: FakeGroupAdmin().list_groups())
     decision = decide_deletion(cluster, ["g"])["g"]
-    assert isinstance(decision, ItemError)
-    assert decision.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert decision.refused is not None
+    assert decision.refused.code is ErrorCode.GROUP_ID_NOT_FOUND
