@@ -98,6 +98,7 @@ def history_slo(
     missed = [each for each in found if each.left(objective.target) < 0]
     told = [] if found else ["Nothing is known of that time."]
     told += [f"{len(missed)} of {len(found)} groups missed the target."] if missed else []
+    told += _unowned(labels, question.history)
     return Report(
         SLO_COLUMNS,
         [_slo_row(each, objective, labels) for each in found],
@@ -136,6 +137,17 @@ def _labels(owners: Path | None) -> Owners:
     from kgctl.pipeline.answers.owners import Owners
 
     return Owners(()) if owners is None else Owners.read(owners)
+
+
+def _unowned(labels: Owners, *histories: History) -> list[str]:
+    """A line where lines of the file are no group's: they may be misspelt."""
+    groups = {group for history in histories for group in history.groups()} if labels.rows else ()
+    names = list(dict.fromkeys(map(repr, labels.of_no_group(groups))))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return [f"{labels.file}: no group is {', '.join(names[:_NAMED])}{more}."] if names else []
+
+
+_NAMED = 5
 
 
 def _slo_row(each: Kept, objective: Objective, labels: Owners) -> Row:
@@ -193,19 +205,20 @@ def history_fleet(
     opened = Opened.open(asking.warehouse_path(warehouse, session.environment))
     rows: list[Row] = []
     errors: list[KgctlError] = []
-    behind = []
+    histories, behind = [], []
     for name in opened.clusters():
         try:
             history = asking.open_history(session, str(opened.location), name)
             rows += _fleet_rows(history, session.environment.now_ms() if at_ms is None else at_ms, labels)
             behind.append(history.behind())
+            histories.append(history)
         except KgctlError as error:
             errors.append(error)
     return Report(
         FLEET_COLUMNS,
         rows,
         errors,
-        [] if rows or errors else ["Nothing was collected yet."],
+        _unowned(labels, *histories) if rows or errors else ["Nothing was collected yet."],
         ("cluster", "owner", "team"),
         summary=asking.not_built(*behind),
     )

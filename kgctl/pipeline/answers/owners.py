@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,9 +17,10 @@ LABELS = ("owner", "team")
 
 @dataclass(frozen=True)
 class Owners:
-    """Made by `read`. ``rows``: the groups or patterns, each with its labels."""
+    """Made by `read`. ``rows``: the groups or patterns, each with its labels. ``file``: where they stand."""
 
     rows: Sequence[tuple[str, Mapping[str, str | None]]]
+    file: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Owners:
@@ -28,7 +29,7 @@ class Owners:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 reader = csv.DictReader(file, strict=True)
                 _require(path, reader.fieldnames or ())
-                return cls([_row(path, reader.line_num, row) for row in reader])
+                return cls([_row(path, reader.line_num, row) for row in reader], str(path))
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror or error}") from None
         except (UnicodeDecodeError, csv.Error) as error:
@@ -37,12 +38,16 @@ class Owners:
     def of(self, group: str) -> Mapping[str, str | None]:
         """The labels of a group: those beside its id, else beside the first pattern that it fits; null where none does."""
         exact = next((labels for name, labels in self.rows if name == group), None)
-        fitting = (
-            labels
-            for pattern, labels in self.rows
-            if "*" in pattern and fnmatchcase(group, re.sub(r"[?\[]", r"[\g<0>]", pattern))
-        )
+        fitting = (labels for pattern, labels in self.rows if "*" in pattern and _fits(pattern, group))
         return exact or next(fitting, dict.fromkeys(LABELS))
+
+    def of_no_group(self, groups: Collection[str]) -> list[str]:
+        """The ids and patterns that are none of these groups'; nothing where there is no group."""
+        return [name for name, _ in self.rows if not any(_fits(name, group) for group in groups)] if groups else []
+
+
+def _fits(pattern: str, group: str) -> bool:
+    return fnmatchcase(group, re.sub(r"[?\[]", r"[\g<0>]", pattern))
 
 
 def _require(path: Path, names: Sequence[str]) -> None:

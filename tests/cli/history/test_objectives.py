@@ -33,6 +33,19 @@ def test_minutes_are_counted_and_a_missed_target_is_6(cli: Cli, tmp_path: Path) 
     assert "2 of 2 groups missed the target." in ran.err
 
 
+@pytest.mark.parametrize("line", [f"slo payments --within 3m --target 60 {MORNING}", "fleet --at 2026-03-02T08:26:00Z"])
+def test_lines_of_owners_that_are_no_groups_are_told(cli: Cli, tmp_path: Path, line: str) -> None:
+    owners = tmp_path / "owners.csv"
+    owners.write_text("group,owner\npaymnets,ana\npay*,bob\naudit,cid\nshop-*,dan\npaymnets,eve\n")
+    ran = cli(f"history {line} --owners {owners}")
+    assert (ran.code, f"{owners}: no group is 'paymnets', 'shop-*'.\n" in ran.err) == (0, True), ran.err
+    owners.write_text("group,owner\n" + "".join(f"g{number},ana\n" for number in range(7)))
+    ran = cli(f"history {line} --owners {owners}")
+    assert (ran.code, "no group is 'g0', 'g1', 'g2', 'g3', 'g4' and 2 more.\n" in ran.err) == (0, True), ran.err
+    owners.write_text("group,owner\naudit,ana\npay*,bob\n")
+    assert "no group is" not in cli(f"history {line} --owners {owners}").err
+
+
 def test_nothing_known_is_not_well(cli: Cli) -> None:
     ran = cli("history slo --within 3m --from 2026-03-01T08:00:00Z --to 2026-03-01T09:00:00Z")
     assert (ran.code, ran.err.splitlines()[0]) == (6, "Nothing is known of that time.")

@@ -43,3 +43,10 @@ def test_what_is_no_file_of_owners(tmp_path: Path, text: str, words: str) -> Non
     assert words in raised.value.message
     with pytest.raises(UsageError, match="gone: No such file or directory"):
         Owners.read(tmp_path / "gone")
+
+
+def test_names_and_patterns_that_are_no_groups_are_found() -> None:
+    names = ("a", "a*", "b", "c-*", "d[1]", "e?", "*")
+    owners = Owners([(name, {}) for name in names])
+    assert owners.of_no_group(["a", "d[1]", "ef"]) == ["b", "c-*", "e?"]
+    assert owners.of_no_group([]) == []
