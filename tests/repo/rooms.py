@@ -63,6 +63,7 @@ ROOMS = {
             (186, "a project of dbt, a board of Grafana"),
             (5, "one page of metrics for several clusters"),
             (10, "classes whose names mean one thing are longer"),
+            (1, "lines of owners that are no group's"),
         ),
     ),
     "cli": Room(
@@ -71,6 +72,7 @@ ROOMS = {
             (20, "topics that were made anew since a plan or a change are others"),
             (34, "classes whose names mean one thing are longer"),
             (27, "two files in which other events happen are not one question"),
+            (20, "a threshold that does not hold though the result cannot be written; lines of owners that are no group's"),
         ),
     ),
     "admin": Room(
@@ -100,6 +102,7 @@ ROOMS = {
             (26, "ids of topics, by every way to a cluster, in plans and undo files"),
             (9, "classes whose names mean one thing are longer"),
             (1, "the facts of settings stand in the model"),
+            (5, "groups that are not deleted are shown as they are listed"),
         ),
     ),
     "coordinator": Room(
