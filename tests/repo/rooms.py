@@ -41,7 +41,7 @@ ROOMS = {
             (40, "what two results rehearse: other events are no better or worse"),
             (107, "manifests with several groups, contradictions of theirs, sets that nobody rolls"),
             (42, "what two results rehearse: other events are no better or worse"),
-            (27, "sets that are scaled in the middle of a rollout"),
+            (50, "sets that are scaled in the middle of a rollout; deploys, evictions and failures that overlap"),
             (22, "pods that come after a deploy have its settings; a set means the pods that it is to have"),
         ),
     ),

@@ -256,13 +256,13 @@ class Pod:
         self.process = self._home.new_process(self)
         self.process.boot()
 
-    def start(self) -> None:
-        """Be wanted, and run: at once, or when a process that is about to end is gone."""
+    def start(self, then: Callable[[], None] = lambda: None) -> None:
+        """Be wanted, and run: at once, or when a process that is about to end is gone; ``then``: as `boot` has it."""
         self.want(is_wanted=True)
-        if self.process is None:
-            self.boot()
+        if self.process is not None and self.process.is_told_to_end:
+            self.process.on_closed.append(lambda: self.boot(then) if self.is_wanted else then())
         else:
-            self.process.on_closed.append(lambda: self.boot() if self.is_wanted else None)
+            self.boot(then)
 
     def ready(self) -> None:
         """Its consumer has subscribed."""
@@ -288,6 +288,8 @@ class Pod:
 
     def want(self, *, is_wanted: bool) -> None:
         self.is_wanted = is_wanted
+        if not is_wanted:
+            self.ready()  # nobody is to wait for it any more
         self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
 
     def harm(self, fault: LinkFault) -> None:

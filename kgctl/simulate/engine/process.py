@@ -126,9 +126,9 @@ class DrivenMember(ABC):
     # A thousand of them are in no processor's cache: slots are half of the memory that an event reads.
     __slots__ = (
         "_armed_us", "_held", "_me", "_next_poll", "_polls_each", "around", "callback_over", "commit", "config", "consuming",
-        "context", "flow", "gone_us", "image_version", "is_cut_off", "is_skipping", "is_suspended", "last_commit_us", "loop",
-        "lost", "lost_its_batch", "member", "on_closed", "phase", "pod", "polls", "stalled_until_us", "stop_wanted",
-        "unseen_commit_us",
+        "context", "flow", "gone_us", "image_version", "is_cut_off", "is_skipping", "is_suspended", "is_told_to_end",
+        "last_commit_us", "loop", "lost", "lost_its_batch", "member", "on_closed", "phase", "pod", "polls", "stalled_until_us",
+        "stop_wanted", "unseen_commit_us",
     )  # fmt: skip
 
     around: Surroundings
@@ -160,6 +160,7 @@ class DrivenMember(ABC):
         """When the application committed last, or a commit was taken as done."""
         self.unseen_commit_us = -1
         """When the last commit was that the coordinator has not been told of, if any."""
+        self.is_told_to_end = False
         self.stop_wanted = False
         self.lost_its_batch = False  # what the batch under way is from, as the application did not poll
         self.gone_us = -1
@@ -445,6 +446,7 @@ class Process(DrivenMember):
 
         ``on_sigterm``: close, exit, or ignored (it goes on until it is killed ``grace_us`` later); None: as its set says.
         """
+        self.is_told_to_end = True
         if then is not None:
             self.on_closed.append(then)
         if self._pre_stop.waits(self.pod, grace_us, lambda left_us: self.stop(grace_us=left_us, on_sigterm=on_sigterm)):

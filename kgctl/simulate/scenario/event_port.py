@@ -65,6 +65,7 @@ class PodPort(Protocol):
     @property
     def is_ready(self) -> bool: ...
     def boot(self, then: Callable[[], None] | None = None) -> None: ...
+    def start(self, then: Callable[[], None]) -> None: ...
     def configure(self, settings: Mapping[str, str | None]) -> None:
         """Change these settings, or leave them out, and keep the others."""
         ...
@@ -89,6 +90,18 @@ class DeployPort(Protocol):
 
     def resize(self, replicas: int) -> None:
         """Have so many from now on."""
+        ...
+
+    def replaced(self, pod: PodPort, by: PodPort) -> None:
+        """An evicted pod is gone from the set, and another one comes for it."""
+        ...
+
+    def ready_again(self, pod: PodPort) -> None:
+        """The pod that came is ready."""
+        ...
+
+    def give_up(self) -> None:
+        """Leave everything as it is, and be over."""
         ...
 
 
@@ -237,12 +250,12 @@ def end_after(run: EventPort, duration_us: int | None, end: Callable[[], None]) 
 
 
 def bring_back(run: EventPort, pod: PodPort, down_us: int | None, then: Callable[[], None]) -> None:
-    """The pod is down: boot it after this time, or leave it (None); ``then`` when that is over."""
+    """The pod is down: boot it after this time, if it is still wanted, or leave it (None); ``then`` when that is over."""
     pod.taken_away()
     if down_us is None:
         then()
     else:
-        run.later(down_us, lambda _: pod.boot(then))
+        run.later(down_us, lambda _: pod.boot(then) if pod.is_wanted else then())
 
 
 def stop_all(pods: Collection[PodPort], then: Callable[[PodPort], None]) -> None:

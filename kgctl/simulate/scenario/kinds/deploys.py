@@ -109,11 +109,15 @@ class _Rollout(ABC):
         self.event = event
         self.run = run
         self.old = [pod for pod in run.all_pods(event.target) if pod.is_wanted]
-        self.wanted = len(self.old)
-        self.before = dict(run.versions[event.target])
-        self.replicas = self.wanted
+        self.new: list[PodPort] = []
+        overtaken = run.deploys.get(event.target)
+        self.wanted = self.replicas = len(self.old) if overtaken is None else overtaken.replicas
         self._is_over = False
+        if overtaken is not None:
+            overtaken.give_up()
         run.deploys[event.target] = self
+        self.before = run.versions[event.target]
+        run.versions[event.target] = fields.changed_settings(self.before, event.given)
 
     @abstractmethod
     def step(self) -> None:
@@ -131,8 +135,20 @@ class _Rollout(ABC):
         if deploys.get(target) is self:
             del deploys[target]
         self.run.over()
-        if self.replicas != self.wanted:
-            self.run.resize(target, self.replicas)
+
+    def done(self) -> None:
+        """All pods have the version that they are to have."""
+        if not self._is_over:
+            self.finish()
+            self.run.resize(self.event.target, self.replicas)
+
+    def replaced(self, pod: PodPort, by: PodPort) -> None:
+        """An evicted pod's place in the rollout is that of the pod that comes for it."""
+        for pods in (self.old, self.new):
+            pods[:] = [by if each is pod else each for each in pods]
+
+    def ready_again(self, pod: PodPort) -> None:  # noqa: B027  # concerns those alone that count who is available
+        """A pod that came for an evicted one is ready."""
 
     def new_pod(self) -> PodPort:
         return self.run.add_pod(self.event.target)
@@ -142,7 +158,7 @@ class _Rollout(ABC):
         self.run.versions[self.event.target] = self.before
 
     def give_up(self) -> None:
-        """The deadline for progress is over: what is there stays as it is."""
+        """The deadline for progress is over, or a newer version is rolled out: what is there stays as it is."""
         if not self._is_over:
             self.run.abort()
             self.finish()
@@ -150,9 +166,7 @@ class _Rollout(ABC):
     def start(self, pod: PodPort, then: Callable[[], None]) -> None:
         """Start a pod of the new version; ``then`` when it counts as available."""
         event = self.event
-        pod.configure(event.given)
-        versions = self.run.versions
-        versions[event.target] = fields.changed_settings(versions[event.target], event.given)
+        pod.become(self.run.versions[event.target])
 
         def ready() -> None:
             if not event.never_ready:
@@ -182,7 +196,6 @@ class _Deployment(_Rollout):
         super().__init__(event, run)
         self._set_bounds()
         self.goal = self.wanted
-        self.new: list[PodPort] = []
         self._available: list[PodPort] = []
 
     def _set_bounds(self) -> None:
@@ -233,12 +246,20 @@ class _Deployment(_Rollout):
 
     def reached(self) -> None:
         """As many pods as are to have the new version are available with it."""
-        self.finish()
+        self.done()
 
     def _one_more(self, pod: PodPort) -> None:
-        if pod in self.new:
+        if pod in self.new and pod not in self._available:
             self._available.append(pod)
             self.step()
+
+    def replaced(self, pod: PodPort, by: PodPort) -> None:
+        super().replaced(pod, by)
+        self._available = [each for each in self._available if each is not pod]
+
+    def ready_again(self, pod: PodPort) -> None:
+        if not self.event.never_ready:
+            self._one_more(pod)
 
 
 class _Canary(_Deployment):
@@ -264,7 +285,7 @@ class _Canary(_Deployment):
 
     def reached(self) -> None:
         if self.goal == self.wanted:
-            self.finish()
+            self.done()
         elif not self._is_pausing:
             self._is_pausing = True
             self.run.later(self.event.pause_us, self._next)
@@ -287,7 +308,7 @@ class _Canary(_Deployment):
         missing = min(len(self.new), self.wanted - len(self.old))
         for pod in self.new[missing:]:
             self.stop(pod)
-        countdown = Countdown(missing, self.finish)
+        countdown = Countdown(missing, self.done)
 
         def replace(new: PodPort) -> None:
             self.stop(new)
@@ -302,9 +323,9 @@ class _BlueGreen(_Rollout):
 
     def step(self) -> None:
         self.run.next_step()
-        self._new = [self.new_pod() for _ in range(self.wanted)]
+        self.new = [self.new_pod() for _ in range(self.wanted)]
         countdown = Countdown(self.wanted, lambda: self.run.later(self.event.pause_us, self._switch))
-        for pod in self._new:
+        for pod in list(self.new):
             self.start(pod, countdown.one)
 
     def _switch(self, _: object) -> None:
@@ -314,8 +335,8 @@ class _BlueGreen(_Rollout):
         gone = self.old
         if self.event.is_called_off(self.run):
             self.go_back()
-            gone = self._new
-        countdown = Countdown(len(gone), self.finish)
+            gone = self.new
+        countdown = Countdown(len(gone), self.done)
         for pod in gone:
             self.stop(pod, countdown.one)
 
@@ -325,31 +346,18 @@ class _Recreate(_Rollout):
 
     def step(self) -> None:
         self.run.next_step()
-        left = len(self.old)
-        if not left:
-            self.finish()
-
-        def gone() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                self._start_all()
-
-        for pod in self.old:
-            self.stop(pod, gone)
+        countdown = Countdown(len(self.old), self._start_all)
+        for pod in list(self.old):
+            self.stop(pod, countdown.one)
 
     def _start_all(self) -> None:
+        if self._is_over:
+            return
         self.run.next_step()
-        missing = self.wanted
-
-        def ready() -> None:
-            nonlocal missing
-            missing -= 1
-            if not missing:
-                self.finish()
-
-        for _ in range(self.wanted):
-            self.start(self.new_pod(), ready)
+        self.new = [self.new_pod() for _ in range(self.wanted)]
+        countdown = Countdown(self.wanted, self.done)
+        for pod in list(self.new):
+            self.start(pod, countdown.one)
 
 
 class _StatefulSet(_Rollout):
@@ -359,18 +367,18 @@ class _StatefulSet(_Rollout):
         super().__init__(event, run)
         is_given = "max_unavailable" in event.model_fields_set
         self._at_once = max(_rounded(event.max_unavailable, self.wanted, up=False), 1) if is_given else 1
-        self._queue = [pod for pod in self.old[::-1] if pod.index >= event.partition]
-        if not self._queue:
+        self.old = [pod for pod in self.old[::-1] if pod.index >= event.partition]
+        if not self.old:
             run.found_nothing()
         self._under_way = 0
 
     def step(self) -> None:
-        while self._queue and self._under_way < self._at_once:
+        while self.old and self._under_way < self._at_once:
             self._under_way += 1
             self.run.next_step()
-            self._replace(self._queue.pop(0))
-        if not self._queue and not self._under_way:
-            self.finish()
+            self._replace(self.old.pop(0))
+        if not self.old and not self._under_way:
+            self.done()
 
     def _replace(self, pod: PodPort) -> None:
         def ready() -> None:
@@ -407,26 +415,10 @@ class _Evicts(Terminates):
         run.nodes.closed.update(dict.fromkeys(nodes))
         return nodes
 
-    def replace(  # of a pod all that its two kinds differ in
-        self, run: EventPort, pod: PodPort, then: Callable[[], None], *, grace_us: int, wait_us: int, ready: Distribution
-    ) -> None:
-        """End a pod and start another one, or itself, ``wait_us`` later at the earliest; ``then`` when that one is ready."""
-        not_before_us = run.now_us + wait_us
-
-        def start(new: PodPort) -> None:
-            run.later(max(not_before_us - run.now_us, 0), boot, new)
-
-        def boot(new: PodPort) -> None:
-            new.node = run.nodes.place()
-            new.boot(lambda: probe(new))
-
-        def probe(new: PodPort) -> None:
-            delay_us = ready.sample(new.boot_rng)
-            new.ready_from_us = run.now_us + delay_us
-            run.later(delay_us, lambda _: then())
-
-        again = not self.makes_new_pods
-        on_gone = (lambda: start(pod)) if again else None
+    def replace(self, pod: PodPort, comeback: _Comeback, grace_us: int) -> None:
+        """End a pod and start another one, or itself."""
+        run, again = comeback.run, not self.makes_new_pods
+        on_gone = partial(comeback.start, pod) if again else None
         pod.want(is_wanted=again)
         pod.taken_away()
         if pod.process is not None:
@@ -437,7 +429,39 @@ class _Evicts(Terminates):
             new = run.add_pod(pod.member_set)
             new.become(pod.settings)
             new.want(is_wanted=True)
-            start(new)
+            if pod.member_set in run.deploys:
+                run.deploys[pod.member_set].replaced(pod, new)
+            comeback.start(new)
+
+
+class _Comeback:
+    """How the pods of an eviction come back: not before this time, and ``then`` is called when one is ready, or not wanted."""
+
+    def __init__(self, run: EventPort, ready: Distribution, not_before_us: int, then: Callable[[], None]) -> None:
+        self.run = run
+        self._ready = ready
+        self._not_before_us = not_before_us
+        self._then = then
+
+    def start(self, pod: PodPort) -> None:
+        self.run.later(max(self._not_before_us - self.run.now_us, 0), self._boot, pod)
+
+    def _boot(self, pod: PodPort) -> None:
+        if pod.is_wanted:
+            pod.node = self.run.nodes.place()
+            pod.boot(partial(self._probe, pod))
+        else:
+            self._then()
+
+    def _probe(self, pod: PodPort) -> None:
+        delay_us = self._ready.sample(pod.boot_rng)
+        pod.ready_from_us = self.run.now_us + delay_us
+        self.run.later(delay_us, self._succeeds, pod)
+
+    def _succeeds(self, pod: PodPort) -> None:
+        self._then()
+        if pod.member_set in self.run.deploys:
+            self.run.deploys[pod.member_set].ready_again(pod)
 
 
 class Drain(_Evicts):
@@ -482,10 +506,12 @@ class _Draining:
         event = self._event
         refused = []
         for pod in self._left:
-            if pod.is_ready and not self._allows(pod):
+            if not pod.is_wanted:
+                self._replaced.one()
+            elif pod.is_ready and not self._allows(pod):
                 refused.append(pod)
             else:
-                event.replace(self._run, pod, self._replaced.one, grace_us=event.grace_us, wait_us=0, ready=event.ready)
+                event.replace(pod, _Comeback(self._run, event.ready, self._run.now_us, self._replaced.one), event.grace_us)
         self._left = refused
         if refused:
             self._run.later(event.retry_us, self.evict_some)
@@ -527,7 +553,7 @@ class SpotLoss(_Evicts):
         countdown = Countdown(len(pods) + 1, run.over)
         grace_us = min(self.grace_us, self.notice_us)
         for pod in pods:
-            self.replace(run, pod, countdown.one, grace_us=grace_us, wait_us=wait_us, ready=Constant(0))
+            self.replace(pod, _Comeback(run, Constant(0), run.now_us + wait_us, countdown.one), grace_us)
 
         def machines_come(_: object) -> None:
             for node in nodes:

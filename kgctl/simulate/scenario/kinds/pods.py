@@ -364,7 +364,7 @@ class Scale(Event):
 
 def _change(pod: PodPort, countdown: Countdown) -> None:
     if pod.is_wanted:
-        pod.boot(countdown.one)
+        pod.start(countdown.one)
     elif pod.process is None:
         countdown.one()
     else:
