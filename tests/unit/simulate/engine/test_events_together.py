@@ -36,7 +36,8 @@ OTHERS = (
     *("rolling_restart: app", "restart: app/1, for: 10s", "crash: app/0, for: 10s", "stop: app/2, for: 10s"),
     *("stall: app/1, for: 20s", "pause_process: app/1, for: 30s"),
 )
-SCALES = {"scale: app, to: 6": lambda _: 6, "scale: app, to: 2": lambda _: 2, "scale: app, by: +1": lambda now: now + 1}
+SCALES = {"scale: app, to: 6": (0, 6), "scale: app, to: 2": (0, 2), "scale: app, by: +1": (1, 1)}
+"""Event -> what it keeps of the number, and what it adds to that."""
 AT_S = st.integers(0, 150)
 EVENTS = st.lists(st.tuples(AT_S, st.sampled_from((*DEPLOYS, *OTHERS, *SCALES))), min_size=2, max_size=4).map(sorted)
 
@@ -55,7 +56,8 @@ def test_what_overlaps_leaves_the_pods_that_are_to_be(events: list[tuple[int, st
     pods = [pod for pod in result.recording.history.pods if pod.running.since_us is not None]
     replicas = 4
     for _, event in events:
-        replicas = SCALES.get(event, lambda now: now)(replicas)
+        kept, added = SCALES.get(event, (1, 0))
+        replicas = kept * replicas + added
     assert (len(pods), troubles_of(result)) == (replicas, ())
     last = max((number for number, (_, event) in enumerate(events) if event in DEPLOYS), default=None)
     if last is not None and "abort_if" not in events[last][1]:
