@@ -257,7 +257,7 @@ ROOMS = {
             (6, "nothing is written that no broker takes: too large, or into the brokers' own topics"),
         ),
     ),
-    "share": Room(267),
+    "share": Room(267, raised=((1_096, "a partition as a share group reads it: Kafka's SharePartition"),)),
     "charts": Room(44),
 }
 

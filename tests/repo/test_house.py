@@ -26,6 +26,7 @@ SMALL_FILES: dict[str, str] = {}
 
 DOCUMENTED = (
     *("kgctl/model", "kgctl/assignors", "kgctl/coordinator", "kgctl/member", "kgctl/admin", "kgctl/storage", "kgctl/group"),
+    "kgctl/share",
     *("kgctl/pipeline/functions", "kgctl/simulate/recording"),
 )
 """Folders whose public functions and classes say what they guarantee, as all that `kgctl` exports does."""
