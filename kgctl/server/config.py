@@ -12,6 +12,7 @@ from kgctl.errors import UsageError, did_you_mean
 from kgctl.server.access import AUTHORIZER
 from kgctl.server.listeners import PROTOCOL_MAP, BrokerListener
 from kgctl.server.settings import broker_settings, check_brokers
+from kgctl.share.state.config import ShareCoordinatorConfig, share_settings
 from kgctl.storage.files import Documents, OnDamage
 
 
@@ -79,9 +80,20 @@ class BrokerConfig:
         return self.node_id if self.broker_id < 0 else self.broker_id
 
 
+SHARE_SETTINGS_WITH_EFFECT = (
+    "state.topic.num.partitions",
+    "snapshot.update.records.per.snapshot",
+    "state.topic.prune.interval.ms",
+    "cold.partition.snapshot.interval.ms",
+)
+"""After ``share.coordinator.``; the others are for threads, disks and replicas."""
+
+
 def effective_names() -> set[str]:
     """The settings of brokers that do something here, but for those that topics follow."""
-    return {*(item.metadata["name"] for item in fields(BrokerConfig)), *setting_names(), AUTHORIZER, PROTOCOL_MAP}
+    own = (item.metadata["name"] for item in fields(BrokerConfig))
+    share = (f"share.coordinator.{name}" for name in SHARE_SETTINGS_WITH_EFFECT)
+    return {*own, *setting_names(), *share, AUTHORIZER, PROTOCOL_MAP}
 
 
 def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
@@ -91,7 +103,7 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
     """
     own = {item.metadata["name"]: item for item in fields(BrokerConfig)}
     theirs = set(setting_names())
-    known = [*own, *theirs, *broker_settings()]
+    known = [*own, *theirs, *share_settings(), *broker_settings()]
     for name in config:
         if name not in known:
             raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
@@ -100,6 +112,11 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
     values = {own[name].name: _parsed(name, value, own[name]) for name, value in config.items() if name in own}
     check_brokers(config)
     return BrokerConfig(**values), {name: value for name, value in config.items() if name in theirs}
+
+
+def share_config(config: Mapping[str, str]) -> ShareCoordinatorConfig:
+    """The share coordinator's configs among these. Raises `UsageError` for a value that is none."""
+    return ShareCoordinatorConfig.from_properties({name: value for name, value in config.items() if name in share_settings()})
 
 
 def _is_above(number: str, limit: int) -> bool:

@@ -138,6 +138,7 @@ ROOMS = {
             (7, "long lists of settings, transactions, users and folders are gone through in turns"),
             (10, "fetches wait for anything that has a name"),
             (19, "classes whose names mean one thing are longer"),
+            (271, "what share coordinators keep: in memory, in its topic, durable when told"),
         ),
     ),
     "storage": Room(

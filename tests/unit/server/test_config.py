@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.server.config import BrokerConfig, split_config
+from kgctl.server.config import BrokerConfig, effective_names, share_config, split_config
+from kgctl.share.state.config import ShareCoordinatorConfig, share_settings
 
 
 def test_configs_are_split_between_server_and_coordinator() -> None:
@@ -36,3 +37,16 @@ def test_brokers_are_counted_from_a_node_id() -> None:
     assert (zero.first_node_id, older.first_node_id, BrokerConfig().first_node_id) == (0, 7, 1)
     with pytest.raises(UsageError, match=r"'node\.id' must be at least 0, not -1"):
         split_config({"node.id": "-1"})
+
+
+def test_the_share_coordinator_has_settings_of_its_own() -> None:
+    given = {"num.partitions": "4", "share.coordinator.state.topic.num.partitions": "7"}
+
+    assert split_config(given)[1] == {}
+    assert share_config(given) == ShareCoordinatorConfig(state_topic_num_partitions=7)
+    assert {name for name in share_settings() if name in effective_names()} == {
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        "share.coordinator.state.topic.prune.interval.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+    }
