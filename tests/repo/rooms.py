@@ -155,6 +155,7 @@ ROOMS = {
     "member": Room(
         2_751,
         raised=(
+            (16, "kafka-go's leader asks for topics as it assigns, and takes one that is gone for all"),
             (18, "what an assignor leaves to nobody"),
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
