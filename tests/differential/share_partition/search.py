@@ -7,6 +7,7 @@ does not need. Number N of a seed is always the same sequence.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import sys
@@ -22,6 +23,8 @@ from tests.differential.share_partition.world import Entry, ShareWorld
 
 SOURCES = Path(__file__).parents[2] / "java" / "share_partition"
 MAIN = "kafka.server.share.Oracle"
+RECORDED = Path(__file__).parents[2] / "conformance" / "cases" / "share_partition_generated.jsonl.gz"
+"""Sequences with what Kafka did, for those who have no Java (``120 --seed 3 --record``)."""
 SHORTEST, LONGEST = 5, 40
 Case = dict[str, Any]
 
@@ -110,6 +113,15 @@ def run(kafka: JavaPartner, count: int, seed: int, first: int = 0) -> tuple[Coun
     return reached, differing
 
 
+def record(kafka: JavaPartner, count: int, seed: int, file: Path) -> None:
+    """Write so many sequences with what Kafka does, for those who have no Java."""
+    with gzip.GzipFile(file, "wb", mtime=0) as packed:
+        for number in range(count):
+            case = generated(seed, number).case
+            line = json.dumps({"id": f"{seed}/{number}", **case, "expect": kafka.ask(case)}, separators=(",", ":"))
+            packed.write(f"{line}\n".encode())
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential.share_partition.search", description=__doc__)
@@ -117,8 +129,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this number of the seed's sequences")
     parser.add_argument("--shrink", action="store_true", help="make the first sequence smaller")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the sequences with what Kafka does, packed")
     options = parser.parse_args()
     kafka = kafka_share_partition()
+    if options.record is not None:
+        record(kafka, options.examples, options.seed, options.record)
+        return 0
     if options.shrink:
         small = shrink(generated(options.seed, options.first).case, lambda case: judged(kafka, case))
         print(*map(json.dumps, small["steps"]), sep="\n")

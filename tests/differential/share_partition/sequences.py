@@ -44,7 +44,7 @@ class ShareSequence:
         self.log_start = choice.often(0, 5, 40)
         self.log_end = self.log_start
         self._ticket = 0
-        self._largest = choice.of((1, 3, 6, 12))
+        self._largest = choice.of((1, 3, 6, 12, 80))
         self._steps = choice.of(_THEMES)
         self._transactional = choice.chance(3)
 
@@ -84,7 +84,7 @@ class ShareSequence:
         choice = self.choice
         return {
             "delivery_count_limit": choice.of((5, 2, 3, 4, 8)),
-            "max_record_locks": choice.of((200, 30, 12, 5)),
+            "max_record_locks": choice.of((200, 30, 12, 5, 1000)),
             "record_lock_duration_ms": choice.of((1000, 400, 3000)),
             "renew_acknowledge_enable": not choice.chance(6),
             "auto_offset_reset": choice.of(("earliest", "latest", "by_duration:PT1H")),
@@ -147,7 +147,7 @@ class ShareSequence:
             "member": choice.of(MEMBERS),
             "mode": choice.of((0, 1)),
             "batch_size": choice.of((100, 1, 4, 10)),
-            "max": choice.of((100, 1, 4, 10, 20, 0)),
+            "max": choice.of((100, 1, 4, 10, 20, 500, 0)),
             "offset": offset,
             "batches": found if not choice.chance(40) else [],
         }
@@ -277,10 +277,13 @@ _NextStep = Callable[[ShareSequence], Step]
 _FETCHES = (ShareSequence.fetch,) * 6
 _WRITES = (ShareSequence.written,) * 7
 _USUAL: tuple[_NextStep, ...] = (*_FETCHES, *(ShareSequence.acknowledge,) * 6, *_WRITES, ShareSequence.look, ShareSequence.others)
+_AGAIN: tuple[_NextStep, ...] = (*_FETCHES, *(ShareSequence.release,) * 4, *(ShareSequence.expire,) * 3)
 _THEMES: tuple[tuple[_NextStep, ...], ...] = (
     (*_USUAL, ShareSequence.release, ShareSequence.expire, ShareSequence.log_start_moves),
     (*_USUAL, ShareSequence.expire, ShareSequence.expire, ShareSequence.expire, ShareSequence.release),
     (*_USUAL, *(ShareSequence.log_start_moves,) * 3),
-    (*_FETCHES, *_WRITES, *(ShareSequence.release,) * 4, *(ShareSequence.expire,) * 3, ShareSequence.acknowledge),
+    (*_FETCHES, *(ShareSequence.release,) * 3, *(ShareSequence.written,) * 4, *(ShareSequence.log_start_moves,) * 4),
+    (*_AGAIN, *_WRITES, ShareSequence.acknowledge),
+    (*_AGAIN, *_AGAIN, *_WRITES, ShareSequence.acknowledge, ShareSequence.acknowledge),
 )
 """What a sequence is mostly about."""
