@@ -27,6 +27,7 @@ from kgctl.admin import (
 )
 from kgctl.coordinator.config import CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
+from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -71,11 +72,13 @@ from kgctl.model.requests import (
     TopicPartitions,
 )
 from kgctl.model.settings import MAX_INT
+from kgctl.model.share_requests import DeleteShareState
 from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.serde.record_batch import iterate_records
 from kgctl.storage.folder import DataFolder, load_coordinator, open_folder
 
 _REQUEST_ID = 1
+_OUTCOME_ID = 2
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +116,10 @@ class EmbeddedSession:
         """The answer to a request, once all that it changed is durable. Raises `kgctl.errors.StorageError`."""
         now_ms = self._clock_ms()
         effects = self._coordinator.handle(request, now_ms)
+        for effect in effects:
+            # Nobody but a server has the state of share groups.
+            if isinstance(effect, DeleteShareState):
+                effects += self._coordinator.handle(outcome_without_state(effect, _OUTCOME_ID), now_ms)
         self._keep(effects)
         self._folder.record_log.append(self._unwritten, now_ms)
         self._unwritten.clear()

@@ -10,7 +10,7 @@ A server assignor sees the group as the coordinator does; `TargetSpec`, with top
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import md5
@@ -272,13 +272,15 @@ class TargetSpec:
 
     ``topics``: topic id -> number of partitions, at least of all subscribed topics. ``is_homogeneous``: all members subscribe to
     the same names. ``subscribed_names``: how many names the first member subscribes to, topics that do not exist included; None:
-    as many as it has ``topic_ids``. Targets must be valid: one owner a partition, partitions that exist.
+    as many as it has ``topic_ids``. Targets must be valid: one owner a partition, partitions that exist. ``assignable``: the
+    partitions that may be assigned, by topic, where not all may; only "simple" looks at them, and gives some several owners.
     """
 
     members: Sequence[TargetMember]
     topics: Mapping[UUID, int]
     is_homogeneous: bool
     subscribed_names: int | None = None
+    assignable: Mapping[UUID, Collection[int]] | None = None
 
 
 class Move(NamedTuple):

@@ -87,8 +87,9 @@ class CoordinatorConfig:
         "group.share.max.partition.max.record.locks", 4_000, 2_000, 10_000, since="4.3"
     )
     group_share_max_share_sessions: int = setting("group.share.max.share.sessions", 2_000, 1, since="4.1")
-    group_share_max_size: int = setting("group.share.max.size", 200, 1, since="4.0")
+    group_share_max_size: int = setting("group.share.max.size", 200, 1, 1_000, since="4.0")
     group_share_assignors: tuple[str, ...] = setting("group.share.assignors", ("simple",), since="4.1")
+    group_share_initialize_retry_interval_ms: int = setting("group.share.initialize.retry.interval.ms", 30_000, 1, since="4.1")
 
     group_streams_session_timeout_ms: int = setting("group.streams.session.timeout.ms", 45_000, 1, since="4.1")
     group_streams_min_session_timeout_ms: int = setting("group.streams.min.session.timeout.ms", 45_000, 1, since="4.1")
@@ -159,6 +160,11 @@ class CoordinatorConfig:
     def offsets_retention_ms(self) -> int:
         """``offsets.retention.minutes`` in milliseconds."""
         return self.offsets_retention_minutes * 60_000
+
+    @property
+    def share_initialize_retry_interval_ms(self) -> int:
+        """After this the state of a share partition that is not there yet is asked for again; no sooner than a write may take."""
+        return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
 
     @property
     def allows_upgrade(self) -> bool:

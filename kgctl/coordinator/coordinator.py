@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.handlers import on_session_timer
@@ -40,6 +41,8 @@ from kgctl.coordinator.describe import (
     handle_delete_groups,
     handle_describe_groups,
     handle_list_groups,
+    handle_share_group_describe,
+    handle_share_state_deleted,
     listed_groups,
     reconciliation_status,
     statistics,
@@ -60,6 +63,18 @@ from kgctl.coordinator.offset_handlers import (
     start_expiry_cycle,
 )
 from kgctl.coordinator.shard import Shard, apply_marker, load_record
+from kgctl.coordinator.share.deletion import drop_topics, handle_delete_share_group_offsets
+from kgctl.coordinator.share.group import ShareGroup
+from kgctl.coordinator.share.heartbeat import handle_share_group_heartbeat, on_share_session_timer, wake_share_group
+from kgctl.coordinator.share.offsets import (
+    handle_alter_share_group_offsets,
+    handle_describe_share_group_offsets,
+    handle_latest_offsets_listed,
+    handle_share_state_initialized,
+    handle_share_state_summary_read,
+    initialized_partitions,
+)
+from kgctl.coordinator.share.partitions import SharePartitions
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.model.coordinator_records import CoordinatorRecord, TransactionMarker
@@ -91,6 +106,17 @@ from kgctl.model.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
+from kgctl.model.share_requests import (
+    AlterShareGroupOffsets,
+    DeleteShareGroupOffsets,
+    DescribeShareGroupOffsets,
+    LatestOffsetsListed,
+    ShareGroupDescribe,
+    ShareGroupHeartbeat,
+    ShareStateDeleted,
+    ShareStateInitialized,
+    ShareStateSummaryRead,
+)
 from kgctl.model.values import quick_enum
 
 
@@ -102,9 +128,10 @@ def handle_topics_changed(shard: Shard, request: TopicsChanged) -> None:
         successor = request.image.topics.get(name)
         if successor is None or successor.topic_id != topic.topic_id:
             gone.append(topic)
+    on_topics_changed(shard, old)
     if gone:
         delete_offsets_of_topics(shard, gone)
-    on_topics_changed(shard, old)
+        drop_topics(shard, [topic.topic_id for topic in gone])
     shard.reply(request.request_id, Done())
 
 
@@ -149,6 +176,10 @@ def _names_of_commit(request: OffsetCommit | TxnOffsetCommit) -> Iterable[str | 
     return (request.group_id, *{partition.topic: None for partition in request.partitions})
 
 
+def _names_of_share_heartbeat(request: ShareGroupHeartbeat) -> Iterable[str | None]:
+    return (request.group_id, request.member_id, request.rack_id, *(request.subscribed_topic_names or ()))
+
+
 def _names_of_consumer_heartbeat(request: ConsumerGroupHeartbeat) -> Iterable[str | None]:
     return (request.group_id, request.member_id, request.subscribed_topic_regex)
 
@@ -158,6 +189,7 @@ _NAMES: dict[type[Request], Callable[[Any], Iterable[str | None]]] = {
     OffsetCommit: _names_of_commit,
     TxnOffsetCommit: _names_of_commit,
     ConsumerGroupHeartbeat: _names_of_consumer_heartbeat,
+    ShareGroupHeartbeat: _names_of_share_heartbeat,
 }
 
 
@@ -178,6 +210,15 @@ HANDLERS: dict[type[Request], Handler] = {
     DeleteGroups: handle_delete_groups,
     ConsumerGroupHeartbeat: handle_consumer_group_heartbeat,
     ConsumerGroupDescribe: handle_consumer_group_describe,
+    ShareGroupHeartbeat: handle_share_group_heartbeat,
+    ShareGroupDescribe: handle_share_group_describe,
+    DescribeShareGroupOffsets: handle_describe_share_group_offsets,
+    AlterShareGroupOffsets: handle_alter_share_group_offsets,
+    DeleteShareGroupOffsets: handle_delete_share_group_offsets,
+    ShareStateInitialized: handle_share_state_initialized,
+    ShareStateDeleted: handle_share_state_deleted,
+    ShareStateSummaryRead: handle_share_state_summary_read,
+    LatestOffsetsListed: handle_latest_offsets_listed,
     TopicsChanged: handle_topics_changed,
     RegexResolved: handle_regex_resolved,
     UpdateGroupConfig: handle_update_group_config,
@@ -193,13 +234,14 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
     TimerKind.DELETE_OFFSETS: on_deletion_timer,
     **CONSUMER_TIMERS,
+    TimerKind.SHARE_SESSION: on_share_session_timer,
 }
 """Timer kind -> what happens when it fires."""
 
 RETRY_MS = 10_000
 """After this a timer that failed is tried again."""
 
-_NOT_IN_STORY = frozenset({Heartbeat, OffsetFetch, DescribeGroups, ListGroups, ConsumerGroupDescribe})
+_NOT_IN_STORY = frozenset({Heartbeat, OffsetFetch, DescribeGroups, ListGroups, ConsumerGroupDescribe, DescribeShareGroupOffsets})
 """Requests that say nothing about why a group is as it is."""
 
 
@@ -218,6 +260,8 @@ def _wake(shard: Shard, group: Group) -> None:
         wake(shard, group)
     elif isinstance(group, ConsumerGroup):
         wake_group(shard, group)
+    elif isinstance(group, ShareGroup):
+        wake_share_group(shard, group)
 
 
 class GroupCoordinator:
@@ -311,19 +355,21 @@ class GroupCoordinator:
             shard.offsets.forget_group(group_id)
             shard.offsets.take_group(group_id, written.shard.offsets)
             if group_id in whole:
-                self._take_group(group_id, written.shard.groups.get(group_id))
+                self._take_group(group_id, written.shard.groups.get(group_id), written.shard.share_partitions.get(group_id))
         return shard.take_effects()
 
     def _has_members(self, group_id: str) -> bool:
         return bool(getattr(self._shard.groups.get(group_id), "members", ()))
 
-    def _take_group(self, group_id: str, written: Group | None) -> None:
+    def _take_group(self, group_id: str, written: Group | None, share_partitions: SharePartitions | None) -> None:
         shard = self._shard
         given_up = shard.groups.pop(group_id, None)
         if isinstance(given_up, ClassicGroup):
             refuse_waiting(shard, given_up, ErrorCode.NOT_COORDINATOR)
-        for names in (shard.unsettled, shard.forgotten, shard.upgraded):
+        for names in (shard.unsettled, shard.forgotten, shard.upgraded, shard.share_partitions):
             names.pop(group_id, None)
+        if share_partitions is not None:
+            shard.share_partitions[group_id] = share_partitions
         if written is None:
             shard.story.forget(group_id)
             return
@@ -341,6 +387,10 @@ class GroupCoordinator:
         shard.timers.clear()
         self._phase = _Phase.UNLOADED
         return shard.take_effects()
+
+    def initialized_share_partitions(self, group_id: str) -> Mapping[UUID, tuple[int, ...]]:
+        """The partitions, by topic, of which a share group's state is there."""
+        return initialized_partitions(self._shard, group_id)
 
     def rebalance_status(self, group_id: str, now_ms: int) -> RebalanceStatus | None:
         """Whom the group's rebalance waits for; None if there is no such group."""
@@ -370,7 +420,12 @@ class GroupCoordinator:
     def durable(self, without: Collection[str] = ()) -> object:
         """Everything that would survive a reload, as a value to compare with another coordinator's; ``without`` these groups."""
         durable = {group_id: (group.type, group.durable()) for group_id, group in self._shard.groups.items()}
-        groups = {key: state for key, state in durable.items() if state[1] is not None and key not in without}
+        groups: dict[str, tuple[object, ...]] = {
+            key: state for key, state in durable.items() if state[1] is not None and key not in without
+        }
+        for group_id, known in self._shard.share_partitions.items():
+            if group_id in groups:
+                groups[group_id] = (*groups[group_id], known.durable())
         return groups, self._shard.offsets.durable()
 
     def _fire(self, now_ms: int) -> None:

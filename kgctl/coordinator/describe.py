@@ -1,4 +1,5 @@
-"""DescribeGroups, ConsumerGroupDescribe, ListGroups, DeleteGroups, the statistics, and where a group's reconciliation stands.
+"""DescribeGroups, ConsumerGroupDescribe, ShareGroupDescribe, ListGroups, DeleteGroups, the statistics, and where a group's
+reconciliation stands.
 
 Kafka: GroupMetadataManager#describeGroups, ConsumerGroup#asDescribedGroup.
 """
@@ -15,6 +16,9 @@ from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.target_assignment import described_assignor
 from kgctl.coordinator.offset_handlers import append_offset_tombstones
 from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.share.deletion import delete_state_of_groups, errors_of_deletion, offsets_deleted
+from kgctl.coordinator.share.group import ShareGroup, ShareMember
+from kgctl.coordinator.share.heartbeat import ASSIGNOR
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
@@ -31,12 +35,15 @@ from kgctl.model.requests import (
     DescribedMember,
     DescribeGroups,
     DescribeGroupsResult,
+    Done,
     ListedGroup,
     ListGroups,
     ListGroupsResult,
     RebalanceStatus,
     TopicPartitions,
 )
+from kgctl.model.share_requests import DeleteGroupsPurpose, ShareGroupDescribe, ShareStateDeleted
+from kgctl.model.share_results import ShareGroupDescribedGroup, ShareGroupDescribedMember, ShareGroupDescribeResult
 from kgctl.model.values import copied_set_order, hash_map_order, uuid_hash
 
 _NOT_FOUND_VERSION = 6
@@ -105,14 +112,37 @@ def listed_groups(shard: Shard, request: ListGroups) -> Iterator[ListedGroup]:
 
 
 def handle_delete_groups(shard: Shard, request: DeleteGroups) -> None:
-    """DeleteGroups: each group by itself, offsets first. Kafka goes through a HashSet of them, which orders the tombstones."""
-    if shard.config.profile.deletes_each_group_once:
-        group_ids = dict.fromkeys(group_id for group_id in request.group_ids if group_id is not None)
-        errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in copied_set_order(group_ids)}
-        results = tuple((group_id, errors.get(group_id, ErrorCode.INVALID_GROUP_ID)) for group_id in request.group_ids)
+    """DeleteGroups: each group by itself, offsets first. Kafka goes through a HashSet of them, which orders the tombstones.
+
+    What is kept of share groups' partitions has to go before, and is somebody else's to delete.
+    """
+    errors = delete_state_of_groups(shard, request)
+    if errors is not None:
+        _delete_groups(shard, request.request_id, request.group_ids, errors)
+
+
+def handle_share_state_deleted(shard: Shard, request: ShareStateDeleted) -> None:
+    """Go on with what waited for it."""
+    purpose = request.call.purpose
+    if isinstance(purpose, DeleteGroupsPurpose):
+        errors = {**dict(purpose.errors), **errors_of_deletion(request.call, request.groups)}
+        _delete_groups(shard, purpose.request_id, purpose.group_ids, errors)
     else:
-        results = tuple((group_id, _delete(shard, group_id)) for group_id in request.group_ids)
-    shard.reply(request.request_id, DeleteGroupsResult(groups=results))
+        for group in request.groups:
+            offsets_deleted(shard, purpose, group)
+    shard.reply(request.request_id, Done())
+
+
+def _delete_groups(shard: Shard, request_id: int, group_ids: Sequence[str | None], failed: dict[str, ErrorCode]) -> None:
+    if shard.config.profile.deletes_each_group_once:
+        named = [group_id for group_id in group_ids if group_id is not None]
+        left = [group_id for group_id in copied_set_order(named) if group_id not in failed]
+        errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in left}
+        errors.update(failed)
+        results = tuple((group_id, errors.get(group_id, ErrorCode.INVALID_GROUP_ID)) for group_id in group_ids)
+    else:
+        results = tuple((group_id, _delete(shard, group_id)) for group_id in group_ids)
+    shard.reply(request_id, DeleteGroupsResult(groups=results))
 
 
 def _delete(shard: Shard, group_id: str | None) -> ErrorCode:
@@ -161,6 +191,42 @@ def _describe_consumer_group(shard: Shard, group_id: str | None, existing: set[U
         assignment_epoch=group.assignment_epoch,
         assignor_name=described_assignor(shard, group),
         members=tuple(_describe_member(group, member, existing) for member in group.members.java_values()),
+    )
+
+
+def handle_share_group_describe(shard: Shard, request: ShareGroupDescribe) -> None:
+    """ShareGroupDescribe: share groups; of every other id there is none."""
+    existing = {topic.topic_id for topic in shard.image.topics.values()}
+    groups = tuple(_describe_share_group(shard, group_id, existing) for group_id in request.group_ids)
+    shard.reply(request.request_id, ShareGroupDescribeResult(groups=groups))
+
+
+def _describe_share_group(shard: Shard, group_id: str | None, existing: set[UUID]) -> ShareGroupDescribedGroup:
+    if not group_id:
+        return ShareGroupDescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
+    group = shard.settled_group(group_id)
+    if not isinstance(group, ShareGroup):
+        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
+        return ShareGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    return ShareGroupDescribedGroup(
+        group_id=group_id,
+        state=group.group_state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=ASSIGNOR.name,
+        members=tuple(_describe_share_member(member, existing) for member in group.members.java_values()),
+    )
+
+
+def _describe_share_member(member: ShareMember, existing: set[UUID]) -> ShareGroupDescribedMember:
+    return ShareGroupDescribedMember(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topics,
+        assignment=_topics(member.assigned.items(), existing),
     )
 
 

@@ -49,6 +49,26 @@ from kgctl.model.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
+from kgctl.model.share_requests import (
+    AlterShareGroupOffsets,
+    DeleteShareGroupOffsets,
+    DescribeShareGroupOffsets,
+    LatestOffsetsListed,
+    ShareGroupDescribe,
+    ShareGroupHeartbeat,
+    ShareStateCall,
+    ShareStateDeleted,
+    ShareStateInitialized,
+    ShareStateSummaryRead,
+)
+from kgctl.model.share_results import (
+    AlterShareGroupOffsetsResult,
+    DeleteShareGroupOffsetsResult,
+    DescribeShareGroupOffsetsResult,
+    ShareGroupDescribedGroup,
+    ShareGroupDescribeResult,
+    ShareGroupHeartbeatResult,
+)
 from kgctl.model.values import frozen_in_order
 
 
@@ -96,7 +116,7 @@ class GroupFailed:
     error: InvariantViolation
 
 
-Effect = Reply | AppendRecord | ResolveRegexes | GroupFailed
+Effect = Reply | AppendRecord | ResolveRegexes | ShareStateCall | GroupFailed
 
 
 def refuse(request: Request, error: ErrorCode) -> Result:
@@ -112,6 +132,11 @@ def refuse_commit(request: OffsetCommit | TxnOffsetCommit, error: ErrorCode) -> 
 def _refuse_consumer_describe(request: ConsumerGroupDescribe, error: ErrorCode) -> Result:
     groups = tuple(ConsumerGroupDescribedGroup(group_id=group_id or "", error=error) for group_id in request.group_ids)
     return ConsumerGroupDescribeResult(groups=groups)
+
+
+def _refuse_share_describe(request: ShareGroupDescribe, error: ErrorCode) -> Result:
+    groups = tuple(ShareGroupDescribedGroup(group_id=group_id or "", error=error) for group_id in request.group_ids)
+    return ShareGroupDescribeResult(groups=groups)
 
 
 def _done(_: Request, error: ErrorCode) -> Result:
@@ -134,6 +159,15 @@ _REFUSALS: dict[type[Request], Callable[[Any, ErrorCode], Result]] = {
     DeleteGroups: lambda request, error: DeleteGroupsResult(groups=tuple((group_id, error) for group_id in request.group_ids)),
     ConsumerGroupHeartbeat: lambda _, error: ConsumerGroupHeartbeatResult(error=error),
     ConsumerGroupDescribe: _refuse_consumer_describe,
+    ShareGroupHeartbeat: lambda _, error: ShareGroupHeartbeatResult(error=error),
+    ShareGroupDescribe: _refuse_share_describe,
+    DescribeShareGroupOffsets: lambda request, error: DescribeShareGroupOffsetsResult(group_id=request.group_id, error=error),
+    AlterShareGroupOffsets: lambda _, error: AlterShareGroupOffsetsResult(error=error),
+    DeleteShareGroupOffsets: lambda _, error: DeleteShareGroupOffsetsResult(error=error),
+    ShareStateInitialized: _done,
+    ShareStateDeleted: _done,
+    ShareStateSummaryRead: _done,
+    LatestOffsetsListed: _done,
     EndTransaction: _done,
     TopicsChanged: _done,
     RegexResolved: _done,

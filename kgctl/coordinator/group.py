@@ -1,4 +1,4 @@
-"""What the coordinator asks of a group whatever protocol it speaks; and share and streams groups, which are only carried."""
+"""What the coordinator asks of a group whatever protocol it speaks; and streams groups, which are only carried."""
 
 from __future__ import annotations
 
@@ -77,37 +77,21 @@ class Group(ABC):
         """Everything that survives a reload, as a value to compare."""
 
 
-_SHARE_TYPES = range(RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.SHARE_GROUP_STATE_PARTITION_METADATA + 1)
-_STREAMS_TYPES = range(RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY + 1)
-_MEMBER_TYPES = (RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA)
-_REMOVED = {
-    GroupType.SHARE: (
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-    ),
-    GroupType.STREAMS: (
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_TOPOLOGY,
-    ),
-}
+_REMOVED = (
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordType.STREAMS_GROUP_METADATA,
+    RecordType.STREAMS_GROUP_TOPOLOGY,
+)
 """What Kafka writes tombstones of for an empty group, in this order, whether the records are there or not."""
 
 
-def opaque_type(record_type: int) -> GroupType | None:
-    """The type of group that has records of this type; None for a type of record that is no group's."""
-    if record_type in _SHARE_TYPES:
-        return GroupType.SHARE
-    return GroupType.STREAMS if record_type in _STREAMS_TYPES else None
-
-
 class OpaqueGroup(Group):
-    """A share or streams group: its type, and its records by key."""
+    """A streams group: its records by key."""
 
-    def __init__(self, group_id: str, group_type: GroupType) -> None:
+    type = GroupType.STREAMS
+
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.type = group_type  # type: ignore[misc]  # one class for two types: nothing else tells them apart
         self.records: dict[OpaqueKey, bytes] = {}
 
     @property
@@ -123,41 +107,34 @@ class OpaqueGroup(Group):
     @property
     def member_count(self) -> int:
         """Return how many records of members the log has."""
-        return sum(1 for key in self.records if key.record_type in _MEMBER_TYPES)
+        return sum(1 for key in self.records if key.record_type == RecordType.STREAMS_GROUP_MEMBER_METADATA)
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, _image: MetadataImage) -> ErrorCode:
-        """Nobody commits to a share group; a streams group takes commits from outside while it is empty."""
-        if self.type is GroupType.SHARE:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+        """A streams group takes commits from outside while it is empty."""
         if self.is_empty and request.generation_id < 0:
             return ErrorCode.NONE
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
-        """Anybody may look, unless they claim to be a member. For a share group Kafka answers as if it did not exist."""
-        if self.type is GroupType.SHARE:
-            return ErrorCode.NONE
+        """Anybody may look, unless they claim to be a member."""
         return fetch_error({}, request)
 
     def offset_delete_error(self) -> ErrorCode:
-        """Refuse: a share group has no offsets of this kind."""
-        return ErrorCode.GROUP_ID_NOT_FOUND if self.type is GroupType.SHARE else ErrorCode.NONE
+        """Always possible."""
+        return ErrorCode.NONE
 
     def is_subscribed_to(self, _topic: str) -> bool:
         """Return whether the group has members: which topics they subscribe to is not known here."""
         return not self.is_empty
 
     def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
-        """Return the commit's time; None for a share group, which the expiry cycle leaves alone."""
-        return None if self.type is GroupType.SHARE else offset.commit_timestamp_ms
+        """Return the commit's time."""
+        return offset.commit_timestamp_ms
 
     def tombstone_keys(self) -> list[RecordKey]:
-        """Return the keys that an empty group of this type has."""
+        """Return the keys that an empty group has."""
         group = self.group_id.encode()
-        return [
-            OpaqueKey(number, pack(f">hh{len(group)}s", number, len(group), group), self.group_id)
-            for number in _REMOVED[self.type]
-        ]
+        return [OpaqueKey(number, pack(f">hh{len(group)}s", number, len(group), group), self.group_id) for number in _REMOVED]
 
     def timer_keys(self) -> Iterable[TimerKey]:
         """Return nothing: a group that is only carried has no timers."""

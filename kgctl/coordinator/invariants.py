@@ -9,9 +9,11 @@ from uuid import UUID
 
 from kgctl.coordinator.classic.group import DEAD, PREPARING_REBALANCE, STATE, ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
+from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
 from kgctl.coordinator.group import Group
+from kgctl.coordinator.modern.member import MemberState
 from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.share.group import ShareGroup
 from kgctl.coordinator.timers import TimerKind, member_timer
 from kgctl.model.groups import GroupType
 
@@ -21,6 +23,9 @@ def check_shard(shard: Shard) -> None:
     for group_id in shard.offsets.group_ids():
         if group_id not in shard.groups and group_id not in shard.forgotten:
             raise shard.violation(group_id, "there are offsets but no group")
+    for group_id in shard.share_partitions:
+        if not isinstance(shard.groups.get(group_id), ShareGroup):
+            raise shard.violation(group_id, "state of partitions is kept but for no share group")
     for group_id, group in shard.groups.items():
         if group_id != group.group_id:
             raise shard.violation(group_id, f"it is registered under another id than its own, {group.group_id!r}")
@@ -180,8 +185,39 @@ def _broken_consumer_timers(shard: Shard, group: ConsumerGroup) -> Iterator[str]
             yield f"member {member_id!r} has partitions to revoke and no limit for it"
 
 
+def check_share(shard: Shard, group: ShareGroup) -> None:
+    """Raises `InvariantViolation`, with the group's story, for the first thing that does not hold."""
+    for what in (*_broken_share_epochs(group), *_broken_share_counts(group), *_broken_share_timers(shard, group)):
+        raise shard.violation(group.group_id, what)
+
+
+def _broken_share_epochs(group: ShareGroup) -> Iterator[str]:
+    if group.assignment_epoch > group.group_epoch:
+        yield f"the assignment epoch {group.assignment_epoch} is above the group epoch {group.group_epoch}"
+    for member in group.members.values():
+        if not 0 <= member.member_epoch <= group.assignment_epoch:
+            yield f"member {member.member_id!r} at epoch {member.member_epoch} is ahead of the target, or nowhere"
+
+
+def _broken_share_counts(group: ShareGroup) -> Iterator[str]:
+    counts = Counter(topic for member in group.members.values() for topic in member.topic_set)
+    if group.topic_counts != counts:
+        yield "the counts of subscribed topics are wrong"
+    if group.is_homogeneous != all(count == len(group.members) for count in counts.values()):
+        yield "it is not known whether all members subscribe to the same"
+    if any(member_id not in group.members for member_id in group.targets):
+        yield "there is a target for somebody who is no member"
+
+
+def _broken_share_timers(shard: Shard, group: ShareGroup) -> Iterator[str]:
+    for member_id in group.members:
+        if group.session_timer(member_id) not in shard.timers:
+            yield f"member {member_id!r} has no session timer"
+
+
 CHECKS: dict[GroupType, Callable[[Shard, Any], None]] = {
     GroupType.CLASSIC: check_classic,
     GroupType.CONSUMER: check_consumer,
+    GroupType.SHARE: check_share,
 }
 """Group type -> its checks."""

@@ -1,6 +1,7 @@
 """The state of one coordinator, and the only ways in which handlers act on it.
 
-How a group type plugs in (`kgctl.coordinator.classic` and `kgctl.coordinator.consumer` are the two there are):
+How a group type plugs in (`kgctl.coordinator.classic`, `kgctl.coordinator.consumer` and `kgctl.coordinator.share` are the
+three there are):
 
 * a subclass of `kgctl.coordinator.group.Group` answers what offsets, list, delete and expiry ask of any group;
 * ``REPLAYERS`` in `kgctl.coordinator.shard` gets a function for each of its record keys: these functions alone create, change
@@ -32,10 +33,13 @@ from typing import Any, cast
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
-from kgctl.coordinator.consumer.member import LEAVE_EPOCH, NOTHING, ConsumerMember, with_current_assignment, with_metadata
+from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, with_current_assignment, with_metadata
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
-from kgctl.coordinator.group import Group, OpaqueGroup, opaque_type
+from kgctl.coordinator.group import Group, OpaqueGroup
+from kgctl.coordinator.modern.member import LEAVE_EPOCH
 from kgctl.coordinator.offset_store import OffsetStore
+from kgctl.coordinator.share.partitions import SharePartitions
+from kgctl.coordinator.share.replay import SHARE_REPLAYERS
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
 from kgctl.model.coordinator_records import (
@@ -236,8 +240,7 @@ def _replay_group_metadata(shard: Shard, key: GroupMetadataKey, value: GroupMeta
 
 
 def _replay_opaque(shard: Shard, key: OpaqueKey, value: bytes | None) -> None:
-    group_type = opaque_type(key.record_type)
-    if group_type is None or key.group is None:
+    if key.group is None:
         return
     group = shard.groups.get(key.group)
     if value is None:
@@ -247,7 +250,7 @@ def _replay_opaque(shard: Shard, key: OpaqueKey, value: bytes | None) -> None:
                 _remove(shard, key.group)
         return
     if not isinstance(group, OpaqueGroup):
-        group = shard.groups[key.group] = OpaqueGroup(key.group, group_type)
+        group = shard.groups[key.group] = OpaqueGroup(key.group)
     group.records[key] = value
 
 
@@ -260,6 +263,7 @@ REPLAYERS: dict[type, Replayer] = {
     GroupMetadataKey: _replay_group_metadata,
     OpaqueKey: _replay_opaque,
     **_CONSUMER_REPLAYERS,
+    **SHARE_REPLAYERS,
 }
 """Key class -> what a record with such a key does."""
 
@@ -324,6 +328,8 @@ class Shard:
         """The time of the driver's call; timers that it fires have earlier times of their own."""
         self.groups: TimelineHashMap[str, Group] = TimelineHashMap()
         self.offsets = OffsetStore()
+        self.share_partitions: TimelineHashMap[str, SharePartitions] = TimelineHashMap()
+        """Share groups -> of which partitions their state is kept."""
         self.group_configs: dict[str, GroupConfig] = {}
         self._broker_group_config = GroupConfig.of_broker(config)
         self.timers = TimerQueue()

@@ -29,6 +29,7 @@ class TimerKind(StrEnum):
     CONSUMER_REBALANCE = "consumer-rebalance"
     CONSUMER_JOIN = "consumer-join"
     CONSUMER_SYNC = "consumer-sync"
+    SHARE_SESSION = "share-session"
     # The coordinator's own.
     EXPIRE_OFFSETS = "expire-offsets"
     DELETE_OFFSETS = "delete-offsets"

@@ -20,6 +20,7 @@ from kgctl.coordinator.config import CoordinatorConfig, with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.errors import (
     BrokerError,
     ClosedError,
@@ -58,6 +59,7 @@ from kgctl.model.requests import (
     TopicsChanged,
     offset_to_commit,
 )
+from kgctl.model.share_requests import ShareStateCall
 from kgctl.server.runtime import new_member_id, steady_clock
 from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage
 from kgctl.storage.record_log import CommitEntry
@@ -409,6 +411,8 @@ class Coordinator:
             elif isinstance(effect, ResolveRegexes):
                 resolved = resolve_regexes(effect, tuple(self._image.topics), EVENT_ID)
                 self._perform(self._core.handle(resolved, self._clock_ms()))
+            elif isinstance(effect, ShareStateCall):
+                self._perform(self._core.handle(outcome_without_state(effect, EVENT_ID), self._clock_ms()))
         self._changed.notify_all()
 
     def _deliver(self, request_id: int, result: Result) -> None:

@@ -30,9 +30,9 @@ class Rebalance:
     """The rounds of one member: revoke, join, sync, assigned. Kafka: ConsumerCoordinator, AbstractCoordinator."""
 
     __slots__ = (
-        "_asks_as_leader", "_assigned_from", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
+        "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
         "_is_joining", "_joined_topics", "_member", "_membership", "_outcome", "_rebalance_timeout_ms", "_remembered",
-        "_topics", "assignor", "is_cooperative",
+        "_topics", "is_cooperative",
     )  # fmt: skip
 
     def __init__(self, member: ClassicMember) -> None:
@@ -42,7 +42,7 @@ class Rebalance:
         self._rebalance_timeout_ms = config.effective_rebalance_timeout_ms
         self._membership = member.membership
         self._topics = member.topics
-        self.assignor = LeaderAssignor(config.behaviour.assignor_prefix, config.partition_assignment_strategy)
+        self._assignor = LeaderAssignor(config.behaviour.assignor_prefix, config.partition_assignment_strategy)
         self._remembered: Remembered | None = None
         self._joined_topics: tuple[str, ...] | None = None
         self._group_topics: tuple[str, ...] = ()
@@ -52,7 +52,6 @@ class Rebalance:
         self._is_joining = False
         self._has_looked = True
         self._elected: JoinGroupResult | None = None
-        self._asks_as_leader = member.config.behaviour.asks_as_leader
         self._outcome: bytes | ErrorCode | None = None
 
     @property
@@ -96,8 +95,7 @@ class Rebalance:
         if self._outcome is not None:
             return self._end_round
         if self._elected is not None:
-            knows_topics = member.topics.image is not None and not (self._asks_as_leader and member.topics.is_refreshing)
-            return self._lead if knows_topics else None
+            return self._lead if member.topics.image is not None else None
         # Nothing is given up before there is a coordinator to join at (AbstractCoordinator#ensureCoordinatorReady): a cluster
         # that is down costs no member its partitions.
         is_ready = member.connection.is_known and member.topics.is_ready
@@ -194,7 +192,7 @@ class Rebalance:
             group_id=identity.group_id,
             member_id=sent.member_id,
             group_instance_id=identity.group_instance_id,
-            protocols=self.assignor.join_protocols(
+            protocols=self._assignor.join_protocols(
                 ConsumerSubscription(
                     self._joined_topics, None, tuple(sorted(member.owned)), sent.generation_id, identity.rack_id
                 ),
@@ -222,8 +220,6 @@ class Rebalance:
             # A follower's SyncGroup has nothing to say; the coordinator parks it until the leader's has come.
             if result.leader == result.member_id:
                 self._elected = result
-                if self._asks_as_leader:
-                    self._topics.refresh()
             else:
                 self._sync(())
         else:
@@ -252,7 +248,7 @@ class Rebalance:
         if elected is None or image is None:
             return
         try:
-            spec = group_spec(elected.members, image, all_or_none=self._asks_as_leader)
+            spec = group_spec(elected.members, image)
         except AssignorError as error:
             self._assignor_failed(error)
             return
@@ -271,12 +267,17 @@ class Rebalance:
     def _assign(self, name: str, spec: GroupSpec) -> None:
         """What the assignor throws comes out of poll(), and the others wait for a SyncGroup that never comes."""
         try:
-            assignments = self.assignor.assign(name, spec)
+            assignments = self._assignor.assign(name, spec)
         except AssignorError as error:
             self._assignor_failed(error)
             return
         self._sync(assignments)
         self._member.session.unlock()
+
+    @property
+    def left_over(self) -> int:
+        """How many partitions the last assignment left to nobody."""
+        return self._assignor.left_over
 
     def _assignor_failed(self, error: AssignorError) -> None:
         self._is_joining = False
@@ -431,7 +432,7 @@ class ClassicMember(BaseMember):
     @property
     def left_over(self) -> int:
         """Return what the last assignment that it made as the leader left to nobody."""
-        return self.rebalance.assignor.left_over
+        return self.rebalance.left_over
 
     @property
     def member_id(self) -> str:

@@ -72,8 +72,7 @@ class Behaviour:
     ``joins_itself``: a thread of the client's own takes answers as they come, joins and syncs; without it, the application's
     does, inside poll(). ``calls_back_itself``: rebalance callbacks run in that thread; without it, the application's poll() runs
     them, and the round waits for it. ``mixes_protocols``: eager and cooperative assignors may stand in one list.
-    ``watches_partitions``: the leader rebalances when a topic grows. ``asks_as_leader``: it asks for the group's topics as it
-    assigns, and has none of them where one is missing. ``limits_poll_interval``: ``max.poll.interval.ms`` counts.
+    ``watches_partitions``: the leader rebalances when a topic grows. ``limits_poll_interval``: ``max.poll.interval.ms`` counts.
     ``assignor_prefix`` goes before the protocol's name where the client's assignor of that name is not Kafka's.
     ``reads_every_us``: how often the client's own thread reads answers between polls; 0: as they come. ``joins_without_id``: an
     old JoinGroup, which is never answered with MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends
@@ -97,7 +96,6 @@ class Behaviour:
     speaks_cooperative: bool = True
     speaks_consumer_protocol: bool = True
     watches_partitions: bool = True
-    asks_as_leader: bool = False
     limits_poll_interval: bool = True
     reads_every_us: int = 0
     close_lag_us: int = 0
@@ -339,7 +337,6 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             watches_partitions=False,
-            asks_as_leader=True,  # ConsumerGroup.assignTopicPartitions; Conn.readTopicMetadatav1 drops all at the first error
             limits_poll_interval=False,
             joins_without_id=True,
             leaves_when_refused=True,

@@ -93,11 +93,8 @@ class LeaderAssignor:
         return own if own in assignor_names() else name
 
 
-def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage, *, all_or_none: bool = False) -> GroupSpec:
-    """Return the group as the leader sees it after JoinGroup. Raises `AssignorError` for a member that cannot be understood.
-
-    ``all_or_none``: where one topic is missing, there is none, as kafka-go has it: it asks for all of them at once.
-    """
+def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage) -> GroupSpec:
+    """Return the group as the leader sees it after JoinGroup. Raises `AssignorError` for a member that cannot be understood."""
     specs = [_member_spec(member) for member in members]
     wanted = dict.fromkeys(topic for spec in specs for topic in spec.topics)
     # A topic that does not exist is no failure: it has no partitions to hand out yet (AbstractPartitionAssignor#assign), and
@@ -107,7 +104,7 @@ def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage, *, all_
         for name in wanted
         if name in image.topics
     }
-    return GroupSpec(topics if len(topics) == len(wanted) or not all_or_none else {}, specs)
+    return GroupSpec(topics, specs)
 
 
 def _member_spec(member: JoinGroupMember) -> MemberSpec:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from kgctl.model.groups import ZERO_UUID
+from kgctl.model.share_records import ShareRecordKey, ShareRecordValue
 from kgctl.model.values import frozen_in_order
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
@@ -234,7 +235,7 @@ class ConsumerGroupRegularExpressionValue:
 
 @frozen_in_order
 class OpaqueKey:
-    """A key that kgctl carries but does not interpret: share and streams groups, types of newer brokers."""
+    """A key that kgctl carries but does not interpret: streams groups, types of newer brokers."""
 
     record_type: int
     raw: bytes
@@ -251,6 +252,7 @@ RecordKey = (
     | ConsumerGroupTargetAssignmentMemberKey
     | ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupRegularExpressionKey
+    | ShareRecordKey
     | OpaqueKey
 )
 RecordValue = (
@@ -262,6 +264,7 @@ RecordValue = (
     | ConsumerGroupTargetAssignmentMemberValue
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
+    | ShareRecordValue
     | bytes
 )
 

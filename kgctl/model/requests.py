@@ -13,6 +13,7 @@ from uuid import UUID
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, OffsetAndMetadata, TopicPartition
+from kgctl.model.share_results import ShareResult
 from kgctl.model.values import frozen
 
 LATEST_VERSION = 32_767
@@ -524,5 +525,6 @@ Result = (
     | DeleteGroupsResult
     | ConsumerGroupHeartbeatResult
     | ConsumerGroupDescribeResult
+    | ShareResult
     | Done
 )

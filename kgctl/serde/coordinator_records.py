@@ -2,7 +2,7 @@
 
 Reading takes every version that Kafka ever wrote (OffsetCommit 0-4, GroupMetadata 0-4, the rest 0); writing uses the one that
 Kafka 4.3 uses: OffsetCommit 4, or 1 where the commit carries a retention of its own; GroupMetadata 3; the rest 0. Key types that
-kgctl does not interpret (share and streams groups, those of newer brokers) go through as `OpaqueKey` and raw bytes, nothing lost.
+kgctl does not interpret (streams groups, those of newer brokers) go through as `OpaqueKey` and raw bytes, nothing lost.
 
 Bytes that cannot be read raise `RecordDecodeError`, whatever they hold. A tagged field of a newer broker is skipped, as Kafka
 does, so bytes that must come out unchanged are to be kept as bytes.
@@ -54,6 +54,7 @@ from kgctl.serde.record_schema import (
     uuid_from_bytes,
     write_varint,
 )
+from kgctl.serde.share_groups import SHARE_KEYS, SHARE_VALUES
 
 __all__ = [
     "RecordDecodeError",
@@ -192,6 +193,7 @@ VALUES: Mapping[int, ValueSchema] = {
         model.ConsumerGroupRegularExpressionValue,
         (Field("topics", array(string)), Field("version", INT64), Field("timestamp_ms", INT64)),
     ),
+    **{record_type: ValueSchema(build, fields) for record_type, (build, fields) in SHARE_VALUES.items()},
 }
 
 _GROUP = (Field("group", string),)
@@ -215,10 +217,11 @@ KEYS: Mapping[int, KeySchema] = {
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: KeySchema(
         model.ConsumerGroupRegularExpressionKey, (*_GROUP, Field("regular_expression", string))
     ),
+    **{record_type: KeySchema(build, fields) for record_type, (build, fields) in SHARE_KEYS.items()},
 }
 
-OPAQUE_TYPES_WITH_GROUP = frozenset({*range(10, 16), 17, *range(19, 24)})
-"""Share and streams groups: kgctl carries these records without looking inside, but their key begins with the group."""
+OPAQUE_TYPES_WITH_GROUP = frozenset({17, *range(19, 24)})
+"""Streams groups: kgctl carries these records without looking inside, but their key begins with the group."""
 
 TYPE_OF_KEY: Mapping[type, int] = {
     schema.build: record_type  # type: ignore[misc]  # each build is a class

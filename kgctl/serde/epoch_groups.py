@@ -1,6 +1,6 @@
 """Records of share groups (KIP-932) and streams groups (KIP-1071), as the history reads them.
 
-The coordinator carries them as they are, under an `OpaqueKey`. They say what records of the consumer protocol say too: an epoch,
+They say what records of the consumer protocol say too: an epoch,
 the members, the epoch of their target, what each of them has; so they are read into those records' keys and values. What only
 they have (processes, endpoints, standby tasks) is left out: a value that is read here is not to be written again.
 
@@ -18,7 +18,15 @@ from uuid import UUID
 from kgctl.model import coordinator_records as model
 from kgctl.model.coordinator_records import OpaqueKey, RecordKey, RecordType, RecordValue
 from kgctl.model.values import frozen_in_order
-from kgctl.serde.coordinator_records import KEYS, VALUES, KeySchema, UnknownValueVersionError, decode_record, value_structure
+from kgctl.serde.coordinator_records import (
+    KEYS,
+    VALUES,
+    KeySchema,
+    UnknownValueVersionError,
+    decode_key,
+    decode_record,
+    value_structure,
+)
 from kgctl.serde.record_schema import (
     INT8,
     INT16,
@@ -234,13 +242,19 @@ def _key_structure(record_type: int) -> Structure:
     return Structure(key.build, key.fields, PLAIN)
 
 
-def interpreted_key(key: OpaqueKey) -> GroupKey:
-    """Return what a key of one of `SCHEMAS` says, as a key of the consumer protocol.
+def interpreted_key(raw: bytes) -> GroupKey:
+    """Return what a record's key says, of a share or streams group as a key of the consumer protocol.
 
     Raises `RecordDecodeError`, and KeyError for a type of record that nobody writes yet.
     """
-    found: GroupKey = _key_structure(key.record_type).read(Reader(key.raw, 2))
-    return found
+    record_type = int.from_bytes(raw[:2], "big", signed=True)
+    if record_type in SCHEMAS:
+        found: GroupKey = _key_structure(record_type).read(Reader(raw, 2))
+        return found
+    plain = decode_key(raw)
+    if isinstance(plain, OpaqueKey):
+        raise KeyError(plain.record_type)
+    return plain
 
 
 def interpreted(record_type: int, key: bytes, value: bytes | None) -> GroupRecord:
@@ -252,7 +266,7 @@ def interpreted(record_type: int, key: bytes, value: bytes | None) -> GroupRecor
     if schema is None:
         plain = decode_record(key, value)
         return GroupRecord(plain.key, plain.value)
-    found = interpreted_key(OpaqueKey(record_type, key))
+    found = interpreted_key(key)
     if value is None or schema.value is None:
         return GroupRecord(found, value)
     structure = structure_of(record_type, int.from_bytes(value[:2], "big", signed=True))

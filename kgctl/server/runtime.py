@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes, refuse
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.coordinator.timers import NEVER_MS
 from kgctl.errors import StorageError
 from kgctl.model.coordinator_records import OffsetCommitKey, TransactionMarker
@@ -36,6 +37,7 @@ from kgctl.model.requests import (
     Result,
     TxnOffsetCommit,
 )
+from kgctl.model.share_requests import DeleteShareState, InitializeShareState, ListLatestOffsets, ReadShareStateSummary
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_schema import uuid_text
 
@@ -478,6 +480,8 @@ class CoordinatorRuntime:
                     self.writer.append(effect)
                 case ResolveRegexes():
                     asyncio.get_running_loop().call_soon(self._resolve, effect)
+                case InitializeShareState() | DeleteShareState() | ReadShareStateSummary() | ListLatestOffsets():
+                    self.tell_soon(outcome_without_state(effect, EVENT_ID))
                 case GroupFailed():
                     log.error("group %s: a timer failed, the group goes on: %s", effect.group_id, effect.error)
         self._watch_time()
@@ -522,6 +526,10 @@ class CoordinatorRuntime:
     def _expire(self) -> None:
         self._timer = None
         self.fire_due()
+
+    def tell_soon(self, event: Request) -> None:
+        """Tell the core of an event once what is under way is done."""
+        asyncio.get_running_loop().call_soon(self.tell, event)
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))

@@ -10,8 +10,10 @@ from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.share.group import ShareGroup
 from tests.conformance.notation import assigned, from_topic_ids, subscribed
 from tests.conformance.records import classic_view, with_epochs
+from tests.conformance.share import share_view
 
 View = dict[str, Any]
 Names = Mapping[UUID, str]
@@ -26,6 +28,8 @@ def group_view(coordinator: GroupCoordinator, group_id: str, names: Names) -> Vi
         return _classic(group)
     if isinstance(group, ConsumerGroup):
         return _consumer(group, names)
+    if isinstance(group, ShareGroup):
+        return share_view(coordinator.shard, group, names)
     return {"exists": True, "type": group.type.value, "state": group.group_state.value}
 
 

@@ -136,6 +136,7 @@ def _regex(value: ConsumerGroupRegularExpressionValue, _: Names) -> Record:
     return {"topics": list(value.topics), "timestamp": virtual(value.timestamp_ms)}
 
 
+# Of share groups the bytes are compared.
 _RECORDS: dict[type, tuple[str, Callable[[Any, Names], Record]]] = {
     GroupMetadataKey: ("GroupMetadata", _group_metadata),
     OffsetCommitKey: ("OffsetCommit", _offset),
@@ -162,7 +163,7 @@ def record_of(appended: AppendRecord, names: Names) -> Record:
     key, value = appended.record.key, appended.record.value
     if isinstance(key, OpaqueKey):
         return {"type": _name_of(key), "value": None if value is None else {}}
-    name, view = _RECORDS[type(key)]
+    name, view = _RECORDS.get(type(key)) or (type(key).__name__.removesuffix("Key"), lambda _, __: {})
     entry: Record = {"type": name, "group": key.group}
     if isinstance(key, OffsetCommitKey):
         entry["partition"] = f"{key.topic}-{key.partition}"

@@ -25,6 +25,7 @@ from kgctl.model.requests import (
 )
 from tests.conformance.notation import assigned, from_topic_ids
 from tests.conformance.requests import Step
+from tests.conformance.share import SHARE_REPLIES
 
 Reply = dict[str, Any]
 Names = Mapping[UUID, str]
@@ -161,6 +162,7 @@ _REPLIES: dict[type, Callable[[Any, Step, Names], Reply]] = {
     DescribeGroupsResult: _describe_groups,
     ConsumerGroupDescribeResult: _describe_consumer_groups,
     ListGroupsResult: _list_groups,
+    **SHARE_REPLIES,
 }
 
 

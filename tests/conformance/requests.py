@@ -35,6 +35,7 @@ from tests.conformance.notation import (
     subscription_bytes,
     text,
 )
+from tests.conformance.share import SHARE_OPERATIONS
 
 Step = dict[str, Any]
 
@@ -205,6 +206,7 @@ OPERATIONS: dict[str, tuple[int, Callable[[Step, dict[str, Any], MetadataImage],
     "describe_consumer_groups": (1, _describe_consumer_groups),
     "list_groups": (5, _list_groups),
     "group_config": (0, _group_config),
+    **SHARE_OPERATIONS,
 }
 """Operation -> (the version it has unless the step says another, how its request is made)."""
 

@@ -25,6 +25,7 @@ from tests.conformance.notation import START_MS, assignment_bytes, image, partit
 from tests.conformance.records import Record, record_of
 from tests.conformance.replies import Reply, reply_of
 from tests.conformance.requests import Step, join_protocols, request_of
+from tests.conformance.share import Elsewhere
 from tests.support.coordinator_driver import CoordinatorDriver
 
 Case = dict[str, Any]
@@ -67,6 +68,8 @@ class World:
             checked,
         )
         self.driver.on_records = self._see_records
+        self.elsewhere = Elsewhere(self.driver.request, self._names)
+        self.driver.on_call = lambda call: self.elsewhere.call(call, self.driver.now_ms - START_MS)
         self._load_given(given)
         self._look(GIVEN)
 
@@ -104,6 +107,9 @@ class World:
         if step["op"] == "reload":
             self.driver.reload()
             self.replies[step["step"]] = (step["at"], {"error": "NONE"})
+        elif step["op"] == "persister":
+            self.elsewhere.answer(step)
+            self.replies[step["step"]] = (step["at"], {"error": "NONE", "message": None})
         elif step["op"] in ("set_topic", "delete_topic"):
             self._change_topic(step)
             self.replies[step["step"]] = (step["at"], {"error": "NONE"})

@@ -74,10 +74,10 @@ class Coverage:
 
 def _operation(step: Case) -> str:
     """Heartbeats of the consumer protocol by what they are for."""
-    if step["op"] != "cg_heartbeat":
+    if step["op"] not in ("cg_heartbeat", "share_heartbeat"):
         return str(step["op"])
     epoch = step["epoch"]
-    return f"cg_heartbeat {epoch if epoch <= 0 else 'n'}{' static' if 'instance' in step else ''}"
+    return f"{step['op']} {epoch if epoch <= 0 else 'n'}{' static' if 'instance' in step else ''}"
 
 
 def _errors(reply: Any) -> Iterator[str]:

@@ -25,7 +25,12 @@ class KafkaFailedError(AssertionError):
 VERSIONS = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1"}
 """The broker versions whose coordinator can be driven, and the release of each that is."""
 LATEST = "4.3"
-_PACKAGES = {"common.record.internal.": "common.record."}
+WITH_SHARE_GROUPS = ("4.2", "4.3")
+"""Those whose share groups are driven."""
+_PACKAGES = {
+    "common.record.internal.": "common.record.",
+    "server.util.PartitionMetadataClient": "coordinator.group.PartitionMetadataClient",
+}
 """What is elsewhere in all but the latest."""
 
 
@@ -37,7 +42,8 @@ class KafkaCoordinator:
 
     def __init__(self, version: str = LATEST) -> None:
         own = SOURCES / f"v{version.replace('.', '_')}" / "Version.java"
-        sources, replaced = [*sorted(SOURCES.glob("*.java")), own], {} if version == LATEST else _PACKAGES
+        share = sorted((SOURCES / "share").glob("*.java")) if version in WITH_SHARE_GROUPS else ()
+        sources, replaced = [*sorted(SOURCES.glob("*.java")), *share, own], {} if version == LATEST else _PACKAGES
         classes = compile_java(SOURCES / "pom.xml", sources, replaced, kafka_version=VERSIONS[version])
         self.version = version
         self._process = subprocess.Popen(

@@ -21,6 +21,15 @@ from tests.differential.steps.classic import heartbeat, join, leave, sync
 from tests.differential.steps.consumer import consumer_heartbeat, consumer_join, consumer_leave
 from tests.differential.steps.moves import move
 from tests.differential.steps.offsets import commit, delete_offsets, end_txn, fetch, txn_commit
+from tests.differential.steps.share import (
+    alter_offsets,
+    delete_share_offsets,
+    look_at_shares,
+    persister,
+    share_heartbeat,
+    share_join,
+    share_leave,
+)
 from tests.differential.steps.surroundings import change_topics, delete_groups, look, reload, set_group_config
 
 Step = dict[str, Any]
@@ -40,6 +49,15 @@ _MIGRATING: Theme = (*_CONSUMER, *_CLASSIC, *_CLASSIC, *_COMMITS, reload, look)
 _OFFSETS: Theme = (*_CONSUMER, *_CLASSIC, *_COMMITS * 5, *((txn_commit, end_txn, fetch, delete_offsets) * 4), *_OTHERS)
 THEMES: tuple[Theme, ...] = (_MIXED, _CONSUMERS, _CLASSICS, _MIGRATING, _OFFSETS)
 """What a sequence is mostly about."""
+_SHARE = (share_join,) * 5 + (share_heartbeat,) * 10 + (share_leave,) * 2 + (persister,) * 7
+_SHARE_ADMIN = (look_at_shares,) * 2 + (alter_offsets,) * 2 + (delete_share_offsets,) * 2 + (delete_groups, change_topics)
+SHARES: tuple[Theme, ...] = (
+    (*_SHARE, *_SHARE_ADMIN, *_OTHERS),
+    (*_SHARE, *_SHARE, look_at_shares, change_topics, reload),
+    (*_SHARE, *_SHARE_ADMIN, *_SHARE_ADMIN, share_leave, share_leave),
+    (*_SHARE, *_SHARE_ADMIN, *_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
+)
+"""Share groups: with all that concerns any group, by themselves, as administrators see them, beside groups of the same names."""
 MOVES: tuple[Theme, ...] = (
     (move,) * 12 + (consumer_heartbeat,) * 3 + (sync,) * 3 + (heartbeat, join, leave, consumer_leave, look, commit),
 )
@@ -51,6 +69,7 @@ KINDS: dict[str, tuple[Theme, ...]] = {
     "mixed": (_MIXED, _MIGRATING),
     "offsets": (_OFFSETS,),
     "moves": MOVES,
+    "share": SHARES,
 }
 """By the name that `tests.differential.search` takes."""
 
@@ -119,13 +138,15 @@ class SequenceBuilder:
         group_id = self.choice.of(self._asked)
         step = self.choice.of(self._theme)(self, self.group(group_id))
         if group_id != "g" and step["op"] not in _WITHOUT_GROUP:
-            step["group"] = group_id
+            step.setdefault("group", group_id)
         return step
 
 
 _WITHOUT_GROUP = {
     "end_txn",
     "describe_consumer_groups",
+    "describe_share_groups",
+    "persister",
     "describe_groups",
     "list_groups",
     "delete_groups",

@@ -25,8 +25,9 @@ SEQUENCES = 2_000 if settings.get_current_profile_name() == "deep" else 20
 RECORDED = GOLDEN.parents[1] / "conformance" / "cases" / "coordinator_generated.jsonl.gz"
 
 
+_NO_TIMERS_OF_THESE = (TimerKind.STUCK_REBALANCE, TimerKind.DELETE_OFFSETS, TimerKind.SHARE_SESSION)
 REACHED = {
-    "timers": {kind.value for kind in TimerKind if kind not in (TimerKind.STUCK_REBALANCE, TimerKind.DELETE_OFFSETS)},
+    "timers": {kind.value for kind in TimerKind if kind not in _NO_TIMERS_OF_THESE},
     "records": {
         "GroupMetadata",
         "GroupMetadata tombstone",
@@ -77,6 +78,21 @@ REACHED = {
     },
 }
 """What has to occur in any run: a generator that no longer gets there proves less than it seems to."""
+SHARES_REACHED = {
+    "records": {
+        "ShareGroupStatePartitionMetadata",
+        "ShareGroupTargetAssignmentMember",
+        "ShareGroupCurrentMemberAssignment tombstone",
+    },
+    "changes of groups": {"none -> share Stable", "share Stable -> share Empty"},
+    "answers": {
+        "share_heartbeat n: FENCED_MEMBER_EPOCH",
+        "alter_share_offsets: NON_EMPTY_GROUP",
+        "delete_share_offsets: NONE",
+        "describe_share_groups: NONE",
+    },
+}
+"""And in a run of share groups."""
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +142,18 @@ def test_static_members_that_change_protocol_time_and_again_go_as_in_kafka(
     seen = tally.coverage.seen["changes of groups"]
     assert sum(seen[change] for change in seen if change.startswith("classic") and "-> consumer" in change) > sequences / 4
     assert sum(seen[change] for change in seen if change.startswith("consumer") and "-> classic" in change) > sequences / 4
+
+
+@pytest.mark.parametrize(("version", "sequences"), [("4.3", 60), ("4.2", 25)])
+def test_share_groups_go_as_in_kafka(version: str, sequences: int, tmp_path: Path) -> None:
+    """With a Persister whose answers are steps: well, ill, late or never. ``--about share`` is the deep run."""
+    kafka = KafkaCoordinator(version)
+    tally = run(kafka, sequences, start=1, folder=tmp_path, themes=KINDS["share"])
+    kafka.close()
+
+    assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
+    missing = {kind: reached - tally.coverage.seen[kind].keys() for kind, reached in SHARES_REACHED.items()}
+    assert {kind: found for kind, found in missing.items() if found} == {}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,17 @@ def verdict(case: dict[str, Any], expected: Expectations, world: World | None = 
     if world is None:
         world = World(judged)
         world.run()
-    return [*differences(judged, world), *_records(case, expected, world)]
+    return [*differences(judged, world), *_records(case, expected, world), *_calls(expected, world)]
+
+
+def _calls(expected: Expectations, world: World) -> Iterator[str]:
+    """Calls that are not the same, or not in the same order, of topics and partitions too."""
+    theirs = [(entry["at"], entry["call"]) for entry in expected if "call" in entry]
+    for number in range(max(len(theirs), len(world.elsewhere.made))):
+        wanted, got = theirs[number : number + 1], world.elsewhere.made[number : number + 1]
+        if wanted != got:
+            yield f"call {number}: {got}, expected {wanted}"
+            return
 
 
 def _records(case: dict[str, Any], expected: Expectations, world: World) -> Iterator[str]:

@@ -6,14 +6,9 @@ from collections.abc import Iterable
 from enum import Enum
 
 from kgctl.coordinator.classic.group import DEAD, EMPTY, RESPONSES, STATE, TRANSITIONS
-from kgctl.coordinator.consumer.member import (
-    CLASSIC_RESPONSES,
-    GROUP_STATES,
-    GROUP_TRANSITIONS,
-    MEMBER_RULES,
-    MEMBER_TRANSITIONS,
-    MemberState,
-)
+from kgctl.coordinator.consumer.member import CLASSIC_RESPONSES, GROUP_STATES, GROUP_TRANSITIONS, MEMBER_RULES, MEMBER_TRANSITIONS
+from kgctl.coordinator.modern.member import MemberState
+from kgctl.coordinator.share.group import SHARE_TRANSITIONS
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, Transition
 
@@ -51,6 +46,11 @@ def consumer_states() -> str:
 def consumer_when() -> str:
     """One row a state: when a group is in it, tried from the top, and what it means."""
     return "".join(f"| {facts.state} | {facts.when} | {facts.meaning} |\n" for facts in GROUP_STATES)
+
+
+def share_states() -> str:
+    """The diagram of a share group."""
+    return diagram(SHARE_TRANSITIONS, GroupState.EMPTY)
 
 
 def member_states() -> str:

@@ -103,6 +103,7 @@ ROOMS = {
             (9, "classes whose names mean one thing are longer"),
             (1, "the facts of settings stand in the model"),
             (5, "groups that are not deleted are shown as they are listed"),
+            (6, "the state of share groups that are deleted in a data folder"),
         ),
     ),
     "coordinator": Room(
@@ -112,6 +113,7 @@ ROOMS = {
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),
             (2, "classes whose names mean one thing are longer"),
             (43, "what share groups may lock and deliver, by the broker's settings and their own"),
+            (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
         ),
     ),
     "server": Room(
@@ -139,6 +141,7 @@ ROOMS = {
             (10, "fetches wait for anything that has a name"),
             (19, "classes whose names mean one thing are longer"),
             (271, "what share coordinators keep: in memory, in its topic, durable when told"),
+            (6, "calls for the state of share partitions are answered where none is kept"),
         ),
     ),
     "storage": Room(
@@ -155,7 +158,6 @@ ROOMS = {
     "member": Room(
         2_751,
         raised=(
-            (16, "kafka-go's leader asks for topics as it assigns, and takes one that is gone for all"),
             (18, "what an assignor leaves to nobody"),
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
@@ -164,7 +166,13 @@ ROOMS = {
             (6, "classes whose names mean one thing are longer"),
         ),
     ),
-    "assignors": Room(2_013, raised=((95, "the border to assignors of the user's own, checked wherever they run"),)),
+    "assignors": Room(
+        2_013,
+        raised=(
+            (95, "the border to assignors of the user's own, checked wherever they run"),
+            (222, "the order of targets comes from the coordinator; the simple assignor, with Java's maps"),
+        ),
+    ),
     "serde": Room(
         1_539,
         raised=(
@@ -177,6 +185,7 @@ ROOMS = {
             (6, "what such a record is has a type of its own: they were no records of the coordinator's"),
             (12, "what a member's bytes are told as: said in two backends of admin before"),
             (97, "records of the state of share groups"),
+            (80, "records of share groups, to be written as well"),
         ),
     ),
     "group": Room(
@@ -217,6 +226,7 @@ ROOMS = {
             (43, "what is kept of a share partition"),
             (28, "where a share group may begin"),
             (62, "records of share partitions' state; the facts of settings, for two coordinators"),
+            (308, "share groups: requests, results, calls for the state of partitions, records"),
         ),
     ),
     "library": Room(
@@ -263,7 +273,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 515  # some 35 for share groups (KIP-932); before them scopes of topics, watches of clusters, makers of tokens
+MOST_FILES = 535  # some 55 for share groups (KIP-932); before them scopes of topics, watches of clusters, makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

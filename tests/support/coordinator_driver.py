@@ -14,9 +14,11 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import Request, Result, UpdateGroupConfig
+from kgctl.model.share_requests import ShareStateCall
 
 OWN_REQUESTS = 1_000_000_000
 """Ids of requests that the driver makes itself start here."""
@@ -39,6 +41,7 @@ class CoordinatorDriver:
         self.log: list[AppendRecord] = []
         self.replies: dict[int, tuple[int, Result]] = {}
         self.on_records: Callable[[list[AppendRecord]], None] = lambda _: None
+        self.on_call: Callable[[ShareStateCall], None] = self._without_state
         self.fired: Counter[str] = Counter()
         self._group_configs: dict[str, UpdateGroupConfig] = {}
         self._own_requests = OWN_REQUESTS
@@ -111,6 +114,13 @@ class CoordinatorDriver:
         for effect in effects:
             if isinstance(effect, ResolveRegexes):
                 self._resolve(effect)
+            elif isinstance(effect, ShareStateCall):
+                self.on_call(effect)
+
+    def _without_state(self, call: ShareStateCall) -> None:
+        """All goes well at once."""
+        self._own_requests += 1
+        self._perform(self.coordinator.handle(outcome_without_state(call, self._own_requests), self.now_ms))
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         """Match whole topic names, at once."""

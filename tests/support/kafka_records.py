@@ -34,6 +34,7 @@ from kgctl.model.coordinator_records import (
     OpaqueKey,
 )
 from kgctl.model.groups import ZERO_UUID
+from kgctl.model.share_records import ShareGroupMetadataKey, ShareGroupMetadataValue
 
 A = UUID("11111111-1111-1111-2222-222222222222")
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")
@@ -216,8 +217,8 @@ WRITTEN_BY_KAFKA = {
         "0000020274000000000000000500000000000003e800",
     ),
     "share group": (
-        OpaqueKey(11, bytes.fromhex("000b000173"), "s"),
-        bytes.fromhex("000000000002000000000000000000"),
+        ShareGroupMetadataKey("s"),
+        ShareGroupMetadataValue(2),
         "000b000173",
         "000000000002000000000000000000",
     ),

@@ -28,11 +28,12 @@ from kgctl.coordinator.consumer.heartbeat import (
     subscribe,
     update_member,
 )
-from kgctl.coordinator.consumer.member import CLASSIC_RESPONSES, ConsumerMember, MemberState, Refusal, topic_order
+from kgctl.coordinator.consumer.member import CLASSIC_RESPONSES, ConsumerMember
 from kgctl.coordinator.consumer.records import member_record
 from kgctl.coordinator.consumer.subscription import request_resolution, update_regex
 from kgctl.coordinator.consumer.target_assignment import MemberTarget
 from kgctl.coordinator.consumer.timers import arm_join_if_absent, arm_session, arm_sync, disarm_join, disarm_sync, fence_members
+from kgctl.coordinator.modern.member import MemberState, Refusal, topic_order
 from kgctl.coordinator.shard import Shard
 from kgctl.model.coordinator_records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode

@@ -13,18 +13,17 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from kgctl.assignors.spec import Target
 from kgctl.coordinator.consumer.member import (
     MEMBER_RULES,
     NOTHING,
     ConsumerMember,
-    MemberState,
     PartitionForm,
     Partitions,
     ReconciliationStep,
     RecordedPartitions,
-    Refusal,
-    Target,
 )
+from kgctl.coordinator.modern.member import MemberState, Refusal
 from kgctl.coordinator.profile import Profile
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicMetadata

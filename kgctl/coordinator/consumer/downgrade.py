@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from kgctl.assignors.spec import Target
 from kgctl.coordinator.classic.group import (
     CONSUMER_PROTOCOL_TYPE,
     ClassicGroup,
@@ -20,8 +21,9 @@ from kgctl.coordinator.classic.group import (
 from kgctl.coordinator.classic.rebalance import extend_session, start_rebalance
 from kgctl.coordinator.consumer.current_assignment import OwnedPartitions
 from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
-from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Refusal, Target
+from kgctl.coordinator.consumer.member import ConsumerMember, Partitions
 from kgctl.coordinator.consumer.records import group_tombstone_keys
+from kgctl.coordinator.modern.member import NO_TARGET, Refusal
 from kgctl.coordinator.shard import Shard
 from kgctl.model.coordinator_records import GroupMetadataKey, RecordKey
 from kgctl.model.error_codes import ErrorCode

@@ -11,20 +11,19 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
+from kgctl.assignors.spec import Target
 from kgctl.coordinator.consumer.member import (
     GROUP_STATES,
-    NO_TARGET,
     WITH_EPOCHS,
     WITHOUT_EPOCHS,
     ConsumerMember,
     Partitions,
-    Refusal,
-    Target,
     commit_error,
     fetch_error,
 )
 from kgctl.coordinator.consumer.records import group_tombstone_keys
-from kgctl.coordinator.group import Group
+from kgctl.coordinator.modern.group import ModernGroup
+from kgctl.coordinator.modern.member import Refusal
 from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
@@ -64,11 +63,10 @@ class TopicCount:
     by_regex: int = 0
 
 
-class ConsumerGroup(Group):
+class ConsumerGroup(ModernGroup[ConsumerMember]):
     """The state of one group, as the broker version of ``profile`` has it.
 
-    ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again, and
-    ``resolution_started_ms`` that a resolution of expressions is under way: neither is durable.
+    ``resolution_started_ms`` says that a resolution of expressions is under way: it is not durable.
     ``is_homogeneous`` is as of the last change of a member: an expression that is resolved or dropped later does not change it.
     ``has_had_classic_members``: a member that changed its protocol while it had to revoke has no limit for that, as in Kafka.
     """
@@ -76,15 +74,9 @@ class ConsumerGroup(Group):
     type = GroupType.CONSUMER
 
     def __init__(self, group_id: str, profile: Profile = LATEST) -> None:
-        self.group_id = group_id
-        self.profile = profile
+        super().__init__(group_id, profile)
         self.partition_form = WITH_EPOCHS if profile.has_partition_epochs else WITHOUT_EPOCHS
-        self.group_epoch = self.assignment_epoch = 1 if profile.begins_at_epoch_1 else 0
-        self.assignment_timestamp_ms = 0
-        self.metadata_hash = 0
-        self.members: TimelineHashMap[str, ConsumerMember] = TimelineHashMap()
         self.static_members: dict[str, str] = {}
-        self.targets: TimelineHashMap[str, Target] = TimelineHashMap()
         self.resolved_regexes: TimelineHashMap[str, ResolvedRegex] = TimelineHashMap()
         self.partition_owners: dict[UUID, dict[int, str]] = {}
         """Who owns each partition or still has to revoke it, by the member's id: its epoch is the partition's."""
@@ -98,11 +90,8 @@ class ConsumerGroup(Group):
         self.has_partition_metadata_record = False
         self.subscribed_topics: tuple[SubscribedTopic, ...] = ()
         """The topics for which the group epoch was made, by name: what brokers keep before 4.1, instead of ``metadata_hash``."""
-        self.metadata_deadline_ms = 0
-        self.metadata_deadline_epoch = 0
         self.resolution_started_ms: int | None = None
         self.has_had_classic_members = False
-        self.is_homogeneous = True
         self._behind_epoch = _UNKNOWN_EPOCH
         self._behind: set[str] = set()
         """Members that do not own their target of that epoch: kept as they change, so that nobody has to look at all of them."""
@@ -127,19 +116,9 @@ class ConsumerGroup(Group):
         return not self._behind
 
     @property
-    def is_empty(self) -> bool:
-        """Return whether the group has no members."""
-        return not self.members
-
-    @property
     def listed_protocol_type(self) -> str:
         """Return the protocol type as ListGroups shows it, which is always "consumer"."""
         return "consumer"
-
-    @property
-    def member_count(self) -> int:
-        """Return how many members the group has."""
-        return len(self.members)
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
         """Whether a commit is accepted: by the member's epoch, or by the epochs of its partitions (KIP-1251)."""
@@ -174,7 +153,7 @@ class ConsumerGroup(Group):
         return (
             (self.group_epoch, self.assignment_epoch, self.assignment_timestamp_ms, self.metadata_hash),
             dict(self.members),
-            {member_id: {topic: set(numbers) for topic, numbers in target.items()} for member_id, target in self.targets.items()},
+            self.durable_targets(),
             dict(self.resolved_regexes),
             self.has_partition_metadata_record,
             self.subscribed_topics,
@@ -204,16 +183,12 @@ class ConsumerGroup(Group):
         """What the member should own; for a static one, what the holder of its instance id should."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
-        return self.targets.get(member_id, NO_TARGET)
+        return self.recorded_target(member_id)
 
     def partition_epoch(self, topic_id: UUID, partition: int) -> int:
         """The epoch of the member that owns the partition or still has to revoke it; `FREE` if nobody does."""
         owner = self.partition_owners.get(topic_id, {}).get(partition)
         return FREE if owner is None else self.members[owner].member_epoch
-
-    def is_metadata_due(self, now_ms: int) -> bool:
-        """Whether the topics' hash has to be computed again."""
-        return now_ms >= self.metadata_deadline_ms or self.group_epoch < self.metadata_deadline_epoch
 
     def is_waiting_for_partitions(self, member: ConsumerMember) -> bool:
         """Whether a partition of the member's target still belongs to somebody else."""

@@ -15,18 +15,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kgctl.assignors.target_order import unmoved_target
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.current_assignment import OwnedPartitions, Reconciliation, reconcile
 from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
-from kgctl.coordinator.consumer.member import (
-    LEAVE_EPOCH,
-    NOTHING,
-    STATIC_LEAVE_EPOCH,
-    ConsumerMember,
-    MemberState,
-    Refusal,
-    topic_order,
-)
+from kgctl.coordinator.consumer.member import NOTHING, STATIC_LEAVE_EPOCH, ConsumerMember
 from kgctl.coordinator.consumer.records import (
     current_assignment_record,
     member_record,
@@ -34,21 +27,12 @@ from kgctl.coordinator.consumer.records import (
     target_record,
     tombstone,
 )
-from kgctl.coordinator.consumer.subscription import (
-    Subscriptions,
-    current_subscriptions,
-    request_resolution,
-    update_regex,
-    update_subscriptions,
-)
-from kgctl.coordinator.consumer.target_assignment import (
-    MemberTarget,
-    subscribed_names,
-    unmoved_target,
-    update_target,
-)
+from kgctl.coordinator.consumer.subscription import current_subscriptions, request_resolution, update_regex, update_subscriptions
+from kgctl.coordinator.consumer.target_assignment import MemberTarget, subscribed_names, update_target
 from kgctl.coordinator.consumer.timers import arm_rebalance, arm_session, disarm_rebalance, fence_members
 from kgctl.coordinator.consumer.upgrade import upgrade
+from kgctl.coordinator.modern.member import LEAVE_EPOCH, MemberState, Refusal, check_blank, require, topic_order
+from kgctl.coordinator.modern.topics import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
@@ -177,16 +161,16 @@ def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
     if says_little and request.member_id.strip() and request.group_id.strip():
         return  # the usual heartbeat
     needs_id = request.api_version >= _CONSUMER_GENERATED_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH
-    _check_blank("MemberId", request.member_id if needs_id else None)
-    _check_blank("GroupId", request.group_id)
-    _check_blank("InstanceId", request.instance_id)
-    _check_blank("RackId", request.rack_id)
+    check_blank("MemberId", request.member_id if needs_id else None)
+    check_blank("GroupId", request.group_id)
+    check_blank("InstanceId", request.instance_id)
+    check_blank("RackId", request.rack_id)
     if epoch == 0:
         _check_join(request, subscribes_to_nothing=shard.config.profile.subscribes_to_nothing)
     elif epoch == STATIC_LEAVE_EPOCH:
-        _require("InstanceId can't be null.", request.instance_id is not None)
+        require("InstanceId can't be null.", request.instance_id is not None)
     else:
-        _require("MemberEpoch is invalid.", epoch > STATIC_LEAVE_EPOCH)
+        require("MemberEpoch is invalid.", epoch > STATIC_LEAVE_EPOCH)
     assignors = shard.config.group_consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         supported = ", ".join(sorted(assignors, reverse=True))  # as Kafka's hash map has them: uniform, range
@@ -195,22 +179,12 @@ def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
 
 
 def _check_join(request: ConsumerGroupHeartbeat, *, subscribes_to_nothing: bool) -> None:
-    _require("RebalanceTimeoutMs must be provided in first request.", request.rebalance_timeout_ms != -1)
-    _require("TopicPartitions must be empty when (re-)joining.", request.topic_partitions == ())
+    require("RebalanceTimeoutMs must be provided in first request.", request.rebalance_timeout_ms != -1)
+    require("TopicPartitions must be empty when (re-)joining.", request.topic_partitions == ())
     if not subscribes_to_nothing:
-        _require("SubscribedTopicNames must be set in first request.", bool(request.subscribed_topic_names))
+        require("SubscribedTopicNames must be set in first request.", bool(request.subscribed_topic_names))
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    _require("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.", subscribes)
-
-
-def _check_blank(name: str, value: str | None) -> None:
-    if value is not None and not value.strip():
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
-
-
-def _require(message: str, holds: bool) -> None:  # noqa: FBT001 - reads as an assertion
-    if not holds:
-        raise Refusal(ErrorCode.INVALID_REQUEST, message)
+    require("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.", subscribes)
 
 
 def handle_consumer_group_heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> None:

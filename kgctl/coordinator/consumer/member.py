@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
+from kgctl.coordinator.modern.member import MemberState, topic_order
 from kgctl.model.coordinator_records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
@@ -38,24 +39,6 @@ EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING
 RECONCILING = GroupState.RECONCILING
 STABLE = GroupState.STABLE
-
-
-@quick_enum
-class MemberState(IntEnum):
-    """A member's state, with the number that its record has."""
-
-    STABLE = 0
-    UNREVOKED_PARTITIONS = 1
-    UNRELEASED_PARTITIONS = 2
-    UNKNOWN = 127
-
-    @classmethod
-    def of_record(cls, value: int) -> MemberState:
-        """The state a record says; UNKNOWN for a number of a newer broker."""
-        return _MEMBER_STATES.get(value, cls.UNKNOWN)
-
-
-_MEMBER_STATES = {int(state): state for state in MemberState}
 
 
 class StateBasis(Protocol):
@@ -199,13 +182,9 @@ class RecordedPartitions(dict[UUID, Mapping[int, int]]):
 
 
 """Topic id -> partition -> the epoch at which the member got it (KIP-1251); both in the order of Kafka's hash maps."""
-Target = Mapping[UUID, Sequence[int]]
-"""Topic id -> partitions of a target assignment."""
 
 NOTHING: Mapping[UUID, Mapping[int, int]] = MappingProxyType({})
-NO_TARGET: Target = MappingProxyType({})
 
-LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
 
 
@@ -291,11 +270,6 @@ class ConsumerMember:
 
 
 _NO_PARTITIONS: Mapping[int, int] = MappingProxyType({})
-
-
-def topic_order(names: Sequence[str]) -> tuple[str, ...]:
-    """A list of names as the ``HashSet`` copied from it iterates over them."""
-    return tuple(copied_set_order(names))
 
 
 def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
@@ -445,12 +419,3 @@ def fetch_error(members: Mapping[str, ConsumerMember], request: OffsetFetch) -> 
     if request.member_epoch == member.member_epoch:
         return ErrorCode.NONE
     return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
-
-
-class Refusal(Exception):  # noqa: N818 - an answer, not a failure
-    """Raised while a request is looked at; its handler answers with it. ``message`` goes to the client."""
-
-    def __init__(self, error: ErrorCode, message: str = "") -> None:
-        super().__init__(message)
-        self.error = error
-        self.message = message

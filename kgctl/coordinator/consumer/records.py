@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgctl.coordinator.consumer.member import ConsumerMember, PartitionForm, Target
+from kgctl.assignors.spec import Target
+from kgctl.coordinator.consumer.member import ConsumerMember, PartitionForm
+from kgctl.coordinator.modern.member import java_string_order
 from kgctl.model.coordinator_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -32,17 +34,13 @@ def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=tuple(sorted(member.topic_set, key=_java_string_order)),
+        subscribed_topic_names=tuple(sorted(member.topic_set, key=java_string_order)),
         subscribed_topic_regex=member.subscribed_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         classic_member_metadata=member.classic,
     )
     return CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
-
-
-def _java_string_order(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def group_record(group_id: str, group_epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -82,7 +80,7 @@ def current_assignment_record(group_id: str, member: ConsumerMember, form: Parti
 
 def regex_record(group_id: str, regex: str, topics: Sequence[str], version: int, timestamp_ms: int) -> CoordinatorRecord:
     """Type 16: the topics that a regular expression stands for."""
-    value = ConsumerGroupRegularExpressionValue(tuple(sorted(topics, key=_java_string_order)), version, timestamp_ms)
+    value = ConsumerGroupRegularExpressionValue(tuple(sorted(topics, key=java_string_order)), version, timestamp_ms)
     return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), value)
 
 

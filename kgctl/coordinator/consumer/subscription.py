@@ -9,17 +9,16 @@ ConsumerGroup#subscriptionType.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
-
-from xxhash import xxh3_64_intdigest
 
 from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext, TopicCount, add, have_same_topics
-from kgctl.coordinator.consumer.member import ConsumerMember, Refusal
+from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.records import group_record, partition_metadata_record, regex_record, tombstone
 from kgctl.coordinator.effects import ResolveRegexes
+from kgctl.coordinator.modern.group import ModernGroup
+from kgctl.coordinator.modern.member import Refusal
+from kgctl.coordinator.modern.topics import Subscriptions, group_hash
 from kgctl.coordinator.shard import Shard
 from kgctl.model.coordinator_records import (
     ConsumerGroupPartitionMetadataKey,
@@ -27,68 +26,10 @@ from kgctl.model.coordinator_records import (
     CoordinatorRecord,
 )
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MetadataImage, TopicMetadata
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import Done, RegexResolved
 from kgctl.model.values import copied_map_capacity, frozen_in_order, grown_capacity, hash_map_order, power_of_two_at_least
 from kgctl.serde.partition_metadata import SubscribedTopic
-
-_MAGIC = b"\x00"
-_INT32 = struct.Struct("<i")
-_INT64 = struct.Struct("<q")
-
-
-@lru_cache(maxsize=4096)
-def topic_hash(topic: TopicMetadata) -> int:
-    """The hash of one topic as a signed 64-bit number: id, name, number of partitions, and each partition's racks."""
-    data = bytearray(_MAGIC)
-    high, low = divmod(topic.topic_id.int, 1 << 64)
-    data += struct.pack("<QQ", high, low)
-    data += _string(topic.name) + _INT32.pack(topic.partition_count)
-    for partition in range(topic.partition_count):
-        data += _INT32.pack(partition)
-        racks = topic.partition_racks[partition] if partition < len(topic.partition_racks) else ()
-        for rack in sorted(racks, key=_utf16_order):
-            data += _INT32.pack(len(_utf16(rack)) // 2) + _string(rack)
-    return _signed(xxh3_64_intdigest(bytes(data)))
-
-
-def group_hash(names: Iterable[str], image: MetadataImage) -> int:
-    """The hash of a group that subscribes to these names: over those that exist, in order of name; 0 when there are none."""
-    topics = sorted((name for name in names if name in image.topics), key=_utf16_order)
-    if not topics:
-        return 0
-    return _signed(xxh3_64_intdigest(b"".join(_INT64.pack(topic_hash(image.topics[name])) for name in topics)))
-
-
-def _utf16(text: str) -> bytes:
-    return text.encode("utf-16-le", "surrogatepass")
-
-
-def _utf16_order(text: str) -> bytes:
-    """Sorts as Java compares strings, by UTF-16 units."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def _string(text: str) -> bytes:
-    """Return a text as the hash takes it: its UTF-16 units, then their number."""
-    units = _utf16(text)
-    return units + _INT32.pack(len(units) // 2)
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
-
-
-METADATA_REFRESH_MS = 2**31 - 1
-"""Topics that change say so themselves; the hash is not looked at for any other reason."""
-
-
-@frozen_in_order
-class Subscriptions:
-    """The outcome: the group epoch, and whether all members subscribe to the same."""
-
-    group_epoch: int
-    is_homogeneous: bool
 
 
 def current_subscriptions(group: ConsumerGroup) -> Subscriptions:
@@ -105,8 +46,7 @@ def update_subscriptions(shard: Shard, change: HeartbeatContext, *, bump: bool) 
     records = epoch_records(group, counts, shard.image, bump=bump)
     group_epoch = group.group_epoch + bool(records)
     change.records += records
-    group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
-    group.metadata_deadline_epoch = group_epoch
+    group.put_metadata_off(shard.now_ms, group_epoch)
     # Older brokers kept the partitions of each topic; the hash has replaced them (KIP-1101), so that record goes.
     if group.has_partition_metadata_record and group.profile.hashes_topics:
         change.records.append(tombstone(ConsumerGroupPartitionMetadataKey(group.group_id)))
@@ -203,8 +143,8 @@ def on_topics_changed(shard: Shard, old: MetadataImage) -> None:
         shard.last_version_with_new_topics = shard.image.version
     changed = {name for name in (*before, *after) if before.get(name) != after.get(name)}
     for group in shard.groups.values():
-        if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.topic_counts):
-            group.metadata_deadline_ms = group.metadata_deadline_epoch = 0
+        if isinstance(group, ModernGroup) and any(map(group.is_subscribed_to, changed)):
+            group.ask_for_metadata()
 
 
 MIN_INTERVAL_MS = 10_000
@@ -328,8 +268,7 @@ def handle_regex_resolved(shard: Shard, request: RegexResolved) -> None:
     changes = {regex: tuple(request.topics[regex]) for regex in in_use if _stands_for_others(group, regex, request)}
     new_epoch = epoch_records(group, topic_counts_resolved(group, changes), shard.image, bump=bool(changes))
     if new_epoch:
-        group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
-        group.metadata_deadline_epoch = group.group_epoch + 1
+        group.put_metadata_off(shard.now_ms, group.group_epoch + 1)
     records += new_epoch
     for record in records:
         shard.append_record(record)

@@ -6,8 +6,8 @@ Kafka: GroupMetadataManager#maybeUpdateTargetAssignment, TargetAssignmentBuilder
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, repeat
 from operator import itemgetter
@@ -16,12 +16,14 @@ from uuid import UUID
 
 from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.range import ServerRangeAssignor
-from kgctl.assignors.spec import AssignorError, Move, TargetAssignor, TargetMember, TargetSpec
+from kgctl.assignors.spec import AssignorError, Move, Target, TargetAssignor, TargetMember, TargetSpec
+from kgctl.assignors.target_order import CopiedTarget, capacity_for, have_same_partitions, unmoved_target
 from kgctl.assignors.uniform import UniformAssignor
 from kgctl.coordinator.consumer.group import ConsumerGroup, HeartbeatContext
-from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Refusal, Target
+from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.records import target_metadata_record, target_record
-from kgctl.coordinator.consumer.subscription import Subscriptions
+from kgctl.coordinator.modern.member import NO_TARGET, Refusal
+from kgctl.coordinator.modern.topics import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
@@ -29,7 +31,6 @@ from kgctl.model.values import (
     bucket,
     copied_map_capacity,
     copied_set_capacity,
-    copied_set_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -37,75 +38,6 @@ from kgctl.model.values import (
     string_hash,
     uuid_hash,
 )
-
-
-def capacity_for(entries: int) -> int:
-    """The table of a map or set made for so many entries: ``(int) (entries / 0.75f) + 1``, then the next power of two."""
-    return power_of_two_at_least(int(entries / 0.75) + 1)
-
-
-@dataclass(slots=True)
-class _Numbers:
-    """A ``HashSet`` of partitions: in the order of insertion, and the size of its table."""
-
-    capacity: int
-    numbers: dict[int, None] = field(default_factory=dict)
-
-    def add(self, number: int) -> None:
-        """``add``: the table grows when it is full after that."""
-        self.numbers[number] = None
-        if len(self.numbers) > self.capacity * 3 // 4:
-            self.capacity *= 2
-
-    def ordered(self) -> Sequence[int]:
-        """Return the contents in the order in which Java iterates over them."""
-        return hash_map_order(self.numbers, capacity=self.capacity, hash_of=integer_hash)
-
-
-class _Topics:
-    """A deep copy of a member's target: a ``HashMap`` of sets, ``_order`` holding its topics as they stand in their buckets."""
-
-    def __init__(self, before: Target) -> None:
-        self._order = hash_map_order(before, hash_of=uuid_hash)
-        self._capacity = grown_capacity(len(before), power_of_two_at_least(len(before)))
-        self._sets = {
-            topic: _Numbers(copied_set_capacity(len(numbers)), dict.fromkeys(numbers)) for topic, numbers in before.items()
-        }
-
-    def remove_others(self, subscribed: Container[UUID]) -> None:
-        """Topics that the member does not subscribe to any more go first of all."""
-        for topic in [topic for topic in self._order if topic not in subscribed]:
-            self._remove_topic(topic)
-
-    def _remove_topic(self, topic: UUID) -> None:
-        self._order.remove(topic)
-        del self._sets[topic]
-
-    def add(self, topic: UUID, number: int, set_capacity: int) -> None:
-        """``computeIfAbsent``: looks first whether the table is full, and puts a new topic in front of its bucket."""
-        if len(self._order) > self._capacity * 3 // 4:
-            self._capacity *= 2
-        if topic not in self._sets:
-            self._order.insert(0, topic)
-            self._sets[topic] = _Numbers(set_capacity)
-        self._sets[topic].add(number)
-
-    def remove(self, topic: UUID, number: int) -> None:
-        """Take a partition away, and the topic with its last one."""
-        numbers = self._sets[topic].numbers
-        del numbers[number]
-        if not numbers:
-            self._remove_topic(topic)
-
-    def ordered(self) -> dict[UUID, Sequence[int]]:
-        """Return the contents in the order in which Java iterates over them."""
-        order = hash_map_order(self._order, capacity=self._capacity, hash_of=uuid_hash)
-        return {topic: self._sets[topic].ordered() for topic in order}
-
-
-def unmoved_target(target: Target) -> dict[UUID, Sequence[int]]:
-    """A target that nothing was taken from and nothing added to: not even copied."""
-    return {topic: copied_set_order(target[topic], hash_of=integer_hash) for topic in hash_map_order(target, hash_of=uuid_hash)}
 
 
 def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], dict[UUID, Sequence[int]]]:
@@ -122,7 +54,7 @@ def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], di
         subscribed = frozenset(member.topic_ids)
         if number not in steps and subscribed.issuperset(member.target):
             return unmoved_target(member.target)
-        topics = _Topics(member.target)
+        topics = CopiedTarget(member.target)
         topics.remove_others(subscribed)
         for topic_id, partition, is_added in steps.get(number, ()):
             if is_added:
@@ -133,15 +65,6 @@ def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], di
         return topics.ordered()
 
     return target
-
-
-def have_same_partitions(left: Target, right: Target) -> bool:
-    """Whether two targets differ in their order at most."""
-    if left == right:
-        return True
-    if left.keys() != right.keys():
-        return False
-    return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())
 
 
 def range_order(target: Target, topic_count: int) -> dict[UUID, Sequence[int]]:
@@ -223,7 +146,8 @@ def update_target(shard: Shard, change: HeartbeatContext, subscriptions: Subscri
     group, old, new, records = change.group, change.old, change.new, change.records
     last = MemberTarget(group.assignment_epoch, group.target_of(new.member_id, new.instance_id))
     # KIP-848: one target for each group epoch, computed by whichever heartbeat first finds the epoch ahead of it.
-    if group.assignment_epoch >= subscriptions.group_epoch or not _may_compute(shard, group):
+    interval_ms = shard.group_config(group.group_id).consumer_assignment_interval_ms
+    if group.assignment_epoch >= subscriptions.group_epoch or not group.may_compute_target(interval_ms, shard.now_ms):
         return last
     assignor = ASSIGNORS.get(preferred_assignor(shard, group, old, new))
     # With the sender as its request has it: its records are not written yet (TargetAssignmentBuilder#addOrUpdateMember).
@@ -257,13 +181,6 @@ def _made_ms(shard: Shard) -> int:
     return shard.now_ms if shard.config.profile.has_assignment_interval else 0
 
 
-def _may_compute(shard: Shard, group: ConsumerGroup) -> bool:
-    """The interval between two targets keeps a burst of joins from making one target each (new in Kafka 4.3)."""
-    interval_ms = shard.group_config(group.group_id).consumer_assignment_interval_ms
-    last_ms = group.assignment_timestamp_ms
-    return last_ms == 0 or interval_ms == 0 or shard.now_ms >= last_ms + interval_ms
-
-
 def preferred_assignor(shard: Shard, group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> str:
     """The assignor that most members ask for; without a wish, the first one configured.
 
@@ -294,11 +211,9 @@ def described_assignor(shard: Shard, group: ConsumerGroup) -> str:
 
 def _members(group: ConsumerGroup, new: ConsumerMember) -> dict[str, ConsumerMember]:
     """All members with ``new``, without the one whose instance id it takes over, in the order of Kafka's HashMap of them."""
-    members = {member_id: group.members[member_id] for member_id in group.members.java_order()}
-    members[new.member_id] = new
-    order = hash_map_order(members)
     replaced = group.static_members.get(new.instance_id) if new.instance_id is not None else None
-    return {member_id: members[member_id] for member_id in order if member_id == new.member_id or member_id != replaced}
+    members = group.members_with(new).items()
+    return {member_id: member for member_id, member in members if member_id == new.member_id or member_id != replaced}
 
 
 def _spec(shard: Shard, group: ConsumerGroup, members: Mapping[str, ConsumerMember], subscriptions: Subscriptions) -> TargetSpec:
@@ -361,8 +276,8 @@ def _changed(group: ConsumerGroup, spec: TargetSpec, assigned: Mapping[str, Targ
     """The targets of the members that have another one now or had none, in the order of the members and of Java's maps."""
     changed: dict[str, Target] = {}
     for number, member in enumerate(spec.members):
-        target, recorded = assigned.get(member.member_id, NO_TARGET), group.targets.get(member.member_id)
-        if recorded is None or not have_same_partitions(target, recorded):
+        target = assigned.get(member.member_id, NO_TARGET)
+        if not group.has_target(member.member_id, target):
             changed[member.member_id] = order(number, target)
     return changed
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 from kgctl.coordinator.consumer.downgrade import can_downgrade, downgrade
 from kgctl.coordinator.consumer.group import MEMBER_TIMERS, ConsumerGroup
-from kgctl.coordinator.consumer.member import ConsumerMember, MemberState, Refusal
+from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.records import member_tombstones, tombstone
 from kgctl.coordinator.consumer.subscription import epoch_records, topic_counts_without
+from kgctl.coordinator.modern.member import MemberState, Refusal
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
 from kgctl.model.coordinator_records import ConsumerGroupRegularExpressionKey, CoordinatorRecord

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kgctl.assignors.spec import Target
+from kgctl.assignors.target_order import unmoved_target
 from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, ClassicMember
 from kgctl.coordinator.classic.rebalance import refuse_join
 from kgctl.coordinator.consumer.downgrade import CustomAssignor, target_of_bytes
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Refusal, Target, topic_order
+from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions
 from kgctl.coordinator.consumer.records import (
     current_assignment_record,
     group_record,
@@ -22,9 +24,10 @@ from kgctl.coordinator.consumer.records import (
     target_record,
     tombstone,
 )
-from kgctl.coordinator.consumer.subscription import group_hash, subscribed_topics
-from kgctl.coordinator.consumer.target_assignment import unmoved_target
+from kgctl.coordinator.consumer.subscription import subscribed_topics
 from kgctl.coordinator.consumer.timers import arm_session
+from kgctl.coordinator.modern.member import Refusal, topic_order
+from kgctl.coordinator.modern.topics import group_hash
 from kgctl.coordinator.shard import Shard, apply_to_group
 from kgctl.errors import InvariantViolation
 from kgctl.model.coordinator_records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord

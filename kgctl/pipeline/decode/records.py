@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.schemas import Reason
-from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_value
+from kgctl.serde.coordinator_records import RecordDecodeError, decode_value
 from kgctl.serde.epoch_groups import GroupKey, interpreted_key
 from kgctl.serde.record_schema import (
     INT8_MAX,
@@ -280,8 +280,7 @@ def _spread(count: int, rows: Int64s, values: npt.NDArray[np.int32]) -> Int32s:
 
 def _other_key(keys: KeyDictionary, index: int, raw: bytes) -> None:
     try:
-        key = decode_key(raw)
-        keys.others[index] = interpreted_key(key) if isinstance(key, OpaqueKey) else key
+        keys.others[index] = interpreted_key(raw)
     except RecordDecodeError:
         keys.reasons[index] = Reason.DAMAGED_KEY
     except LookupError:

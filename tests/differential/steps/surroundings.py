@@ -17,6 +17,9 @@ _GROUP_SETTINGS = {
     "consumer.session.timeout.ms": (45_000, 50_000, 60_000),
     "consumer.heartbeat.interval.ms": (5000, 15_000),
     "consumer.assignment.interval.ms": (0, 1000, 15_000),
+    "share.session.timeout.ms": (45_000, 50_000, 60_000),
+    "share.heartbeat.interval.ms": (5000, 15_000),
+    "share.assignment.interval.ms": (0, 1000, 15_000),
 }
 
 

@@ -40,14 +40,17 @@ public final class Assign {
     }
 
     private static Map<String, Map<String, List<Integer>>> assign(JsonNode document, String name) {
-        boolean isServer = name.equals("uniform") || name.equals("server-range");
+        boolean isServer = name.equals("uniform") || name.equals("server-range") || name.equals("simple");
         return isServer ? ServerGroup.assign(document, name) : ClientGroup.assign(document, name);
     }
 
     private static void write(Map<String, Map<String, List<Integer>>> assignment, ObjectNode answer) {
         assignment.forEach((member, topics) -> {
             ObjectNode node = answer.putObject(member);
-            topics.forEach((topic, partitions) -> partitions.forEach(node.withArray(topic)::add));
+            topics.forEach((topic, partitions) -> {
+                node.withArray(topic);
+                partitions.forEach(node.withArray(topic)::add);
+            });
         });
     }
 }

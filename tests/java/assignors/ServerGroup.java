@@ -2,10 +2,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -33,14 +34,16 @@ final class ServerGroup implements TopicIds.TopicResolver, SubscribedTopicDescri
     static Map<String, Map<String, List<Integer>>> assign(JsonNode document, String name) {
         ServerGroup group = new ServerGroup();
         document.path("topics").fields().forEachRemaining(topic -> group.add(topic.getKey(), topic.getValue()));
-        ConsumerGroupPartitionAssignor assignor = name.equals("uniform") ? new UniformAssignor() : new RangeAssignor();
+        boolean isSimple = name.equals("simple");
+        PartitionAssignor assignor = isSimple ? new SimpleAssignor() : name.equals("uniform") ? new UniformAssignor() : new RangeAssignor();
         Map<String, Map<String, List<Integer>>> answer = new LinkedHashMap<>();
         document.path("members").fieldNames().forEachRemaining(member -> answer.put(member, new LinkedHashMap<>()));
         if (answer.isEmpty())
             return answer;
-        assignor.assign(group.spec(document.path("members")), group).members().forEach((member, assignment) ->
+        assignor.assign(group.spec(document.path("members"), document.get("assignable")), group).members().forEach((member, assignment) ->
             assignment.partitions().forEach((id, partitions) ->
-                answer.get(member).put(group.nameOf(id), new ArrayList<>(new TreeSet<>(partitions)))));
+                // Of the simple one the order is looked at as well.
+                answer.get(member).put(group.nameOf(id), new ArrayList<>(isSimple ? partitions : new TreeSet<>(partitions)))));
         return answer;
     }
 
@@ -65,7 +68,7 @@ final class ServerGroup implements TopicIds.TopicResolver, SubscribedTopicDescri
         return names.get(id);
     }
 
-    private GroupSpecImpl spec(JsonNode members) {
+    private GroupSpecImpl spec(JsonNode members, JsonNode assignable) {
         Map<String, MemberSubscriptionAndAssignmentImpl> specs = new HashMap<>();
         Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
         Set<Set<String>> subscriptions = new HashSet<>();
@@ -90,7 +93,17 @@ final class ServerGroup implements TopicIds.TopicResolver, SubscribedTopicDescri
                 new TopicIds(subscribed, this), new Assignment(target)));
         });
         SubscriptionType type = subscriptions.size() == 1 ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
-        return new GroupSpecImpl(specs, type, inverted);
+        return assignable == null ? new GroupSpecImpl(specs, type, inverted)
+            : new GroupSpecImpl(specs, type, inverted, Optional.of(allowed(assignable)));
+    }
+
+    private Map<Uuid, Set<Integer>> allowed(JsonNode assignable) {
+        Map<Uuid, Set<Integer>> allowed = new HashMap<>();
+        assignable.fields().forEachRemaining(topic -> {
+            Set<Integer> numbers = allowed.computeIfAbsent(ids.getOrDefault(topic.getKey(), idOf(topic.getKey())), id -> new HashSet<>());
+            topic.getValue().forEach(number -> numbers.add(number.asInt()));
+        });
+        return allowed;
     }
 
     @Override

@@ -28,10 +28,12 @@ import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
 /** Kafka's group states and records in the words of the sequences' "expect" lists. */
 final class Dump {
     private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+    private final VirtualBroker broker;
     private final Map<Uuid, String> topicNames;
 
-    Dump(Map<Uuid, String> topicNames) {
-        this.topicNames = topicNames;
+    Dump(VirtualBroker broker) {
+        this.broker = broker;
+        this.topicNames = broker.topicNames;
     }
 
     static ArrayNode strings(Collection<String> values) {
@@ -53,7 +55,10 @@ final class Dump {
             node.put("exists", true).put("type", group.type().toString());
             if (group instanceof ClassicGroup classic) classicGroup(node, classic);
             else if (group instanceof ConsumerGroup consumer) consumerGroup(node, consumer);
-            else node.put("state", group.stateAsString());
+            else {
+                node.put("state", group.stateAsString());
+                broker.showShare(node, group, manager(shard), this);
+            }
         } catch (GroupIdNotFoundException e) {
             node.put("exists", false);
         }
@@ -61,7 +66,11 @@ final class Dump {
     }
 
     Group find(GroupCoordinatorShard shard, String groupId) {
-        return ((GroupMetadataManager) field(shard, "groupMetadataManager")).group(groupId);
+        return manager(shard).group(groupId);
+    }
+
+    private static GroupMetadataManager manager(GroupCoordinatorShard shard) {
+        return (GroupMetadataManager) field(shard, "groupMetadataManager");
     }
 
     private static Object field(Object target, String name) {
@@ -156,7 +165,7 @@ final class Dump {
         return node;
     }
 
-    private ArrayNode partitions(Map<Uuid, ? extends Collection<Integer>> topics) {
+    ArrayNode partitions(Map<Uuid, ? extends Collection<Integer>> topics) {
         TreeSet<String> sorted = new TreeSet<>();
         topics.forEach((topic, numbers) -> numbers.forEach(number -> sorted.add(partition(topic, number))));
         return strings(sorted);
@@ -175,6 +184,7 @@ final class Dump {
             node.put("value_hex", appended.value() == null ? null : HexFormat.of().formatHex(appended.value()));
         }
         keyFields(node, key);
+        broker.showShareKey(node, key);
         node.set("value", appended.record().value() == null ? null : value(appended.record().value().message()));
         return node;
     }

@@ -60,7 +60,8 @@ public final class Oracle {
         sequence.path("given").path("config").fields().forEachRemaining(e -> properties.put(e.getKey(), e.getValue().asText()));
         this.broker = new Version(properties, this::appended, this::instantEnds);
         this.requests = new Requests(broker);
-        this.dump = new Dump(broker.topicNames);
+        this.dump = new Dump(broker);
+        broker.callListener = call -> expect.addObject().put("at", broker.now()).set("call", call);
     }
 
     public static void main(String[] arguments) throws Exception {

@@ -78,7 +78,9 @@ final class Requests {
                 step.get("config").fields().forEachRemaining(entry -> properties.put(entry.getKey(), entry.getValue().asText()));
                 broker.service.updateGroupConfig(group(step), properties);
             }
-            default -> throw new IllegalArgumentException("unknown op " + step);
+            default -> {
+                return broker.share(step);
+            }
         }
         return CompletableFuture.completedFuture(error(Errors.NONE.code()));
     }
@@ -97,7 +99,7 @@ final class Requests {
         return node.hasNonNull(name) ? node.get(name).asInt() : missing;
     }
 
-    private static String group(JsonNode step) {
+    static String group(JsonNode step) {
         return text(step, "group", "g");
     }
 
@@ -112,7 +114,7 @@ final class Requests {
         return JSON.objectNode().put("error", Errors.forCode(code).name());
     }
 
-    private static RequestContext context(JsonNode step, ApiKeys api, int version) {
+    static RequestContext context(JsonNode step, ApiKeys api, int version) {
         return new RequestContext(new RequestHeader(api, (short) number(step, "v", version), "c", 0), "1",
             LOOPBACK, KafkaPrincipal.ANONYMOUS, ListenerName.forSecurityProtocol(SecurityProtocol.PLAINTEXT),
             SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);

@@ -15,6 +15,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.OffsetFetchRequestData;
@@ -23,6 +25,7 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
@@ -63,6 +66,11 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
         void before(long now);
     }
 
+    /** What the coordinator has done elsewhere. */
+    interface CallListener {
+        void called(ObjectNode call);
+    }
+
     final GroupCoordinatorService service;
     final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
     final Map<String, Uuid> topicIds = new HashMap<>();
@@ -70,6 +78,7 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
     /** Also those of topics that are gone: a member may still name their partitions. */
     final Map<String, Uuid> latestIds = new HashMap<>();
     GroupCoordinatorShard shard;
+    CallListener callListener;
     final Clock clock = new Clock();
     final VirtualTimer timer = new VirtualTimer();
     private final Deque<Runnable> events = new ArrayDeque<>();
@@ -102,6 +111,16 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
     abstract CompletableFuture<OffsetFetchResponseData.OffsetFetchResponseGroup> fetch(
         RequestContext context, OffsetFetchRequestData.OffsetFetchRequestGroup request, boolean stable);
 
+    /** Steps about share groups, where the version has them; nothing else is left. */
+    CompletableFuture<ObjectNode> share(JsonNode step) {
+        throw new IllegalArgumentException("unknown op " + step);
+    }
+
+    /** Says more of a share group than its state, where the version has them. */
+    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) { }
+
+    void showShareKey(ObjectNode node, ApiMessage key) { }
+
     abstract CompletableFuture<Void> endTransaction(long producerId, TransactionResult result);
 
     /** What all versions set in the same way. */
@@ -116,6 +135,10 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
     GroupCoordinatorShard built(GroupCoordinatorShard built) {
         shard = built;
         return built;
+    }
+
+    void called(ObjectNode call) {
+        if (callListener != null) callListener.called(call);
     }
 
     long now() {

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.groups import ZERO_UUID
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
-from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError, decode_key
-from kgctl.serde.epoch_groups import SCHEMAS, GroupKey, interpreted, interpreted_key
+from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError
+from kgctl.serde.epoch_groups import GroupKey, interpreted, interpreted_key
 
 Row = dict[str, Any]
 
@@ -47,10 +47,9 @@ def _decode(record: Row) -> tuple[str, Row]:
         return _undecoded(record, place, Reason.NO_KEY, None)
     record_type = int.from_bytes(record["key"][:2], "big", signed=True) if len(record["key"]) > 1 else None
     try:
-        key: GroupKey = decode_key(record["key"])
-        if isinstance(key, OpaqueKey) and key.record_type not in SCHEMAS:
-            return _undecoded(record, place, Reason.UNKNOWN_TYPE, record_type)
-        key = interpreted_key(key) if isinstance(key, OpaqueKey) else key
+        key: GroupKey = interpreted_key(record["key"])
+    except LookupError:
+        return _undecoded(record, place, Reason.UNKNOWN_TYPE, record_type)
     except RecordDecodeError:
         return _undecoded(record, place, Reason.DAMAGED_KEY, record_type)
     assert record_type is not None

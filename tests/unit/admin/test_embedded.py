@@ -27,7 +27,6 @@ from kgctl.model.coordinator_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
-    OpaqueKey,
 )
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -41,6 +40,7 @@ from kgctl.model.groups import (
     TopicMetadata,
     TopicPartition,
 )
+from kgctl.model.share_records import ShareGroupMetadataKey, ShareGroupMetadataValue
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import LOCK_FILE
 from kgctl.storage.folder import open_folder
@@ -55,7 +55,7 @@ SESSION_MS = 10_000
 TARGET_OF_NOTHING = ConsumerGroupTargetAssignmentMemberValue()
 ACTIVE = ItemError(ErrorCode.NON_EMPTY_GROUP, "group 'g' is active: its offsets can be set only while it has no members")
 NO_GROUP = ItemError(ErrorCode.GROUP_ID_NOT_FOUND, "group 'none' does not exist")
-SHARE_GROUP = AppendRecord(CoordinatorRecord(OpaqueKey(11, b"\x00\x0b\x00\x01s", "s"), bytes.fromhex("000000000002" + "00" * 9)))
+SHARE_GROUP = AppendRecord(CoordinatorRecord(ShareGroupMetadataKey("s"), ShareGroupMetadataValue(2)))
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_an_unknown_group_is_dead_and_newer_clients_are_told_why() -> None:
 
 def test_a_group_of_another_type_is_no_classic_group() -> None:
     harness = CoordinatorHarness()
-    share = CoordinatorRecord(OpaqueKey(RecordType.SHARE_GROUP_METADATA, b"k", "s"), b"v")
+    share = CoordinatorRecord(OpaqueKey(RecordType.STREAMS_GROUP_METADATA, b"k", "s"), b"v")
     harness.driver.load([AppendRecord(share)])
 
     assert harness.describe("s").error_message == "Group s is not a classic group."

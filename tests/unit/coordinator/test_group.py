@@ -1,17 +1,14 @@
-"""Share and streams groups: seen, kept, never changed."""
+"""Streams groups: seen, kept, never changed."""
 
 from __future__ import annotations
 
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.group import OpaqueGroup, opaque_type
+from kgctl.coordinator.group import OpaqueGroup
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue, OpaqueKey, RecordType
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupType
 from tests.support.coordinator_harness import CoordinatorHarness
-
-SHARE, STREAMS = GroupType.SHARE, GroupType.STREAMS
 
 
 def loaded(*record_types: int) -> CoordinatorHarness:
@@ -22,17 +19,7 @@ def loaded(*record_types: int) -> CoordinatorHarness:
     return harness
 
 
-@pytest.mark.parametrize(
-    ("record_type", "group_type"), [(9, None), (10, SHARE), (15, SHARE), (16, None), (17, STREAMS), (23, STREAMS), (24, None)]
-)
-def test_record_type_tells_the_group_type(record_type: int, group_type: GroupType | None) -> None:
-    assert opaque_type(record_type) is group_type
-
-
 def test_they_are_listed_with_their_type() -> None:
-    harness = loaded(RecordType.SHARE_GROUP_METADATA)
-    assert harness.list_groups() == [("s", "share", "Empty", "share")]
-
     harness = loaded(RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA)
     assert harness.list_groups() == [("s", "streams", "Stable", "streams")]
 
@@ -46,7 +33,7 @@ def test_records_that_belong_to_no_group_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     ("there", "removed"),
-    [((11,), [12, 15, 11]), ((15, 12, 11), [12, 15, 11]), ((17,), [20, 17, 23]), ((17, 20, 23), [20, 17, 23])],
+    [((17,), [20, 17, 23]), ((17, 20, 23), [20, 17, 23])],
 )
 def test_an_empty_one_is_deleted_with_kafkas_tombstones(there: tuple[int, ...], removed: list[int]) -> None:
     harness = loaded(*there)
@@ -58,24 +45,13 @@ def test_an_empty_one_is_deleted_with_kafkas_tombstones(there: tuple[int, ...], 
 
 
 def test_one_with_members_is_not_deleted() -> None:
-    assert loaded(10, 11).delete_groups("s") == [ErrorCode.NON_EMPTY_GROUP]
+    assert loaded(19, 17).delete_groups("s") == [ErrorCode.NON_EMPTY_GROUP]
 
 
-def test_a_share_group_has_no_offsets_of_this_kind() -> None:
-    harness = loaded(11)
-
-    assert harness.commit({"t-0": 1}, group="s") == {"t-0": ErrorCode.GROUP_ID_NOT_FOUND}
-    assert harness.delete_offsets("t-0", group="s").error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert harness.fetch("t-0", group="s", member_id="m", member_epoch=1).offsets[0].offset == -1
-    assert OpaqueGroup("s", SHARE).expiry_base_ms(OffsetCommitValue(1, commit_timestamp_ms=5)) is None
-
-
-def test_a_share_group_outlives_the_expiry_cycle_and_an_empty_streams_group_does_not() -> None:
-    share, streams = loaded(11), loaded(17)
-    share.sleep_ms(600_000)
+def test_an_empty_one_ends_with_the_expiry_cycle() -> None:
+    streams = loaded(17)
     streams.sleep_ms(600_000)
 
-    assert share.any_group("s") is not None
     assert streams.any_group("s") is None
 
 
@@ -87,7 +63,7 @@ def test_a_streams_group_takes_commits_from_outside_while_it_is_empty() -> None:
     assert harness.fetch("t-0", group="s").offsets[0].offset == 1
     assert harness.fetch("t-0", group="s", member_id="m", member_epoch=1).error is ErrorCode.UNKNOWN_MEMBER_ID
     assert harness.delete_offsets("t-0", group="s").partitions[0][1] is ErrorCode.NONE
-    assert OpaqueGroup("s", STREAMS).expiry_base_ms(OffsetCommitValue(1, commit_timestamp_ms=5)) == 5
+    assert OpaqueGroup("s").expiry_base_ms(OffsetCommitValue(1, commit_timestamp_ms=5)) == 5
 
 
 def test_offsets_of_a_streams_group_with_members_count_as_in_use() -> None:
@@ -97,7 +73,7 @@ def test_offsets_of_a_streams_group_with_members_count_as_in_use() -> None:
 
 
 def test_they_are_the_same_after_a_reload() -> None:
-    harness = loaded(11, 12)
+    harness = loaded(17, 20)
     before = harness.driver.coordinator.durable()
 
     harness.driver.reload()

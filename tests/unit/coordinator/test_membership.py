@@ -6,6 +6,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.coordinator_records import CoordinatorRecord, OpaqueKey, RecordType
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import JoinGroupResult, LeaveGroupResult, MemberIdentity
+from kgctl.model.share_records import ShareGroupMetadataKey, ShareGroupMetadataValue
 from tests.support.coordinator_harness import CoordinatorHarness
 
 
@@ -51,7 +52,9 @@ def test_nobody_is_in_a_group_that_is_not_there() -> None:
 
 
 def test_share_groups_have_no_classic_members() -> None:
-    harness = harness_with([RecordType.SHARE_GROUP_METADATA])
+    harness = CoordinatorHarness()
+    record = CoordinatorRecord(ShareGroupMetadataKey("s"), ShareGroupMetadataValue(1))
+    harness.driver.load([AppendRecord(record)])
 
     assert harness.join(group="s").join == JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     assert harness.sync("m", 1, group="s").error is ErrorCode.UNKNOWN_MEMBER_ID

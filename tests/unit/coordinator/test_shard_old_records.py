@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import MemberState
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.modern.member import MemberState
 from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.serde.coordinator_records import decode_record
 from tests.conformance.notation import START_MS, topic_id

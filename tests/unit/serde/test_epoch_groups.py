@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kgctl.model.coordinator_records import OpaqueKey
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError
 from kgctl.serde.epoch_groups import SCHEMAS, GroupRecord, interpreted, interpreted_key
 from tests.support.pipeline.epoch_groups import RECORDS
@@ -31,6 +30,6 @@ def test_what_ends_early_is_damaged(key: str, value: str) -> None:
             interpreted(raw[1], raw, whole[:end])
     for end in range(2, len(raw)):
         with pytest.raises(RecordDecodeError):
-            interpreted_key(OpaqueKey(raw[1], raw[:end]))
+            interpreted_key(raw[:end])
     with pytest.raises(UnknownValueVersionError):
         interpreted(raw[1], raw, b"\x00\x01" + whole[2:])

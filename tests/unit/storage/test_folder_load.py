@@ -100,7 +100,7 @@ def test_a_damaged_record_of_a_transaction_does_not_keep_the_folder_from_opening
 
 
 def test_an_unknown_type_is_no_obstacle(folder: DataFolder) -> None:
-    share_group = b"\x00\x0b\x00\x01s"
-    folder.record_log.write([StoredRecord(0, 0, 0, b"\x00\x63x", b"?"), StoredRecord(0, 1, 0, share_group, b"\x00\x00")])
+    streams_group = b"\x00\x11\x00\x01s"
+    folder.record_log.write([StoredRecord(0, 0, 0, b"\x00\x63x", b"?"), StoredRecord(0, 1, 0, streams_group, b"\x00\x00")])
 
     assert group_ids(load(folder)) == ["s"]

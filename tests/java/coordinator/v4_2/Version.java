@@ -12,6 +12,8 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.compress.Compression;
@@ -38,12 +40,15 @@ import org.apache.kafka.storage.internals.log.VerificationGuard;
 
 /** What is so in Kafka 4.2 alone. */
 final class Version extends VirtualBroker {
+    private ShareCalls calls;
+
     Version(Map<String, String> properties, AppendListener appendListener, ClockListener clockListener) {
         super(properties, appendListener, clockListener);
     }
 
     @Override
     GroupCoordinatorService start(Map<String, String> properties) {
+        calls = new ShareCalls(this);
         GroupCoordinatorConfig config = GroupCoordinatorConfig.fromProps(properties);
         GroupConfigManager groupConfigs = new GroupConfigManager(properties);
         GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics(new com.yammer.metrics.core.MetricsRegistry(), new Metrics());
@@ -56,7 +61,22 @@ final class Version extends VirtualBroker {
             }.withAuthorizerPlugin(Optional.empty()))
             .withDefaultWriteTimeOut(Duration.ofMillis(config.offsetCommitTimeoutMs())).withCompression(Compression.NONE)
             .withAppendLingerMs(OptionalInt.of(0)).build();
-        return new GroupCoordinatorService(new LogContext(), config, runtime, metrics, groupConfigs, null, timer, null);
+        return new GroupCoordinatorService(new LogContext(), config, runtime, metrics, groupConfigs, calls, timer, calls);
+    }
+
+    @Override
+    CompletableFuture<ObjectNode> share(JsonNode step) {
+        return new ShareRequests(this, calls).send(step);
+    }
+
+    @Override
+    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
+        ShareRequests.show(node, group, manager, dump);
+    }
+
+    @Override
+    void showShareKey(ObjectNode node, ApiMessage key) {
+        ShareRequests.keyFields(node, key);
     }
 
     @Override

@@ -8,6 +8,8 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.AbstractConfig;
@@ -33,12 +35,15 @@ import org.apache.kafka.storage.internals.log.VerificationGuard;
 
 /** What is so in Kafka 4.3 alone. */
 final class Version extends VirtualBroker {
+    private ShareCalls calls;
+
     Version(Map<String, String> properties, AppendListener appendListener, ClockListener clockListener) {
         super(properties, appendListener, clockListener);
     }
 
     @Override
     GroupCoordinatorService start(Map<String, String> properties) {
+        calls = new ShareCalls(this);
         GroupCoordinatorConfig config = GroupCoordinatorConfig.fromProps(properties);
         AbstractConfig shareProperties = new AbstractConfig(
             new ConfigDef(merge(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)), properties, false);
@@ -53,13 +58,28 @@ final class Version extends VirtualBroker {
             }.withAuthorizerPlugin(Optional.empty()))
             .withWriteTimeout(Duration.ofMillis(config.offsetCommitTimeoutMs()))
             .withAppendLingerMs(OptionalInt.of(0)).withCachedBufferMaxBytesSupplier(config::cachedBufferMaxBytes).build();
-        return new GroupCoordinatorService(new LogContext(), config, runtime, metrics, groupConfigs, null, timer, null);
+        return new GroupCoordinatorService(new LogContext(), config, runtime, metrics, groupConfigs, calls, timer, calls);
     }
 
     private static ConfigDef merge(ConfigDef... definitions) {
         ConfigDef merged = new ConfigDef();
         for (ConfigDef definition : definitions) definition.configKeys().values().forEach(merged::define);
         return merged;
+    }
+
+    @Override
+    CompletableFuture<ObjectNode> share(JsonNode step) {
+        return new ShareRequests(this, calls).send(step);
+    }
+
+    @Override
+    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
+        ShareRequests.show(node, group, manager, dump);
+    }
+
+    @Override
+    void showShareKey(ObjectNode node, ApiMessage key) {
+        ShareRequests.keyFields(node, key);
     }
 
     @Override

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import MemberState
+from kgctl.coordinator.modern.member import MemberState
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness, image_of
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.coordinator.consumer.member import MemberState
+from kgctl.coordinator.modern.member import MemberState
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness

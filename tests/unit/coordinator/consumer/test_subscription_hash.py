@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.coordinator.consumer.subscription import group_hash, topic_hash
+from kgctl.coordinator.modern.topics import group_hash, topic_hash
 from kgctl.model.groups import MetadataImage, TopicMetadata
 
 A = TopicMetadata("a", UUID(int=(1 << 64) + 1), 4)

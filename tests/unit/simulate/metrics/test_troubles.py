@@ -185,24 +185,6 @@ def test_a_pod_is_meant_by_its_place_in_the_set_as_it_is_then() -> None:
     assert (gone, troubles_of(result)) == (["app-7"], ())
 
 
-GO = "members: {app: {count: 4, client: kafka-go}, more: {count: 1, client: kafka-go, start: never}}\n"
-
-
-def test_a_leader_of_kafka_go_finds_new_partitions_with_the_next_rebalance() -> None:
-    grown = "events: [{at: 0s, add_partitions: orders, by: 2}"
-    assert list(found(f"{GO}duration: 5m\n{grown}]\n")) == ["unread"]
-    assert found(f"{GO}duration: 5m\n{grown}, {{at: 60s, start: more}}]\n") == {}
-
-
-def test_a_leader_of_kafka_go_has_no_topic_where_one_is_gone() -> None:
-    """Conn.readTopicMetadatav1 and ConsumerGroup.assignTopicPartitions: an unknown topic is no error, and no topic is left."""
-    head = HEAD.replace("orders: 8", "orders: 8, other: 4")
-    text = f"{head}{GO}duration: 5m\nevents: [{{at: 0s, delete_topic: other}}, {{at: 60s, start: more}}]\n"
-    (variant,) = load(read_yaml(text, "file.yaml")).variants
-    told = {trouble.kind: trouble for trouble in troubles_of(run(variant.scenario, 1))}
-    assert (list(told), told["unread"].number) == (["unread"], 8)
-
-
 BATCH = "max.poll.records"
 LATER = "{after: deploy, at: 60s, scale: app, to: 2}, {after: last, at: 60s, scale: app, to: 6}"
 

@@ -1,0 +1,1 @@
+"""What groups of the consumer protocol and share groups have in common (Kafka: ModernGroup)."""
