@@ -19,6 +19,7 @@ from kgctl.serde.coordinator_records import RecordDecodeError, decode_record
 from kgctl.serde.frames import FrameReader, MalformedMessage, UnsupportedVersion
 from kgctl.serde.messages import decode_request, decode_response
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, iterate_batches, parse_header
+from kgctl.serde.share_state_records import decode_record as decode_state_record
 from kgctl.server.operator import MalformedOperation, _parse
 from kgctl.server.service import default_registry
 from kgctl.simulate.assign.groups import read_groups
@@ -71,6 +72,15 @@ def records(data: bytes) -> None:
     for key, value in ((data, None), (data[:middle], data[middle:])):
         with suppress(RecordDecodeError):
             decode_record(key, value)
+
+
+def state_records(data: bytes) -> None:
+    """Records of the share coordinator's log."""
+    middle = len(data) // 2
+    for kind in (b"", b"\0\0", b"\0\1"):
+        for key, value in ((kind + data, None), (kind + data[:middle], data[middle:])):
+            with suppress(RecordDecodeError):
+                decode_state_record(key, value)
 
 
 def batches(data: bytes) -> None:
@@ -141,7 +151,7 @@ def words(data: bytes) -> None:
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     each.__name__: each
     for each in (
-        *(frames, requests, responses, operations, members, records, batches, segments),
+        *(frames, requests, responses, operations, members, records, state_records, batches, segments),
         *(properties, config_files, offset_files, scenarios, group_files, words),
     )
 }
