@@ -355,8 +355,11 @@ class _Told:
         return StorageError(self._watches.of(watch.cluster, f"{what}: {watch.why_not()}"))
 
     def _error(self, change: Change) -> ExpectationError:
+        from kgctl.pipeline.watch.rules import RULES
+
         cluster, alert = change
-        code = "LAG_UNKNOWN" if alert.is_unknown else "ALERT"
+        unknown = "UNKNOWN" if RULES[alert.name].of_events else "LAG_UNKNOWN"
+        code = unknown if alert.is_unknown else "ALERT"
         text = self._watches.of(cluster, alert.summary)
         return ExpectationError(text, code=code, group=alert.group, topic=alert.topic, partition=alert.partition)
 

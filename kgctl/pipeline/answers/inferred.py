@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kgctl.pipeline.answers.series import LAG, STATUS, Row, rows_at, rows_between
+from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,6 +103,25 @@ _BADNESS: Mapping[str | None, int] = {
 def worst_status(rows: Sequence[Row]) -> str | None:
     """The status of a group: that of its worst partition; null where none is known of one, and none is worse."""
     return max((row["status"] for row in rows), key=_BADNESS.__getitem__, default=None)
+
+
+def why_unseen(history: History, at_ms: int) -> str:
+    """Why what happened last up to ``at_ms`` is not known of any group; empty where the cluster was looked at as usual: a live
+    collection samples log ends also while no group writes a record."""
+    from kgctl.pipeline.store.states import rounds_of
+
+    reach = history.reach()
+    sampled = [
+        (window + 1) * DEFAULT_WINDOW_MS for window in rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
+    ]
+    times = [time_ms for time_ms in sampled if time_ms - DEFAULT_WINDOW_MS <= at_ms][-SAMPLES_TO_TELL:]
+    seen_ms = max([*times, *([] if reach is None else [min(reach.last_ms, at_ms)])], default=None)
+    if seen_ms is None:
+        return "nothing was collected before"
+    gaps = sorted(later - earlier for earlier, later in pairwise(times))
+    age_ms = at_ms - seen_ms
+    usual_ms = gaps[len(gaps) // 2] if gaps else 0
+    return f"last collected {_span(age_ms)} before" if age_ms > max(FRESH_MS, 2 * usual_ms) else ""
 
 
 def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int) -> Mapping[str, str]:

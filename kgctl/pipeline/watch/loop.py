@@ -77,8 +77,11 @@ class Watch:
 
     def _judge(self, now_ms: int) -> list[Alert]:
         picture = WatchPicture(History.open(self.location, self.cluster), now_ms)
-        found: Mapping[Rule, Sequence[AlertFinding]] = {rule: rule.findings(picture) for rule in self.settings.rules}
-        patience = {"allow_unknown": self.settings.allow_unknown, "is_patient": self.settings.is_patient}
+        is_patient = self.settings.is_patient
+        found: Mapping[Rule, Sequence[AlertFinding]] = {
+            rule: rule.findings(picture, is_patient=is_patient) for rule in self.settings.rules
+        }
+        patience = {"allow_unknown": self.settings.allow_unknown, "is_patient": is_patient}
         changes = self.alerts.update(found, now_ms, **patience)
         self._tried("causes", partial(explain, picture, changes))  # without them the alerts are told all the same
         self.fired += sum(1 for alert in changes if alert.resolved_ms is None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.errors import StorageError, UsageError, did_you_mean
 from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
-from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings
+from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings, why_unseen
 from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, removed, rows_at, rows_between
 
 if TYPE_CHECKING:
@@ -60,21 +60,39 @@ class Rule:
         """Return whether the rule is about this group."""
         return any(fnmatchcase(group, pattern) for pattern in self.groups)
 
-    def findings(self, picture: WatchPicture) -> list[AlertFinding]:
-        """What holds now, of the groups that it is about."""
+    def findings(self, picture: WatchPicture, *, is_patient: bool = True) -> list[AlertFinding]:
+        """What holds now, of the groups that it is about. ``is_patient``: those that a pattern means may still come."""
         kind = RULES[self.name]
         found = [each for each in kind.judge(picture, self) if self.concerns(each.group)]
-        if kind.is_of_lag:
-            missing = [name for name in self.groups if not _GLOB.search(name) and name not in picture.by_group]
-            found += [AlertFinding(name, f"of {name} no committed offset is known", is_unknown=True) for name in missing]
-        return found
+        missing = (
+            AlertFinding(name, text, is_unknown=True) for name, text in self._missing(picture, kind, is_patient=is_patient)
+        )
+        return [*found, *(self._unseen(picture, kind) if kind.of_events else ()), *missing]
+
+    def _missing(self, picture: WatchPicture, kind: RuleKind, *, is_patient: bool) -> Iterator[tuple[str, str]]:
+        """What ``on`` names and is not there: nothing is known of it."""
+        for name in self.groups:
+            if not _GLOB.search(name):
+                if kind.of_events and picture.history.unknown([name]):
+                    yield name, f"of {name} nothing is known"
+                elif not kind.of_events and name not in picture.by_group:
+                    yield name, f"of {name} no committed offset is known"
+            elif not is_patient and name != "*" and not any(fnmatchcase(group, name) for group in picture.groups):
+                yield name, f"no group is {name!r}"
+
+    def _unseen(self, picture: WatchPicture, kind: RuleKind) -> Iterator[AlertFinding]:
+        """The groups that are there, while nobody collects: what happens to them is not known."""
+        there = {group for group, row in picture.generations.items() if row["cause"] != "group_deleted"}
+        for group in sorted({*there, *picture.by_group}) if picture.why_unseen else ():
+            if self.concerns(group):
+                yield AlertFinding(group, f"whether {group} {kind.of_events} is not known: {picture.why_unseen}", is_unknown=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleKind:
     """What a name means. ``limit``: ``count``, ``time``, or empty where none is taken; ``span_ms``: 0 where ``in`` is not taken.
 
-    ``is_of_lag``: a group that is named, and of which no offset is known, is an unknown finding; ``is_behind``: it finds groups
+    ``of_events``: of a rule about what happens to a group, that in words; "": it is about lag. ``is_behind``: it finds groups
     that fell behind.
     """
 
@@ -82,7 +100,7 @@ class RuleKind:
     judge: Callable[[WatchPicture, Rule], Iterator[AlertFinding]]
     limit: str = ""
     span_ms: int = 0
-    is_of_lag: bool = True
+    of_events: str = ""
     is_behind: bool = False
 
     def form(self, name: str) -> str:
@@ -110,6 +128,16 @@ class WatchPicture:
         for row in self.standings:
             found.setdefault(row["group"], []).append(row)
         return found
+
+    @cached_property
+    def groups(self) -> Collection[str]:
+        """Every group of which something is known, those that are gone among them."""
+        return {*self.by_group, *self.generations, *self.removed, *self.history.groups()}
+
+    @cached_property
+    def why_unseen(self) -> str:
+        """Why what happened last is not known of any group; empty where the cluster was looked at."""
+        return why_unseen(self.history, self.now_ms)
 
     @cached_property
     def outlooks(self) -> list[Outlook]:
@@ -268,18 +296,16 @@ RULES: Mapping[str, RuleKind] = {
         "a commit lies before what is left of its log", _with_status(BELOW_START, "is committed before the log's start")
     ),
     "unmeasured": RuleKind("its lag is not known, or not measured often enough", _unmeasured),
-    "rebalances": RuleKind(
-        "it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, is_of_lag=False
-    ),
+    "rebalances": RuleKind("it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, "rebalanced"),
     "reset": RuleKind(
         "offsets were moved in a way that reading does not explain, in the last TIME (1h)",
         _reset,
         span_ms=60 * _MINUTE_MS,
-        is_of_lag=False,
+        of_events="was reset",
     ),
-    "empty": RuleKind("it has no member", _empty, is_of_lag=False),
+    "empty": RuleKind("it has no member", _empty, of_events="has members"),
     "gone": RuleKind(
-        "it was deleted, or has expired, in the last TIME (1d)", _gone, span_ms=24 * 60 * _MINUTE_MS, is_of_lag=False
+        "it was deleted, or has expired, in the last TIME (1d)", _gone, span_ms=24 * 60 * _MINUTE_MS, of_events="is gone"
     ),
 }
 """Every rule by its name."""

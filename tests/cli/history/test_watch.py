@@ -79,6 +79,24 @@ def test_what_cannot_be_measured_holds_no_threshold(cli: Cli, monkeypatch: pytes
     assert cli.run([*WATCH, "--once", "--alert", "lag > 1000000", "--allow-unknown", "--state", str(cli.folder / "s")]).code == 0
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("reset in 10m", "whether payments was reset is not known: last collected 29 min before"),
+        ("reset on paymnets", "of paymnets nothing is known"),
+        ("stopped on paymnets*", "no group is 'paymnets*'"),
+    ],
+)
+def test_what_nobody_collects_and_what_nobody_is_called_is_no_pass(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, rule: str, told: str
+) -> None:
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    cli.now_ms = minute(90)
+    ran = cli.run([*WATCH, "--once", "--alert", rule])
+    assert (ran.code, ran.err) == (6, f"kgctl: {told}\n")
+    assert cli.run([*WATCH, "--once", "--alert", rule, "--allow-unknown", "--state", str(cli.folder / "s")]).code == 0
+
+
 WHY = (
     "; as it began: 1 rebalance, at least 0.041 s together (member left); 1 member, 2 before; "
     "reset of orders: 1 partition by -70 records (went back)"

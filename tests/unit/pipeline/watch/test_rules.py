@@ -78,10 +78,26 @@ def found(warehouse: Path, text: str, at: float) -> list[tuple[str, int | None, 
         ("lag > 5 on audit", 41, [("audit", None, True)]),
         ("lag > 5 on au*", 41, []),
         ("empty", 41, []),
+        ("reset", 63, [("payments", 0, False)]),
+        ("reset in 10m", 90, [("payments", None, True)]),
+        ("rebalances > 9", 90, [("payments", None, True)]),
+        ("empty on pay*", 90, [("payments", None, True)]),
+        ("gone on payments,nosuch", 90, [("payments", None, True), ("nosuch", None, True)]),
+        ("reset on nosuch", 55, [("nosuch", None, True)]),
+        ("reset on nosuch*", 55, []),
     ],
 )
 def test_what_is_found(warehouse: Path, text: str, at: float, expected: list[tuple[str, int | None, bool]]) -> None:
     assert found(warehouse, text, at) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("lag > 9 on pam*,pay*", ["pam*"]), ("reset in 10m on pam*", ["pam*"]), ("gone on au*", [])]
+)
+def test_a_look_that_is_the_only_one_tells_patterns_that_are_no_groups(warehouse: Path, text: str, told: list[str]) -> None:
+    picture = WatchPicture(History.open(warehouse), minute(55))
+    unknown = [each for each in rule(text).findings(picture, is_patient=False) if each.summary.startswith("no group is")]
+    assert [(each.group, each.is_unknown) for each in unknown] == [(name, True) for name in told]
 
 
 def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path) -> None:
