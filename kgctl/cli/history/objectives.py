@@ -96,7 +96,10 @@ def history_slo(
 
     found = kept(question.history, question.groups, span, objective)
     missed = [each for each in found if each.left(objective.target) < 0]
+    there = {each.group for each in found}
+    absent = [group for group in question.groups or () if group not in there]
     told = [] if found else ["Nothing is known of that time."]
+    told += [f"Nothing is known of {', '.join(map(repr, absent))} in that time."] if found and absent else []
     told += [f"{len(missed)} of {len(found)} groups missed the target."] if missed else []
     told += _unowned(labels, question.history)
     return Report(
@@ -105,7 +108,7 @@ def history_slo(
         question.errors,
         [*told, *asking.limits(question, *span)],
         ("group",),
-        ExitCode.EXPECTATION if missed or not found else None,
+        ExitCode.EXPECTATION if missed or absent or not found else None,
         something_done=True,
         summary=asking.not_built(question.behind),
     )

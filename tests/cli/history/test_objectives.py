@@ -50,6 +50,9 @@ def test_nothing_known_is_not_well(cli: Cli) -> None:
     ran = cli("history slo --within 3m --from 2026-03-01T08:00:00Z --to 2026-03-01T09:00:00Z")
     assert (ran.code, ran.err.splitlines()[0]) == (6, "Nothing is known of that time.")
     assert cli("history slo nosuch --within 3m").code == 4
+    ran = cli("history slo payments audit --within 3h --from 2026-03-02T08:40:00Z --to 2026-03-02T08:50:00Z -o json")
+    assert (ran.code, [(row["group"], row["held"]) for row in ran.data]) == (6, [("payments", True)])
+    assert "Nothing is known of 'audit' in that time.\n" in ran.err
 
 
 @pytest.mark.parametrize(
