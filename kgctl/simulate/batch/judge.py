@@ -11,7 +11,7 @@ from typing import Any
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.report.outcome import RunPicture
-from kgctl.simulate.scenario.checks import Check, CheckKind, RunSource
+from kgctl.simulate.scenario.checks import Check, CheckKind, KnownSource, RunSource
 from kgctl.simulate.scenario.expressions import (
     COMPARISONS,
     Binary,
@@ -110,6 +110,8 @@ def _concerns(check: Check, variant: str) -> bool:
 class Watcher(ABC):
     """Sees every moment of a run at which something has happened (`Observer.on_step`)."""
 
+    source: type[RunSource] = KnownSource
+
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         self.check = check
         self.settings = settings
@@ -126,15 +128,18 @@ class Watcher(ABC):
         """Return the verdict at the end of the run."""
 
     def _value(self, metrics: Any) -> Value:
-        return evaluate(self.check.node, RunSource(metrics, self.settings))
+        return evaluate(self.check.node, self.source(metrics, self.settings))
 
     def _left(self, metrics: Any) -> Value:
         node = self.check.node
-        return evaluate(node.left if isinstance(node, Binary) else node, RunSource(metrics, self.settings))
+        return evaluate(node.left if isinstance(node, Binary) else node, self.source(metrics, self.settings))
 
 
 class Always(Watcher):
-    """Watches a condition that has to hold at every moment after the warm-up."""
+    """Watches a condition that has to hold at every moment after the warm-up: what has not come yet breaks nothing before the
+    end."""
+
+    source = RunSource
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         super().__init__(check, settings)
@@ -207,7 +212,10 @@ _STEADY_FOR_US = 300_000_000
 
 
 class Steady(Watcher):
-    """Watches a metric that, in its last stretch of time, may leave its own mean by no more than a share of it."""
+    """Watches a metric that, in its last stretch of time, may leave its own mean by no more than a share of it, and has a value
+    at the end."""
+
+    source = RunSource
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         super().__init__(check, settings)
@@ -223,7 +231,7 @@ class Steady(Watcher):
         self.on_step(end_us, metrics)
         last_us = min(_STEADY_FOR_US, end_us) if self.check.last_us is None else self.check.last_us
         from_us = end_us - last_us
-        if not self._points or self._points[0][0] > max(from_us, 0):
+        if self._value(metrics) is None or not self._points or self._points[0][0] > max(from_us, 0):
             return Watched(passed=False, observed=None, at_us=end_us)
         if from_us < 0:
             asked = f"{format_duration(last_us)} are asked about, and the run took {format_duration(end_us)}"

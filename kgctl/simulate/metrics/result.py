@@ -41,6 +41,13 @@ class MetricView:
             return None
         return kind.compute(self.measured, parsed)
 
+    def known(self, name: str, filters: Collection[str] = ()) -> float | str | None:
+        """As `metric`; None also of times, pods and topics that the run has not had."""
+        kind = metric_kinds().get(name)
+        if kind is not None and not self.measured.reaches(self.filters(tuple(filters)), kind):
+            return None
+        return self.metric(name, filters)
+
     def filters(self, parts: tuple[str, ...]) -> Filters:
         """The filters of these texts. Raises `UsageError`."""
         parsed = self._parsed.get(parts)
@@ -83,12 +90,8 @@ class RunResult:
         return self.recording.end_us - self.recording.start_us
 
     def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
-        """Return a metric's value, as `MetricView.metric` does; None also of times, pods and topics that the run did not have."""
-        kind = metric_kinds().get(name)
-        parsed = self.metrics.filters(tuple(filters))
-        if kind is not None and not self.metrics.measured.reaches(parsed, kind):
-            return None
-        return self.metrics.metric(name, filters)
+        """Return a metric's value, as `MetricView.known` does."""
+        return self.metrics.known(name, filters)
 
     def summary(self) -> dict[str, float | str | None]:
         """Return every metric of a result."""

@@ -234,6 +234,15 @@ class RunSource:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownSource(RunSource):
+    """Of a run that goes on, what it has had: a time that has not come, or a pod that was not yet, has no value."""
+
+    def metric(self, metric: Metric) -> Value:
+        value: Value = getattr(self.metrics, "known", self.metrics.metric)(metric.name, metric.filters)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """A `Condition` that is ready to be evaluated."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from kgctl.simulate.batch.judge import Judge, Judgement, RunValues, Watched, watchers_for
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.expressions import Names
+from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.vocabulary import EventStage
-from kgctl.yaml_files import Tree
+from kgctl.yaml_files import Tree, read_yaml
 
 SEEDS = range(1, 21)
 NAMES = Names(("max_gap", "moves", "state"), ("session.timeout.ms",), ("a", "b"))
@@ -161,6 +164,37 @@ def test_watcher_decides(entry: dict[str, Any], steps: list[Any], expected: tupl
         *(expected[0], expected[1] if expected[1] is None else round(expected[1], 3)),
         expected[2],
     )
+
+
+FILE = """\
+kgctl: 1
+name: short
+topics: {t: 2}
+members: {app: {count: 1, boot: 1s}}
+warmup: 30s
+duration: 60s
+events: [{at: 10s, restart: app}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "passes"),
+    [
+        ({"eventually": "max_gap(after 10m) < 1h"}, False),
+        ({"eventually": "max_gap(after 5s) < 1h"}, True),
+        ({"eventually": "kicked(app/7) == 0"}, False),
+        ({"eventually": "kicked(app/0) == 0"}, True),
+        ({"steady": "max_gap(after 10m)", "last": "10s"}, False),
+        ({"steady": "max_gap(after 20s)", "last": "10s"}, True),
+        ({"steady": "kicked(app/7)", "last": "10s"}, False),
+        ({"always": "max_gap(after 10m) < 1h"}, False),
+        ({"always": "max_gap(after 20s) < 1h"}, True),
+    ],
+)
+def test_what_a_run_did_not_have_holds_for_nothing_that_watches_it(entry: dict[str, Any], passes: bool) -> None:
+    loaded = load(read_yaml(f"{FILE}expect: [{json.dumps(entry)}]\n", "f"))
+    values = run_all(tasks_of(loaded, [1], BatchOptions(), None), 1, lambda _: None)
+    assert values[0].watched[0].passed is passes
 
 
 @pytest.mark.parametrize(
