@@ -55,8 +55,8 @@ class Simulated(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether all expectations hold, but those that only warn."""
-        return not self.failures
+        """Whether all expectations hold, but those that only warn, and no run was cut short."""
+        return not self.failures and not self.stopped
 
     @checked(not_empty=("variant",))
     def run(self, variant: str | None = None, seed: int | None = None) -> Run:

@@ -87,6 +87,35 @@ def test_time_limit_is_told_once(cli: Cli, scenario: Path) -> None:
     assert (ran.code, ran.out.count("limit")) == (1, 1)
 
 
+LONG = """\
+kgctl: 1
+name: long
+topics: {orders: 200}
+members: {app: {count: 40, boot: 2s}}
+traffic: {orders: 1000/s}
+warmup: 30s
+duration: 20h
+events: [{at: 10s, every: 60s, times: 1000, restart: app}]
+allow: [not_started, not_ended]
+expect: [max_gap < 1h]
+"""
+
+
+def test_a_part_of_a_run_passes_nothing_and_is_compared_with_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text(LONG)
+    (tmp_path / "short.yaml").write_text(LONG.replace("20h", "1ms").replace("1000,", "1,"))
+    ran = cli(f"simulate run {tmp_path}/long.yaml --time-limit 1s")
+    assert (ran.code, "PASS" in ran.out) == (1, False)
+    assert "stopped at the time limit: 0 of 1 seeds were run in every variant" in ran.err
+    compared = cli(f"simulate compare {tmp_path}/long.yaml {tmp_path}/short.yaml --time-limit 1s")
+    assert (compared.code, compared.err) == (1, "kgctl: the time limit left nothing to compare\n")
+
+
+def test_seeds_that_were_left_out_are_no_comparison_of_all(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate compare {scenario}:eager {scenario}:eager --runs 100000 --jobs 1 --time-limit 1s --fail-if-worse any")
+    assert (ran.code, "kgctl: stopped at the time limit: " in ran.err, "of 100000 seeds" in ran.err) == (1, True, True), ran.err
+
+
 def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     data = cli(f"simulate run {scenario} --runs 2 -o json").data
     assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "troubles", "expectations"]

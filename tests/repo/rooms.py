@@ -43,6 +43,7 @@ ROOMS = {
             (42, "what two results rehearse: other events are no better or worse"),
             (50, "sets that are scaled in the middle of a rollout; deploys, evictions and failures that overlap"),
             (22, "pods that come after a deploy have its settings; a set means the pods that it is to have"),
+            (38, "what a run did not have holds for nothing that watches it; what a limit has cut is green in no report"),
         ),
     ),
     "pipeline": Room(
@@ -64,6 +65,7 @@ ROOMS = {
             (5, "one page of metrics for several clusters"),
             (10, "classes whose names mean one thing are longer"),
             (1, "lines of owners that are no group's"),
+            (36, "events that nobody collects, and groups that are none, are not known"),
         ),
     ),
     "cli": Room(
@@ -73,6 +75,7 @@ ROOMS = {
             (34, "classes whose names mean one thing are longer"),
             (27, "two files in which other events happen are not one question"),
             (20, "a threshold that does not hold though the result cannot be written; lines of owners that are no group's"),
+            (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
         ),
     ),
     "admin": Room(

@@ -84,6 +84,8 @@ def simulate_compare(
     errors: list[KgctlError] = []
     if not any(pair.found for pair in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
+    elif stopped := next(filter(None, (pair.stopped for pair in pairs)), ""):
+        errors.append(KgctlError(stopped, code="LIMIT"))
     errors += _worse(pairs, asked, [name for name in fail_if_worse or () if name != "any"])
     verdicts = [text for pair in pairs if pair.found for text in pair.verdict()]
     for text in (*(f"FAIL {each}" for each in troubles), *verdicts):
@@ -95,18 +97,30 @@ def simulate_compare(
     if not rows and not errors:
         notices.append("no metric differs in any seed; --all shows them")
     code = ExitCode.EXPECTATION if any(isinstance(error, ExpectationError) for error in errors) else None
+    code = code or (ExitCode.FAILED if errors else None)  # of a part of the seeds nothing is settled
     return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """B as seen from A. ``other``: what only one of them rehearses; the variants of one file are meant to differ so."""
+    """B as seen from A. ``other``: what only one of them rehearses; the variants of one file are meant to differ so.
+
+    ``asked``: with how many seeds, ``compared``: with how many both were run.
+    """
 
     a: str
     b: str
     found: Sequence[MetricDifference]
     other: str
     is_one_file: bool
+    asked: int
+    compared: int
+
+    @property
+    def stopped(self) -> str:
+        """That the time limit has left seeds out; "" where it has not."""
+        is_cut = self.compared < self.asked
+        return f"stopped at the time limit: {self.compared} of {self.asked} seeds were run on both sides" if is_cut else ""
 
     @property
     def is_one_question(self) -> bool:
@@ -147,7 +161,7 @@ def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
 ) -> tuple[list[ComparedPair], list[str]]:
     """What is compared with what, with the differences, and what went wrong in either though nobody asked."""
-    from kgctl.simulate.batch.comparison import differences, unlike
+    from kgctl.simulate.batch.comparison import unlike
     from kgctl.simulate.batch.outcome import rehearsed_in
     from kgctl.simulate.scenario.vocabulary import did_you_mean
 
@@ -160,11 +174,17 @@ def _pairs(
         first = left_variant or names[0]
         if first not in names:
             raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
-        runs = _run(session, loaded, how, how.seeds(loaded))
+        seeds = how.seeds(loaded)
+        runs = _run(session, loaded, how, seeds)
         happens = {each.name: rehearsed_in(each.scenario) for each in loaded.variants}
         pairs = [
-            ComparedPair(
-                first, name, differences(runs[first], runs[name]), unlike(first, name, happens[first], happens[name]), True
+            _compared(
+                first,
+                name,
+                (runs[first], runs[name]),
+                unlike(first, name, happens[first], happens[name]),
+                seeds,
+                is_one_file=True,
             )
             for name in names
             if name != first
@@ -177,7 +197,23 @@ def _pairs(
     found = [_run(session, each, how, seeds)[variant] for each, variant in meant]
     troubles = [text for name, by_seed in zip((a, b), found, strict=True) for text in _troubles(name, by_seed)]
     other = unlike(a, b, *(rehearsed_in(each.variants[0].scenario) for each, _ in meant))
-    return [ComparedPair(a, b, differences(found[0], found[1]), other, left.source == right.source)], troubles
+    is_one_file = left.source == right.source
+    return [_compared(a, b, (found[0], found[1]), other, seeds, is_one_file=is_one_file)], troubles
+
+
+def _compared(
+    a: str,
+    b: str,
+    runs: tuple[Mapping[int, RunValues], Mapping[int, RunValues]],
+    other: str,
+    seeds: Sequence[int],
+    *,
+    is_one_file: bool,
+) -> ComparedPair:
+    from kgctl.simulate.batch.comparison import differences
+
+    common = sum(seed in runs[0] and seed in runs[1] for seed in seeds)
+    return ComparedPair(a, b, differences(*runs), other, is_one_file, len(seeds), common)
 
 
 def _troubles(name: str, by_seed: Mapping[int, RunValues]) -> list[str]:

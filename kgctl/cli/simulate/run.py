@@ -342,8 +342,8 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
     from kgctl.simulate.report.text import summary_text
 
     errors = outputs.write(loaded, outcome)
-    if stopped := [note for note in outcome.notes if "stopped at" in note]:
-        errors.append(KgctlError(stopped[0], code="LIMIT"))
+    if outcome.stopped:
+        errors.append(KgctlError(outcome.stopped, code="LIMIT"))
     if outcome.troubles:
         errors.append(ExpectationError(_troubles(outcome)))
     if len(outcome.failures) > len(outcome.troubles):

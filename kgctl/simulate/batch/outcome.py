@@ -15,7 +15,6 @@ from kgctl import __version__
 from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
 from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
 from kgctl.simulate.engine.pods import with_drift
-from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome
 from kgctl.simulate.report.tables import beside
 from kgctl.simulate.scenario.checks import Check, CheckKind
@@ -168,6 +167,7 @@ def outcome_of(
     digest = digest_of(values)
     settings = {variant.name: variant.settings for variant in loaded.variants}
     told = {each.name: (assumptions_of(each), rehearsed_in(each.scenario)) for each in loaded.variants}
+    stopped = tuple(_stopped(seeds, complete, values))
     verdicts = Judge(kept, settings, complete).verdicts(loaded.checks) if complete else []
     return Outcome(
         scenario=loaded.name,
@@ -183,7 +183,8 @@ def outcome_of(
             *_troubles(loaded, kept, complete, replay_of),
             *(_expectation(each, loaded, kept, replay_of) for each in verdicts),
         ),
-        notes=_notes(loaded, seeds, complete, values),
+        notes=(*stopped, *_notes(loaded, seeds, values)),
+        stopped="; ".join(stopped),
     )
 
 
@@ -288,17 +289,17 @@ def check_argument(check: Check) -> str:
     return f'{{{check.kind}: "{check.text}"{inner}}}'
 
 
-def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], values: Sequence[RunValues]) -> tuple[str, ...]:
-    notes = []
+def _stopped(seeds: Sequence[int], complete: Sequence[int], values: Sequence[RunValues]) -> Iterator[str]:
     if len(complete) < len(seeds):
-        notes.append(f"stopped at the time limit: {len(complete)} of {len(seeds)} seeds were run in every variant")
-    told = (NEVER_STABLE, TIME_LIMIT) if notes else (NEVER_STABLE,)
-    limited = [one for one in values if one.stopped and one.stopped not in told]
+        yield f"stopped at the time limit: {len(complete)} of {len(seeds)} seeds were run in every variant"
+    limited = [one for one in values if one.stopped and one.stopped != NEVER_STABLE]
     if limited:
         first = limited[0]
-        notes.append(
-            f"{len(limited)} of {len(values)} runs stopped at a limit ({first.variant}, seed {first.seed}: {first.stopped})"
-        )
+        yield f"{len(limited)} of {len(values)} runs stopped at a limit ({first.variant}, seed {first.seed}: {first.stopped})"
+
+
+def _notes(loaded: LoadedFile, seeds: Sequence[int], values: Sequence[RunValues]) -> tuple[str, ...]:
+    notes = []
     odd = Counter(text for one in values for text in dict.fromkeys(f"{one.variant}\t{event}" for event in one.odd_events))
     for text, count in odd.items():
         variant, _, event = text.partition("\t")

@@ -15,7 +15,7 @@ from typing import ClassVar
 from kgctl.errors import InvariantViolation, KgctlError
 from kgctl.model.groups import TopicPartition
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
-from kgctl.simulate.engine.run import RunLimits, rare_collections
+from kgctl.simulate.engine.run import TIME_LIMIT, RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.recording import Recording, Scaling
@@ -237,7 +237,7 @@ class Task:
 
 
 def run_task(task: Task) -> RunValues | None:
-    """Run it; None if there was no time left to begin.
+    """Run it; None if there was no time left to end: of a part of a run nothing is known.
 
     Raises:
         InvariantViolation: something that must always hold did not, or the second run differs from the first.
@@ -256,6 +256,8 @@ def run_task(task: Task) -> RunValues | None:
         raise type(error)(f"{where}: {error.message}", group=error.group, story=error.story) from error.__cause__
     if values.events >= _COLLECT_AFTER:
         gc.collect()
+    if values.stopped == TIME_LIMIT:
+        return None
     return replace(values, took_s=time.perf_counter() - begin_s)
 
 

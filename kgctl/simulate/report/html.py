@@ -135,8 +135,11 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _badge(outcome: Outcome) -> str:
-    word, text = ("fail", f"{len(outcome.failures)} FAILED") if outcome.failures else ("pass", "PASS")
-    return f'<span class="badge {word}">{text}</span>' if outcome.expectations else ""
+    if outcome.failures:
+        word, text = "fail", f"{len(outcome.failures)} FAILED"
+    else:
+        word, text = ("fail", "STOPPED") if outcome.stopped else ("pass", "PASS")
+    return f'<span class="badge {word}">{text}</span>' if outcome.expectations or outcome.stopped else ""
 
 
 def _metrics(outcome: Outcome) -> str:

@@ -166,7 +166,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A whole ``simulate run``. Without variants the one name is ``default``. ``measured``: what stands beside it."""
+    """A whole ``simulate run``. Without variants the one name is ``default``. ``measured``: what stands beside it.
+
+    ``stopped``: what a limit has left out or cut short, so that not all that was asked is known; "" where all was run.
+    """
 
     scenario: str
     question: str
@@ -177,6 +180,7 @@ class Outcome:
     expectations: tuple[Expectation, ...] = ()
     notes: tuple[str, ...] = ()
     measured: Measured | None = None
+    stopped: str = ""
 
     @property
     def failures(self) -> tuple[Expectation, ...]:

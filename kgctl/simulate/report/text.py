@@ -159,7 +159,7 @@ def markdown_text(outcome: Outcome) -> str:
 
 
 def _sign(outcome: Outcome) -> str:
-    return _SIGNS["FAIL" if outcome.failures else "WARN" if outcome.warnings else "PASS"]
+    return _SIGNS["FAIL" if outcome.failures or outcome.stopped else "WARN" if outcome.warnings else "PASS"]
 
 
 def _metrics(outcome: Outcome) -> list[str]:
@@ -403,15 +403,18 @@ def junit_xml(outcome: Outcome) -> str:
     its variant's runs, so that they add up.
 
     A failure's text has the observed value, the seed and the command that replays it; a warning that did not hold passes,
-    and says so in ``system-out``.
+    and says so in ``system-out``. What a limit has left out is an error.
     """
-    failures, cases = len(outcome.failures), len(outcome.expectations)
-    counts = {"tests": str(cases), "failures": str(failures), "errors": "0", "skipped": "0"}
+    failures, cases = len(outcome.failures), len(outcome.expectations) + bool(outcome.stopped)
+    counts = {"tests": str(cases), "failures": str(failures), "errors": str(int(bool(outcome.stopped))), "skipped": "0"}
     root = ET.Element("testsuites", {"name": "kgctl simulate", **counts, "time": _seconds(_took_s(outcome))})
     suite = ET.SubElement(root, "testsuite", {"name": _clean(outcome.scenario), **counts, "time": _seconds(_took_s(outcome))})
     _properties(suite, outcome)
     for each in outcome.expectations:
         _case(suite, outcome, each)
+    if outcome.stopped:
+        case = ET.SubElement(suite, "testcase", {"classname": _clean(outcome.scenario), "name": "every run ends", "time": "0"})
+        ET.SubElement(case, "error", {"message": _clean(outcome.stopped), "type": "limit"})
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

@@ -112,6 +112,11 @@ def test_page_has_figures_verdicts_and_replay_without_any_script(page: str) -> N
     assert "kgctl simulate run tiny.yaml --variant eager --seed 2 --check &#x27;max_gap &lt; 3s&#x27;" in frame
 
 
+def test_what_a_limit_has_left_out_is_no_pass() -> None:
+    cut = html_page(replace(outcome(), stopped="stopped at the time limit: 1 of 9 seeds were run in every variant"))
+    assert ('<span class="badge fail">STOPPED</span>' in cut, ">PASS</span>" in html_page(outcome())) == (True, True)
+
+
 def test_page_refers_to_nothing_outside_itself(page: str) -> None:
     assert re.findall(r"https?:|\b(?:src|href)=|@import|url\(", _without_scripts(page)) == []
     assert "default-src 'none'" in page

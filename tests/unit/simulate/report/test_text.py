@@ -268,3 +268,16 @@ def test_letters_that_xml_cannot_hold_are_replaced() -> None:
 
     assert suite is not None
     assert suite.get("name") == "a\ufffdb\ufffd"
+
+
+CUT = "stopped at the time limit: 1 of 9 seeds were run in every variant"
+
+
+def test_what_a_limit_has_left_out_is_green_in_no_report() -> None:
+    cut = replace(outcome(), expectations=(), notes=(CUT,), stopped=CUT)
+    assert markdown_text(cut).startswith("### ❌ tiny\n")
+    assert markdown_text(replace(cut, stopped="")).startswith("### ✅ tiny\n")
+    suite = ET.fromstring(junit_xml(cut)).find("testsuite")
+    assert suite is not None
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    assert [error.get("message") for error in suite.iter("error")] == [CUT]
