@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from kgctl.model.share import PartitionState, SharePartitionKey, ShareStateRecord, StateBatch
 from kgctl.serde.share_state_records import decode_record, encode_record
-from kgctl.share.state.combining import combined
 from kgctl.share.state.config import ShareCoordinatorConfig
 from kgctl.share.state.shard import ShareCoordinatorShard, StateAnswer, StateRefusal, state_partition_for
 from tests.conformance.notation import topic_id
-from tests.differential.java_partner import JavaPartner
-from tests.differential.share_state.sequences import Sequence, Step, batch_lists, sequence
+from tests.differential.share_state.sequences import Sequence, Step
 
-SOURCES = Path(__file__).parents[2] / "java" / "share_coordinator"
-MAIN = "org.apache.kafka.coordinator.share.ShareOracle"
 Entry = dict[str, Any]
 Shown = Callable[[Any], Any]
-
-
-def kafkas_share_coordinator() -> JavaPartner:
-    return JavaPartner(SOURCES, MAIN)
 
 
 class Play:
@@ -94,7 +83,7 @@ def _change(step: Step) -> PartitionState:
 
 
 def _read(state: PartitionState) -> Entry:
-    return {"state_epoch": state.state_epoch, "start": state.start_offset, "batches": _rows(state.batches)}
+    return {"state_epoch": state.state_epoch, "start": state.start_offset, "batches": rows(state.batches)}
 
 
 def _summary(state: PartitionState) -> Entry:
@@ -106,38 +95,6 @@ def _summary(state: PartitionState) -> Entry:
     }
 
 
-def _rows(batches: Iterable[StateBatch]) -> list[list[int]]:
+def rows(batches: Iterable[StateBatch]) -> list[list[int]]:
+    """Batches as a sequence has them."""
     return [[each.first_offset, each.last_offset, each.delivery_state, each.delivery_count] for each in batches]
-
-
-def sequences_that_differ(kafka: JavaPartner, count: int, seed: int, seen: Counter[str]) -> list[Any]:
-    """The first few of so many, with the step that differs; ``seen`` counts what Kafka did."""
-    differing: list[Any] = []
-    for number in range(count):
-        case = sequence(random.Random(f"{seed}-{number}"))
-        theirs, ours = kafka.ask(case), Play(case).run(case["steps"])
-        _count(case, theirs, seen)
-        if theirs != ours and len(differing) < 3:
-            place = next(at for at, (their, our) in enumerate(zip(theirs, ours, strict=True)) if their != our)
-            differing.append((f"{seed}-{number}", case["steps"][: place + 1], theirs[place], ours[place]))
-    return differing
-
-
-def _count(case: Sequence, theirs: list[Entry], seen: Counter[str]) -> None:
-    for step, entry in zip(case["steps"], theirs, strict=True):
-        answer = entry.get("answer")
-        seen[f"{step['op']}: {answer['error'] if isinstance(answer, dict) and 'error' in answer else 'NONE'}"] += 1
-        for key, value in entry["records"]:
-            seen["tombstone" if value is None else ("snapshot", "update")[int(key[:4], 16)]] += 1
-
-
-def lists_that_differ(kafka: JavaPartner, count: int, seed: int) -> list[Any]:
-    """The first few of so many lists of batches whose combination differs."""
-    differing: list[Any] = []
-    for number in range(count):
-        lists = batch_lists(random.Random(f"{seed}-{number}"))
-        together = [StateBatch(*each) for each in (*lists["before"], *lists["after"])]
-        theirs, ours = kafka.ask(lists), _rows(combined(together, lists["start"]))
-        if theirs != ours and len(differing) < 3:
-            differing.append((lists, theirs, ours))
-    return differing

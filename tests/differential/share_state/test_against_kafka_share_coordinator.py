@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conformance.replay import load
 from tests.differential.java_partner import JavaPartner
-from tests.differential.share_state.play import kafkas_share_coordinator, lists_that_differ, sequences_that_differ
+from tests.differential.share_state.search import RECORDED, kafkas_share_coordinator, lists_that_differ, sequences_that_differ
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("javac")]
 
@@ -43,3 +44,8 @@ def test_sequences_go_as_in_kafka_and_reach_what_they_should(kafka: JavaPartner,
 @pytest.mark.parametrize("lists", [400, pytest.param(50_000, marks=pytest.mark.deep)])
 def test_batches_are_combined_as_in_kafka(kafka: JavaPartner, lists: int) -> None:
     assert lists_that_differ(kafka, lists, 1) == []
+
+
+def test_recorded_sequences_go_as_recorded_in_kafka_itself(kafka: JavaPartner) -> None:
+    """The oracle answers what was recorded, so that its word can be taken."""
+    assert [case["id"] for case in list(load(RECORDED))[::10] if kafka.ask(case) != case["expect"]] == []
