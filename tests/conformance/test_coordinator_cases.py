@@ -10,6 +10,7 @@ import pytest
 from tests.conformance.comparison import differences
 from tests.conformance.replay import is_of_kafka, load, main, replay
 from tests.conformance.world import Case, World
+from tests.differential.verdict import verdict
 
 CASES = Path(__file__).with_name("cases")
 
@@ -28,6 +29,14 @@ def test_recorded_sequences_are_as_in_kafka() -> None:
 
     assert {name: differences for name, differences in found.items() if differences} == {}
     assert len(found) == 400
+
+
+def test_recorded_sequences_of_share_groups_are_as_in_kafka() -> None:
+    """Records byte by byte. Made by ``python -m tests.differential.search 80 --about share --seed 9 --record ...``."""
+    found = {case["id"]: verdict(case, case["expect"]) for case in load(CASES / "coordinator_share_generated.jsonl.gz")}
+
+    assert {name: differences for name, differences in found.items() if differences} == {}
+    assert len(found) == 80
 
 
 def test_the_command_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

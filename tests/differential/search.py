@@ -8,6 +8,7 @@ is always the same sequence (``--first N`` starts there).
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import sys
@@ -172,6 +173,14 @@ def run(
     return tally
 
 
+def record(kafka: KafkaCoordinator, built: Iterator[Built], path: Path) -> None:
+    """Write sequences down with what Kafka does, a line each, for those who have no Kafka."""
+    with gzip.GzipFile(path, "wb", mtime=0) as file:
+        for number, one in enumerate(built):
+            case = {**one.case, "id": f"{number}", "expect": kafka.expect(one.case)}
+            file.write(json.dumps(case, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential.search", description=__doc__)
@@ -180,9 +189,13 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=GOLDEN, metavar="FOLDER", help="where to keep what differs")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this number of the seed's sequences")
     parser.add_argument("--about", choices=KINDS, default="anything", help="what the sequences are mostly about")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write them down with what Kafka does, and compare nothing")
     parser.add_argument("--broker-version", choices=VERSIONS, default=LATEST.version, help="whose coordinator")
     options = parser.parse_args()
     kafka = KafkaCoordinator(options.broker_version)
+    if options.record is not None:
+        record(kafka, generated(options.seed, options.first, options.examples, KINDS[options.about]), options.record)
+        return 0
     tally = run(kafka, options.examples, options.seed, options.first, options.keep, KINDS[options.about])
     kafka.close()
     print(f"{tally.sequences} sequences of {tally.steps} steps; {len(tally.differing)} differ")

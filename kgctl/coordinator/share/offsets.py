@@ -155,7 +155,7 @@ def _alter_result(request: ShareStateInitialized, purpose: AlterPurpose) -> Alte
         for each in topic.partitions:
             if request.error:
                 partitions.append(AlteredSharePartition(each.partition, request.error))
-            elif each.error or each.partition not in found:
+            elif each.partition not in found:
                 partitions.append(each)
             else:
                 failed = found[each.partition]
