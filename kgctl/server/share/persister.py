@@ -195,7 +195,7 @@ class Persister:
         self._see_log(before.topics.get(STATE_TOPIC), image.topics.get(STATE_TOPIC))
         for number, kept in self._shards.items():
             kept.shard.partition_counts = counts
-            self._keep(number, kept, kept.shard.forget_topics(gone))
+            self._keep(number, kept, kept.shard.forget_topics(gone) if gone else ())
 
     def _see_log(self, before: TopicMetadata | None, now: TopicMetadata | None) -> None:
         """Take its number of partitions; one that is changed counts from the next start on, as in Kafka."""
