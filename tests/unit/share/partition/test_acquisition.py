@@ -107,6 +107,40 @@ def test_gaps_of_what_the_persister_knew_are_acquired() -> None:
     assert partition.records.gap is None
 
 
+def test_the_start_does_not_pass_a_gap_that_is_still_to_be_fetched() -> None:
+    partition = active(kept=[(0, 2, 0, 1), (5, 6, 2, 1), (8, 9, 0, 1)])
+    fetch(partition, (0, 2))
+    assert (partition.next_fetch_offset(), partition.records.gap is None) == (3, False)
+    settle(partition, acknowledge(partition, (0, 2, 1)))
+
+    assert (partition.start_offset, partition.delivery_complete_count) == (3, 2)
+    assert cache(partition) == ["5-6 ACKNOWLEDGED 1", "8-9 AVAILABLE 1"]
+
+
+def test_the_start_passes_what_was_fetched_again_behind_a_gap() -> None:
+    partition = active(kept=[(0, 2, 0, 1), (5, 6, 0, 1), (8, 9, 2, 1)])
+    fetch(partition, (0, 2), (5, 6))
+    settle(partition, acknowledge(partition, (0, 2, 1), (3, 4, 1), (5, 6, 1)))
+
+    assert (partition.start_offset, partition.next_fetch_offset()) == (7, 7)
+
+
+def test_a_record_limit_takes_a_part_of_a_free_batch() -> None:
+    partition = active(kept=[(0, 4, 0, 1)])
+
+    assert fetch(partition, (0, 4), max_fetch_records=2, mode=LIMIT) == [(0, 1, 2)]
+    assert partition.next_fetch_offset() == 2
+
+
+def test_a_record_at_its_last_attempt_ends_what_is_acquired_before_it() -> None:
+    partition = active(kept=[(0, 3, 0, 1)], delivery_count_limit=3)
+    fetch(partition, (2, 2), fetch_offset=2)
+    settle(partition, acknowledge(partition, (2, 2, 2)))
+
+    assert fetch(partition, (0, 3)) == [(0, 1, 2)]
+    assert fetch(partition, (0, 3), fetch_offset=2) == [(2, 2, 3)]
+
+
 def test_what_compaction_removed_is_archived_so_that_the_start_can_move() -> None:
     partition = active()
     fetch(partition, (0, 4), (5, 9), batch_size=1)

@@ -91,6 +91,20 @@ def _writes(said: tuple[int, ...]) -> list[WriteState]:
     return [WriteState(2, 1, 3, 10, 1, (StateBatch(10, 10, 2, 1),))] if said[1] < 10 else []
 
 
+def test_records_that_the_persister_kept_as_acquired_are_given_back_by_whoever_goes() -> None:
+    partition = active(kept=[(0, 1, 1, 1)])
+
+    assert partition.release_acquired_records(7, "A", 0) == [WriteState(1, 1, 3, 0, 0, (StateBatch(0, 1, 0, 1),))]
+
+
+def test_of_a_batch_in_which_the_log_begins_the_part_behind_that_is_acknowledged() -> None:
+    partition = active()
+    fetch(partition, (0, 3))
+    partition.update_cache_and_offsets(2)
+
+    assert acknowledge(partition, (0, 3, ACCEPT)) == [WriteState(1, 1, 3, 2, 2, (StateBatch(2, 2, 2, 1), StateBatch(3, 3, 2, 1)))]
+
+
 def test_renewing_may_be_switched_off() -> None:
     partition = active(renew_acknowledge_enable=False)
     fetch(partition, (0, 4))
