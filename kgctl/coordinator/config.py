@@ -293,12 +293,25 @@ class GroupConfig:
         for name, text in properties.items():
             if name not in group_setting_names(config.profile):
                 raise UsageError(f"Unknown group config name: {name}")
-            values[_group_settings()[name].name] = parse_setting(_group_settings()[name], text)
+            values[_group_settings()[name].name] = _of_group(_group_settings()[name], text)
         group = replace(cls.of_broker(config), **values)
         if any(name in properties for name in _WORDS):
             _check_words(properties)
         _check_bounds(group, config)
         return group
+
+
+def _of_group(entry: Any, text: str) -> SettingValue:
+    """A group's own setting. Raises `UsageError` with Kafka's words (ConfigDef)."""
+    try:
+        return parse_setting(entry, text)
+    except UsageError:
+        at_least, digits = entry.metadata["at_least"], text.strip().removeprefix("-")
+        why = (
+            f"Value must be at least {at_least}" if digits.isdecimal() and int(digits) <= MAX_INT else "Not a number of type INT"
+        )
+        why = "Expected value to be either true or false" if isinstance(entry.default, bool) else why
+        raise UsageError(f"Invalid value {text} for configuration {entry.metadata['name']}: {why}") from None
 
 
 _WORDS = ("share.auto.offset.reset", "share.isolation.level")

@@ -37,8 +37,8 @@ LINGER_S = 5.0
 AFTER_A_WRONG_LOGIN_S = 0.1
 """Kafka: connection.failed.authentication.delay.ms. A client that finds the end behind the answer may miss the answer."""
 WAITED_IN_VAIN = "a request of %s waited for something when the connection had ended"
-_HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
-"""How the frames of Heartbeat and ConsumerGroupHeartbeat begin."""
+_HEARTBEATS = (b"\x00\x0c", b"\x00\x44", b"\x00\x4c")
+"""How the frames of Heartbeat, ConsumerGroupHeartbeat and ShareGroupHeartbeat begin."""
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -92,6 +92,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         log.debug("%s disconnected%s", self._session.peer, f": {exc}" if exc else "")
         self._transport = self._closing = None
         self._is_gone, self._is_full, self._repeated = True, False, None
+        if self._session.share_connection is not None:
+            self._session.share_connection.gone()
         if self._is_in_line:
             self._host.budget.forget(self._let_in)
         self._give_room_back()

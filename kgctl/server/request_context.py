@@ -24,6 +24,8 @@ from kgctl.server.transactions import Producers, Transactions
 if TYPE_CHECKING:
     from kgctl.coordinator.profile import Profile
     from kgctl.server.responses import Repeated
+    from kgctl.server.share.groups import ShareGroups
+    from kgctl.server.share.sessions import ShareConnection
 
 Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
 """``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""
@@ -45,6 +47,8 @@ class ApiSpec:
     """Whether the handler is to run beside the event loop for this request: it may touch partition data and the catalog only."""
     protocol: str = ""
     """The kind of groups that it is for; where ``group.coordinator.rebalance.protocols`` lacks it, ``when_off`` is the answer."""
+    feature: str = ""
+    """The broker's feature that it is for; where that is off, ``when_off`` is the answer, too."""
     when_off: Handler | None = None
     storage_failed: Callable[[RequestContext, Any], Values] | None = None
     """The answer where the handler could not write (`StorageError`) and nothing changed; without it the connection is closed."""
@@ -141,6 +145,8 @@ class ClientSession:
     """The hash of the last heartbeat that came, without its correlation id."""
     repeated: Repeated | None = None
     """The last heartbeat that has come twice in a row."""
+    share_connection: ShareConnection | None = None
+    """What ends with the connection of a share session that was opened on it."""
 
     @property
     def who(self) -> Who:
@@ -250,4 +256,5 @@ class Services:
     credentials: Credentials
     access: AccessControl
     pieces: Pieces
+    shares: ShareGroups
     log_levels: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})

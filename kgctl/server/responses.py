@@ -15,6 +15,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
+from kgctl.model.share_requests import ShareGroupHeartbeat
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
 from kgctl.server.acls import AclOperation
@@ -73,11 +74,11 @@ def is_large(values: Values) -> bool:
 
 
 class HeartbeatHandler:
-    """Answers a heartbeat of either protocol: one question to the coordinator of the group."""
+    """Answers a heartbeat of any protocol: one question to the coordinator of the group."""
 
     def __init__(
         self,
-        question: Callable[[RequestContext, Any], Heartbeat | ConsumerGroupHeartbeat],
+        question: Callable[[RequestContext, Any], Heartbeat | ConsumerGroupHeartbeat | ShareGroupHeartbeat],
         render: Callable[[Any], Values],
         refusal: Callable[[RequestContext, Any], ErrorCode | None] = lambda *_: None,
     ) -> None:

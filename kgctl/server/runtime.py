@@ -16,7 +16,6 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes, refuse
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.coordinator.timers import NEVER_MS
 from kgctl.errors import StorageError
 from kgctl.model.coordinator_records import OffsetCommitKey, TransactionMarker
@@ -28,7 +27,6 @@ from kgctl.model.requests import (
     EndTransaction,
     HeartbeatResult,
     JoinGroup,
-    JoinGroupResult,
     ListGroups,
     ListGroupsResult,
     OffsetCommit,
@@ -37,9 +35,18 @@ from kgctl.model.requests import (
     Result,
     TxnOffsetCommit,
 )
-from kgctl.model.share_requests import DeleteShareState, InitializeShareState, ListLatestOffsets, ReadShareStateSummary
+from kgctl.model.share_requests import (
+    DeleteShareState,
+    InitializeShareState,
+    ListLatestOffsets,
+    ReadShareStateSummary,
+    ShareGroupHeartbeat,
+    ShareStateCall,
+)
+from kgctl.model.share_results import ShareGroupHeartbeatResult
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_schema import uuid_text
+from kgctl.server.activity import JOINS, GroupActivity
 
 log = logging.getLogger(__name__)
 
@@ -266,12 +273,15 @@ RETRY_MS = 1_000
 that the disk refused."""
 
 
-_HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult)
-_JOINS = (JoinGroup, ConsumerGroupHeartbeat)
+_HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult, ShareGroupHeartbeatResult)
 _COMMITS = (OffsetCommit, TxnOffsetCommit, OffsetDelete)
 
 UNWRITTEN = ErrorCode.NOT_COORDINATOR
 """Kafka's answer where the group's log cannot be written (CoordinatorOperationExceptionHelper): clients ask again."""
+
+
+Perform = Callable[[ShareStateCall, Callable[[Request], None]], None]
+"""Given a call of the core's, and how to tell the core what came of it."""
 
 
 class Clock(Protocol):
@@ -307,45 +317,6 @@ def base64_uuid(value: UUID | None = None) -> str:
     return base64_uuid() if value is None and text.startswith("-") else text
 
 
-class GroupActivity:
-    """When groups were made and were last asked for something, and when members joined, as far as this server has seen it."""
-
-    _ROOM = 1_000
-
-    def __init__(self) -> None:
-        self.created_ms: dict[str, int] = {}
-        self.last_ms: dict[str, int] = {}
-        self.joined_ms: dict[tuple[str, str], int] = {}
-        self._prune_at = self._ROOM
-
-    def asked(self, group_id: str, now_ms: int, *, is_new: bool) -> None:
-        """A request was about this group, which it may have made."""
-        self.last_ms[group_id] = now_ms
-        if is_new:
-            self.created_ms[group_id] = now_ms
-
-    def joined(self, request: JoinGroup | ConsumerGroupHeartbeat, result: Result, now_ms: int) -> None:
-        """An answer to a request to join, which came at ``now_ms``. Who joins a rebalance of its group has joined before."""
-        group_id = request.group_id or ""
-        if isinstance(result, ConsumerGroupHeartbeatResult) and result.error is ErrorCode.NONE and result.member_id:
-            self.joined_ms[group_id, result.member_id] = now_ms
-        elif isinstance(result, JoinGroupResult) and result.error is ErrorCode.NONE:
-            self.joined_ms.setdefault((group_id, result.member_id), now_ms)
-
-    def forget_gone(self, groups: Mapping[str, Any]) -> None:
-        """Keep no more than twice as much as there is."""
-        if len(self.last_ms) + len(self.joined_ms) < self._prune_at:
-            return
-        self.last_ms = {group_id: at_ms for group_id, at_ms in self.last_ms.items() if group_id in groups}
-        self.created_ms = {group_id: at_ms for group_id, at_ms in self.created_ms.items() if group_id in groups}
-        self.joined_ms = {
-            (group_id, member_id): at_ms
-            for (group_id, member_id), at_ms in self.joined_ms.items()
-            if group_id in groups and member_id in getattr(groups[group_id], "members", ())
-        }
-        self._prune_at = 2 * (len(self.last_ms) + len(self.joined_ms)) + self._ROOM
-
-
 class CoordinatorRuntime:
     """Owns the coordinator. Everything happens in the event loop's thread; only the log is written in another.
 
@@ -358,6 +329,10 @@ class CoordinatorRuntime:
         self.clock = clock
         self.writer = writer
         self.topic_names: Callable[[], Iterable[str]] = tuple
+        self.perform: Perform = lambda _, __: None
+        """Does what the core has done elsewhere for share groups, and tells it what came of it."""
+        self.refuse_call: Perform = lambda _, __: None
+        """Tells it that nothing came of it, as what stands before it is lost."""
         self.activity = GroupActivity()
         self._ids = itertools.count(EVENT_ID + 1)
         self._waiting: dict[int, tuple[Request, asyncio.Future[Result]]] = {}
@@ -400,11 +375,11 @@ class CoordinatorRuntime:
             self._run(effects)
             result = self._answered.pop(request.request_id, None)
         if result is not None:
-            if isinstance(request, _JOINS):
+            if isinstance(request, JOINS):
                 self._note_join(request, result, now_ms)
             return result
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        if isinstance(request, _JOINS):
+        if isinstance(request, JOINS):
             future.add_done_callback(partial(self._joined_later, request, now_ms))
         self._waiting[request.request_id] = request, future
         return future
@@ -418,8 +393,9 @@ class CoordinatorRuntime:
             self._note_join(request, done.result(), now_ms)
 
     def _note_join(self, request: Request, result: Result, now_ms: int) -> None:
-        is_join = isinstance(request, JoinGroup) or (isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch == 0)
-        if is_join and isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+        if isinstance(request, JoinGroup) or (
+            isinstance(request, (ConsumerGroupHeartbeat, ShareGroupHeartbeat)) and request.member_epoch == 0
+        ):
             self.activity.joined(request, result, now_ms)
             self.activity.forget_gone(self.core.shard.groups)
 
@@ -481,7 +457,7 @@ class CoordinatorRuntime:
                 case ResolveRegexes():
                     asyncio.get_running_loop().call_soon(self._resolve, effect)
                 case InitializeShareState() | DeleteShareState() | ReadShareStateSummary() | ListLatestOffsets():
-                    self.tell_soon(outcome_without_state(effect, EVENT_ID))
+                    self.writer.after_writes(_HeldCall(self, effect))
                 case GroupFailed():
                     log.error("group %s: a timer failed, the group goes on: %s", effect.group_id, effect.error)
         self._watch_time()
@@ -527,10 +503,6 @@ class CoordinatorRuntime:
         self._timer = None
         self.fire_due()
 
-    def tell_soon(self, event: Request) -> None:
-        """Tell the core of an event once what is under way is done."""
-        asyncio.get_running_loop().call_soon(self.tell, event)
-
     def _resolve(self, effect: ResolveRegexes) -> None:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))
 
@@ -547,6 +519,24 @@ class _Held:
 
     def refuse_if_of(self, group_ids: Collection[str]) -> bool:
         return self.runtime.refuse_if_of(self.reply, group_ids)
+
+
+@frozen_in_order
+class _HeldCall:
+    """A call of the core's that waits for its records."""
+
+    runtime: CoordinatorRuntime
+    call: ShareStateCall
+
+    def release(self) -> None:
+        self.runtime.perform(self.call, self.runtime.tell)
+
+    def refuse_if_of(self, group_ids: Collection[str]) -> bool:
+        """What was to be done for records that are lost is not done."""
+        if getattr(self.call, "group_id", None) not in group_ids:
+            return False
+        self.runtime.refuse_call(self.call, self.runtime.tell)
+        return True
 
 
 def _is_about(request: Request, group_ids: Collection[str]) -> bool:

@@ -58,9 +58,14 @@ from kgctl.server.api.inspect import (
     list_transactions,
 )
 from kgctl.server.api.replicas import alter_log_dirs, alter_reassignments, elect_leaders, list_reassignments
+from kgctl.server.api.share import acknowledge as share_acknowledge
+from kgctl.server.api.share import describe as share_group_describe
+from kgctl.server.api.share import fetch as share_fetch
+from kgctl.server.api.share import heartbeat as share_group_heartbeat
+from kgctl.server.api.share import offsets as share_group_offsets
 from kgctl.server.api.transactions import finish_unfinished, recover
 from kgctl.server.cluster import Broker, Catalog, Cluster
-from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, split_config
+from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, share_config, split_config
 from kgctl.server.connection import ClientConnection
 from kgctl.server.differences import DIFFERENCES
 from kgctl.server.dispatch import Dispatcher
@@ -72,6 +77,8 @@ from kgctl.server.request_context import ApiRegistry, ClientSession, Login, Serv
 from kgctl.server.runtime import Clock, CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, IsRight, passwords_of, split_security, tls_context
 from kgctl.server.settings import Settings
+from kgctl.server.share.groups import ShareGroups
+from kgctl.server.share.persister import Persister
 from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
 from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
@@ -95,6 +102,8 @@ _SPECS = (
     *(acls.DESCRIBE, acls.CREATE, acls.DELETE, describe_scram.SPEC, alter_scram.SPEC),
     *(describe_client_quotas.SPEC, alter_client_quotas.SPEC),
     *(consumer_group_heartbeat.SPEC, consumer_group_describe.SPEC),
+    *(share_group_heartbeat.SPEC, share_group_describe.SPEC, share_fetch.SPEC, share_acknowledge.SPEC),
+    *(share_group_offsets.DESCRIBE, share_group_offsets.ALTER, share_group_offsets.DELETE),
 )
 """Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
 
@@ -134,6 +143,7 @@ class Server:
         self._plain: dict[str, IsRight] = {}
         self._broker_config, coordinator_config = split_config(self._config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
+        self._share_config = share_config(self._config)
         self._listeners: dict[tuple[int, str], asyncio.Server] = {}
         limits = self._broker_config
         self.host = Host(
@@ -228,7 +238,9 @@ class Server:
             await _stop_listening(listener)
         if self._upkeep is not None:
             await self._upkeep.stop()
+        self.services.shares.stop()
         await self.services.runtime.stop()
+        await self.services.shares.persister.stop()
         self.host.watch.stop()
         self.services.data.stop()
         await asyncio.sleep(0)
@@ -250,6 +262,7 @@ class Server:
         for connection in list(self.host.connections):
             if connection.node_id == node_id:
                 connection.end()
+        self.services.shares.broker_stopped(self._known(node_id))
 
     async def start_broker(self, node_id: int) -> None:
         """Let a stopped broker listen again, on its old ports."""
@@ -287,13 +300,27 @@ class Server:
         producers = Producers(first_id=clock())
         settings = Settings(self._config, folder.documents, compacts=self.options.compacts)
         settings.tell_idle_of_brokers(effective_names())
+        data = PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values(), path=folder.path)
+        cluster, catalog = Cluster(brokers, partitions, self._cluster_id()), Catalog(folder.topics, partitions)
+        persister = Persister(
+            self._share_config, data, catalog, settings, clock=clock, on_failure=self._fail, in_thread=folder.path is not None
+        )
         return Services(
             registry=default_registry(self._coordinator_config),
             config=self._broker_config,
-            cluster=Cluster(brokers, partitions, self._cluster_id()),
-            catalog=Catalog(folder.topics, partitions),
+            cluster=cluster,
+            catalog=catalog,
             runtime=CoordinatorRuntime(core, writer, clock),
-            data=PartitionData(folder.topics, folder.record_log, older_values=self._shows_older_values(), path=folder.path),
+            data=data,
+            shares=ShareGroups(
+                data,
+                clock,
+                persister,
+                settings=core.shard.group_config,
+                cluster=cluster,
+                catalog=catalog,
+                max_sessions=self._coordinator_config.group_share_max_share_sessions,
+            ),
             producers=producers,
             transactions=Transactions(producers, folder.documents, self._broker_config.transaction_max_timeout_ms),
             group_configs=group_configs,
@@ -324,6 +351,8 @@ class Server:
         services = self.services
         services.catalog.on_change = self._topics_changed
         services.runtime.topic_names = lambda: services.catalog.topics
+        services.runtime.perform, services.runtime.refuse_call = services.shares.perform, services.shares.refuse
+        services.shares.persister.load()
         services.catalog.refresh()
         services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
@@ -337,9 +366,13 @@ class Server:
     def _topics_changed(self, event: TopicsChanged) -> None:
         """Tell the coordinator in the loop's thread, before the change is answered."""
         if threading.get_ident() == self._thread_id:
-            self.services.runtime.tell(event)
+            self._tell_of_topics(event)
         else:
-            self._loop.call_soon_threadsafe(self.services.runtime.tell, event)
+            self._loop.call_soon_threadsafe(self._tell_of_topics, event)
+
+    def _tell_of_topics(self, event: TopicsChanged) -> None:
+        self.services.runtime.tell(event)
+        self.services.shares.topics_changed()
 
     def _tell_readers(self) -> None:
         self.services.data.offsets_appended(self.services.cluster.offsets_partitions)

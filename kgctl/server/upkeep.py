@@ -105,6 +105,7 @@ class Upkeep:
                 self.abort_overdue_transactions,
                 self.collect_when_alone,
                 self.expire_records,
+                self.tend_share_state,
             ):
                 try:
                     await step()
@@ -133,6 +134,10 @@ class Upkeep:
         if monotonic() - self._expired_s >= services.config.log_retention_check_interval_ms / 1000:
             self._expired_s = monotonic()
             await services.data.in_thread(expire_all, services, services.runtime.clock(), self._expired_topics)
+
+    async def tend_share_state(self) -> None:
+        """Write anew what is kept of share groups and was long not touched, and prune its log."""
+        self._services.shares.persister.tend(self._services.runtime.clock())
 
     async def close_idle_connections(self) -> None:
         now_s = monotonic()

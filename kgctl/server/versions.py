@@ -17,8 +17,31 @@ if TYPE_CHECKING:
     from kgctl.coordinator.profile import Profile
 
 _4_2: Mapping[str, int] = {"DescribeLogDirs": 4}
-_4_1 = {**_4_2, "ListOffsets": 10, "OffsetCommit": 9, "OffsetFetch": 9}
-_4_0 = {**_4_1, "Produce": 12, "Fetch": 17, "ListConfigResources": 0, "AlterPartitionReassignments": 0, "ListTransactions": 1}
+_4_1 = {
+    **_4_2,
+    "ListOffsets": 10,
+    "OffsetCommit": 9,
+    "OffsetFetch": 9,
+    "ShareFetch": 1,
+    "ShareAcknowledge": 1,
+    "DescribeShareGroupOffsets": 0,
+}
+_NO_SHARE_GROUPS = dict.fromkeys(
+    (
+        *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
+        *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+    ),
+    -1,
+)
+_4_0 = {
+    **_4_1,
+    **_NO_SHARE_GROUPS,
+    "Produce": 12,
+    "Fetch": 17,
+    "ListConfigResources": 0,
+    "AlterPartitionReassignments": 0,
+    "ListTransactions": 1,
+}
 _3_9 = {
     **_4_0,
     "Produce": 11,
@@ -43,12 +66,18 @@ def registry_of(config: CoordinatorConfig, specs: Iterable[ApiSpec]) -> ApiRegis
 
 
 def _switched(spec: ApiSpec, config: CoordinatorConfig) -> ApiSpec:
-    if spec.when_off is None or spec.protocol in config.group_coordinator_rebalance_protocols:
+    if spec.when_off is None or _is_on(spec, config):
         return spec
     return replace(spec, handler=spec.when_off)
 
 
-FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1),)
+def _is_on(spec: ApiSpec, config: CoordinatorConfig) -> bool:
+    if spec.feature:
+        return spec.feature in features_of(config.profile)
+    return spec.protocol in config.group_coordinator_rebalance_protocols
+
+
+FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1), ("share.version", "4.2", 1))
 """Each feature that stands for a kind of groups, the version since which it is on by itself, and its level."""
 
 

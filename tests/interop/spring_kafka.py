@@ -25,8 +25,8 @@ from tests.support.maven import class_path, compile_java
 NAME = "spring-kafka"
 RELEASE = "4.1.1"
 LEFT_OUT = (
-    "share groups, not served; what asks no broker; Kotlin's; `testKStreams` of `KafkaStreamsTests`, which asks the broker's "
-    "object in its own process"
+    "share groups, which nobody has run here; what asks no broker; Kotlin's; `testKStreams` of `KafkaStreamsTests`, which asks "
+    "the broker's object in its own process"
 )
 FOLDER = Path(__file__).with_name("spring")
 POM = FOLDER / "pom.xml"

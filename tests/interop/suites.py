@@ -135,7 +135,7 @@ SUITES: Mapping[str, Suite] = {
 
 
 BY_HAND: Mapping[str, str] = {
-    "franz-go": "OAUTHBEARER and share groups, not served (`pkg/kgo` with `KGO_TEST_RF=1 KGO_TEST_RECORDS=2000`)",
+    "franz-go": "OAUTHBEARER, not served (`pkg/kgo` with `KGO_TEST_RF=1 KGO_TEST_RECORDS=2000`)",
     "kafka-go": "compressions and protocol, which ask no server",
     "kafkajs": "OAUTHBEARER, not served; protocol and utilities, which ask no server",
 }

@@ -116,6 +116,7 @@ ROOMS = {
             (309, "broker versions: switches and older rules of 3.9 to 4.2"),
             (2, "classes whose names mean one thing are longer"),
             (43, "what share groups may lock and deliver, by the broker's settings and their own"),
+            (12, "Kafka's own words for numbers of groups' settings"),
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
         ),
     ),
@@ -145,6 +146,7 @@ ROOMS = {
             (19, "classes whose names mean one thing are longer"),
             (271, "what share coordinators keep: in memory, in its topic, durable when told"),
             (6, "calls for the state of share partitions are answered where none is kept"),
+            (1_535, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
         ),
     ),
     "storage": Room(
@@ -270,6 +272,7 @@ ROOMS = {
             (25, "more listeners, and where clients are told that they are; what is no value is refused"),
             (10, "users of one listener"),
             (6, "nothing is written that no broker takes: too large, or into the brokers' own topics"),
+            (14, "share groups with quick members"),
         ),
     ),
     "share": Room(267, raised=((1_096, "a partition as a share group reads it: Kafka's SharePartition"),)),

@@ -25,7 +25,11 @@ pytestmark = pytest.mark.filterwarnings(
 )  # kafka-python, loading schemas
 
 MODULES = ("admin", "broker_version_data", "consumer", "metadata", "producer", "sasl")
-NOT_IN_KAFKA_PYTHON = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
+NOT_IN_KAFKA_PYTHON = {
+    *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
+    *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+}
 WRONG_IN_KAFKA_PYTHON = {"DeleteTopicsRequest": range(7), "ApiVersionsResponse": range(1, 5)}
 """Messages that it does not write back as they were: it has code of its own for them."""
 DIRECTIONS: tuple[Direction, ...] = ("request", "response")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from kgctl.server.acls import ANY, Acl, parse_acl
 from tests.support.wire.raw_client import RawClient
@@ -15,6 +15,7 @@ from tests.wire.differential.talk import (
     ALTER_LOG_DIRS,
     ALTER_REASSIGNMENTS,
     ALTER_SCRAM,
+    ALTER_SHARE_GROUP_OFFSETS,
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     CREATE_ACLS,
@@ -23,6 +24,7 @@ from tests.wire.differential.talk import (
     DELETE_ACLS,
     DELETE_GROUPS,
     DELETE_RECORDS,
+    DELETE_SHARE_GROUP_OFFSETS,
     DELETE_TOPICS,
     DESCRIBE_ACLS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -32,6 +34,7 @@ from tests.wire.differential.talk import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_QUORUM,
     DESCRIBE_SCRAM,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
     DESCRIBE_TOPIC_PARTITIONS,
     DESCRIBE_TRANSACTIONS,
     ELECT_LEADERS,
@@ -54,6 +57,10 @@ from tests.wire.differential.talk import (
     OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_GROUP_HEARTBEAT,
     SYNC_GROUP,
     batch,
     commit_values,
@@ -122,7 +129,7 @@ def _filter(**settings: Any) -> Values:
 
 def everything(name: str, topic_id: UUID, version: Callable[[int], int]) -> Iterator[tuple[int, Values]]:
     """Each API with what is asked of it: first what changes nothing."""
-    for about in (of_topics, of_groups, of_transactions, of_the_cluster, that_change, that_comes_when_asked_for):
+    for about in (of_topics, of_groups, of_share_groups, of_transactions, of_the_cluster, that_change, that_comes_when_asked_for):
         yield from about(name, topic_id, version)
 
 
@@ -178,6 +185,29 @@ def of_groups(name: str, topic_id: UUID, version: Callable[[int], int]) -> Itera
     for topic, id_ in ((name, topic_id), (f"{name}-no", UUID(NO_TOPIC_ID))):
         yield OFFSET_COMMIT, {**commit_values(topic, id_), "group_id": name}
     yield OFFSET_DELETE, {"group_id": name, "topics": [{"name": name, "partitions": [{"partition_index": 1}]}]}
+
+
+def of_share_groups(name: str, topic_id: UUID, _version: Callable[[int], int]) -> Iterator[tuple[int, Values]]:
+    """What a member that never joined asks, and partitions that do not exist: nothing depends on how far a broker is."""
+    member = str(uuid5(NAMESPACE_URL, name))
+    for group in (f"{name}-s", f"{name}-no"):
+        for subscribed in (None, [name], [name, f"{name}-no"]):
+            values = {"group_id": group, "member_id": member, "member_epoch": 9, "rack_id": None}
+            yield SHARE_GROUP_HEARTBEAT, {**values, "subscribed_topic_names": subscribed}
+        yield SHARE_GROUP_DESCRIBE, {"group_ids": [group, name], "include_authorized_operations": True}
+        for epoch, id_ in ((0, topic_id), (0, UUID(NO_TOPIC_ID)), (-1, topic_id), (7, topic_id)):
+            who = {"group_id": group, "member_id": member, "share_session_epoch": epoch, "is_renew_ack": False}
+            batches = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}] if epoch else []
+            asked = [{"topic_id": id_, "partitions": [{"partition_index": 9, "acknowledgement_batches": batches}]}]
+            limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 100, "max_records": 1, "batch_size": 1}
+            yield SHARE_FETCH, {**who, **limits, "share_acquire_mode": 0, "topics": asked, "forgotten_topics_data": []}
+            yield SHARE_ACKNOWLEDGE, {**who, "topics": asked}
+        topics = [{"topic_name": each, "partitions": [0]} for each in (name, f"{name}-no")]
+        for wanted in (topics, None):
+            yield DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": [{"group_id": group, "topics": wanted}]}
+        altered = [{"topic_name": f"{name}-no", "partitions": [{"partition_index": 0, "start_offset": 0}]}]
+        yield ALTER_SHARE_GROUP_OFFSETS, {"group_id": group, "topics": altered}
+        yield DELETE_SHARE_GROUP_OFFSETS, {"group_id": group, "topics": [{"topic_name": each["topic_name"]} for each in topics]}
 
 
 def of_transactions(name: str, topic_id: UUID, _version: Callable[[int], int]) -> Iterator[tuple[int, Values]]:
