@@ -310,7 +310,7 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], values: Sequence[RunValues]
         notes.append(
             f"not simulated: Java clients of the consumer protocol spin while a broker is away, and take processor time{which}"
         )
-    skipped = [check.shown for check in loaded.checks if not _can_be_asked(check, loaded)]
+    skipped = [check.shown for check in loaded.checks if not loaded.can_ask(check)]
     if skipped:
         notes.append(f"not asked, as their variants were not run: {'; '.join(skipped)}")
     return tuple(notes)
@@ -320,13 +320,6 @@ def _spins(scenario: Scenario) -> bool:
     members = [member_config(each, each.config) for each in scenario.members if each.client == "java"]
     is_away = any(event.kills_broker for event in scenario.events)
     return is_away and any(config.group_protocol == "consumer" for config in members)
-
-
-def _can_be_asked(check: Check, loaded: LoadedFile) -> bool:
-    names = [variant.name for variant in loaded.variants]
-    if any(name not in names for name in check.named_variants):
-        return False
-    return check.variants is None or any(name in names for name in check.variants)
 
 
 _DIGITS = 9

@@ -87,6 +87,11 @@ class Check:
         return variants_of(self.node)
 
     @property
+    def is_of_whole_runs(self) -> bool:
+        """Whether it is asked of every run, and of all of it."""
+        return self.when is None and self.kind in (CheckKind.CHECK, CheckKind.ALWAYS)
+
+    @property
     def is_about_one_more(self) -> bool:
         """Whether some metric is that of the variant looked at, so that the check is made for each."""
         return any(metric.variant is None for metric in metrics_of(self.node)) or not self.named_variants

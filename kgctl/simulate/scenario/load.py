@@ -156,6 +156,12 @@ class LoadedFile:
     report: ReportSpec = EMPTY_REPORT
     swept: tuple[str, ...] = ()
 
+    def can_ask(self, check: Check) -> bool:
+        """Return whether the variants that a check is about are among those to run."""
+        names = [variant.name for variant in self.variants]
+        is_there = all(name in names for name in check.named_variants)
+        return is_there and (check.variants is None or any(name in names for name in check.variants))
+
 
 @dataclass(frozen=True, slots=True)
 class _Column:
@@ -195,7 +201,7 @@ def load(
     of the file's expectations.
 
     Raises:
-        FileError: the file is wrong. UsageError: a setting or a variant that is not there.
+        FileError: the file is wrong. UsageError: a setting or a variant that is not there, or that a check needs.
     """
     problems: list[Problem] = []
     if not isinstance(tree.data, dict):
@@ -221,7 +227,7 @@ def load(
         raise FileError(_unique(problems))
     sections = built[0][1]
     assert sections is not None
-    return LoadedFile(
+    loaded = LoadedFile(
         source=tree.file,
         name=sections.name,
         question=sections.question,
@@ -234,6 +240,9 @@ def load(
         report=report,
         swept=tuple(sections.sweep),
     )
+    if unasked := [check.shown for check in found if checks is not None and not loaded.can_ask(check)]:
+        raise UsageError(f"--check {unasked[0]!r} cannot be asked: its variants are not run; name them by --variant, too")
+    return loaded
 
 
 _BROKER_VERSION = "broker_version"
@@ -253,9 +262,15 @@ def _by_version(file: Tree) -> Tree:
     return Tree(file.file, {**data, "variants": patches}, {**file.locations, **places})
 
 
+def _decided(check: Check, variant: str) -> Iterator[Metric]:
+    """The metrics that a check asks about in a variant, as a whole: of one pod, or of a part of the time, it decides no more."""
+    if check.variants is None or variant in check.variants:
+        yield from (each for each in metrics_of(check.node) if each.variant in (None, variant) and not each.filters)
+
+
 def _allowing(variant: Variant, checks: Sequence[Check]) -> Variant:
-    """The variant, which what an expectation of the file asks about does not fail unasked."""
-    asked = {metric.name for check in checks for metric in metrics_of(check.node) if metric.variant in (None, variant.name)}
+    """The variant, which what an expectation of the file decides does not fail unasked."""
+    asked = {metric.name for check in checks if check.is_of_whole_runs for metric in _decided(check, variant.name)}
     allowed = [kind.name for kind in TROUBLES.values() if kind.metric in asked and kind.name not in variant.scenario.allow]
     if not allowed:
         return variant
