@@ -141,6 +141,14 @@ def test_a_search_says_the_smallest_point_that_holds(cli: Cli) -> None:
     assert (none.code, "no point of the grid holds" in none.err) == (6, True)
 
 
+def test_expectations_that_were_never_asked_are_told_and_have_not_held(cli: Cli) -> None:
+    line = ["simulate", "sweep", "crash.yaml", "--runs", "2", "--jobs", "1", "--rows", "-o", "json", "--verify", "0"]
+    ran = cli.run([*line, "--check", "{check: max_gap < 1ms, when: lag(after 900m) > 1}"])
+    assert (ran.code, {row["expectations_passed"] for row in ran.data}) == (0, {0})
+    assert "not asked in any run" in ran.err
+    assert "not asked" not in cli.run([*line, "--check", "max_gap < 1h"]).err
+
+
 def test_what_goes_wrong_unasked_is_named_first_with_its_pod(cli: Cli) -> None:
     (cli.folder / "frozen.yaml").write_text(FILE.replace("crash: app/1, for: 90s", "pause_process: app/1, for: 20s"))
     ran = cli(f"{SEARCH.replace('crash', 'frozen')} --verify 0")

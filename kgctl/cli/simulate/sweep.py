@@ -489,12 +489,22 @@ def _notices(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[str]:
     worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
     told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
     notices = [*(smallest_lines(sweep, swept.rows) if sweep.axes and not swept.end else ())]
+    notices += [f"not asked in any run{where}: {text}" for where, text in _never_asked(sweep, swept)]
     notices += [f"the worst by {shown.metrics[0]}: {command}" for command in told]
     if not swept.verified:
         return notices
     runs = "1 run" if swept.verified == 1 else f"{swept.verified:,} runs"
     same = swept.verified - len(swept.differences)
     return [*notices, f"{runs} repeated here: {'the same' if same == swept.verified else f'{same:,} the same'}"]
+
+
+def _never_asked(sweep: Sweep, swept: Swept) -> Iterator[tuple[str, str]]:
+    """The expectations of which nothing is known, of each variant: they have not held."""
+    for name in sweep.variant_names:
+        each = [row.unasked for row in swept.rows if row.variant == name and row.error is None]
+        never = [text for text in dict.fromkeys(each[0]) if all(text in other for other in each)] if each else []
+        if never:
+            yield f" of {name}" if sweep.has_variants else "", "; ".join(never)
 
 
 def _exit_code(swept: Swept, errors: Sequence[KgctlError]) -> ExitCode | None:

@@ -239,8 +239,8 @@ class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 
     ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``trouble``: the first thing that went wrong unasked,
-    with who, by which rule and when. ``replay``: the command that runs it again, for one
-    that failed, stopped early or broke an expectation.
+    with who, by which rule and when. ``unasked``: the expectations that were not asked.
+    ``replay``: the command that runs it again, for one that failed, stopped early or broke an expectation.
     """
 
     number: int
@@ -253,6 +253,7 @@ class RunRow:
     expectations_failed: int | None = None
     failed_checks: str | None = None
     trouble: str | None = None
+    unasked: tuple[str, ...] = ()
     stopped: str | None = None
     error_code: str | None = None
     error: str | None = None
@@ -418,30 +419,41 @@ def _run_seed(sweep: Sweep, block: Block, loaded: LoadedFile, seed: int) -> list
             text = " ".join(f"{type(error).__name__}: {error}".split())
             found[variant.name] = _failed(sweep, block, variant.name, seed, (INTERNAL_ERROR, text))
     judged = _judged(loaded, {name: one for name, one in found.items() if isinstance(one, RunValues)}, seed)
-    return [one if isinstance(one, RunRow) else _row(sweep, block, one, *judged[name]) for name, one in found.items()]
+    return [one if isinstance(one, RunRow) else _row(sweep, block, one, judged[name]) for name, one in found.items()]
 
 
 _CHECK_OF = {kind.name: kind.check for kind in TROUBLES.values()}
 
 
-def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> dict[str, tuple[int, list[str]]]:
-    """For each variant: how many expectations held for this seed alone, and which did not, what went wrong unasked
-    among them. Mere warnings count as held."""
+@dataclass(slots=True)
+class Verdicts:
+    """Which expectations held for one seed of a variant alone, mere warnings among them; which did not, what went wrong unasked
+    among them; and of which it was not asked."""
+
+    held: int = 0
+    failed: list[str] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+
+
+def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> dict[str, Verdicts]:
     settings = {variant.name: variant.settings for variant in loaded.variants}
-    found = {name: (0, [_CHECK_OF[each.kind] for each in one.troubles]) for name, one in values.items()}
+    left_out = [check.shown for check in loaded.checks if not loaded.can_ask(check)]
+    found = {name: Verdicts(0, [_CHECK_OF[each.kind] for each in one.troubles], [*left_out]) for name, one in values.items()}
     if not values:
         return found
     for verdict in Judge({name: {seed: one} for name, one in values.items()}, settings, [seed]).verdicts(loaded.checks):
-        passed, failed = found[verdict.variant]
-        if verdict.passed or verdict.check.severity != "fail":
-            found[verdict.variant] = (passed + 1, failed)
+        mine = found[verdict.variant]
+        if not verdict.is_asked:
+            mine.unasked.append(verdict.check.shown)
+        elif verdict.passed or verdict.check.severity != "fail":
+            mine.held += 1
         else:
-            failed.append(verdict.check.shown)
+            mine.failed.append(verdict.check.shown)
     return found
 
 
-def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Sequence[str]) -> RunRow:
-    is_fine = not failed and not values.stopped
+def _row(sweep: Sweep, block: Block, values: RunValues, verdicts: Verdicts) -> RunRow:
+    is_fine = not verdicts.failed and not values.stopped
     return RunRow(
         number=block.number,
         variant=values.variant,
@@ -449,9 +461,10 @@ def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Seq
         digest=values.digest,
         metrics=_numbers(values.metrics) | _numbers({name: values.named.get(name) for name in map(key_of, sweep.metrics)}),
         events=values.events,
-        expectations_passed=passed,
-        expectations_failed=len(failed),
-        failed_checks="; ".join(failed) or None,
+        expectations_passed=verdicts.held,
+        expectations_failed=len(verdicts.failed),
+        failed_checks="; ".join(verdicts.failed) or None,
+        unasked=tuple(verdicts.unasked),
         trouble=values.troubles[0].text if values.troubles else None,
         stopped=values.stopped or None,
         replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),
