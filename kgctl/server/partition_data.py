@@ -230,6 +230,10 @@ class PartitionData:
         self.signal.notify(partition)
         return base_offset
 
+    def flush(self) -> None:
+        """Make what was appended survive a power cut."""
+        self._topics.flush()
+
     def append_marker(self, partition: TopicPartition, marker: TransactionMarker, now_ms: int) -> None:
         """End the producer's transaction in this partition; nothing happens where it has none open."""
         index = self._transactions.get(partition)

@@ -203,6 +203,9 @@ class MemoryTopicStore:
             log.end = base + header.last_offset_delta + 1
             return base
 
+    def flush(self) -> None:
+        """Nothing outlives the process anyway."""
+
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Return batches from ``offset`` on."""
         with self._lock:

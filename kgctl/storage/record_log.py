@@ -194,6 +194,10 @@ class TopicStore(Protocol):
         """
         ...
 
+    def flush(self) -> None:
+        """Make what was appended survive a power cut. Raises `kgctl.errors.StorageError`."""
+        ...
+
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that holds ``offset`` on: at least one if there is any, then up to ``max_bytes``."""
         ...

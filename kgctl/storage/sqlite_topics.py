@@ -133,6 +133,11 @@ class SqliteTopicStore:
             self._written()
             return base
 
+    def flush(self) -> None:
+        """Put all that was appended on the device, by a transaction that goes there."""
+        with self._change():
+            pass
+
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Return batches from ``offset`` on."""
         found = bytearray()

@@ -148,6 +148,7 @@ ROOMS = {
             (271, "what share coordinators keep: in memory, in its topic, durable when told"),
             (6, "calls for the state of share partitions are answered where none is kept"),
             (1_535, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
+            (1, "what share groups have acknowledged is flushed"),
         ),
     ),
     "storage": Room(
@@ -159,6 +160,7 @@ ROOMS = {
             (1, "acls.json"),
             (110, "a log cleaner, and batches that are written anew at their places"),
             (16, "classes whose names mean one thing are longer"),
+            (6, "what share groups have acknowledged is flushed"),
         ),
     ),
     "member": Room(

@@ -282,6 +282,7 @@ class Persister:
             for number, records in pending.records.items():
                 for batch in _batches(records, now_ms):
                     self._data.append(TopicPartition(STATE_TOPIC, number), batch, parse_header(batch), now_ms)
+            self._data.flush()
             for number, offset in pending.starts.items():
                 self._data.delete_records(TopicPartition(STATE_TOPIC, number), offset)
         except StorageError as error:

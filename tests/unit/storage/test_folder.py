@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from uuid import UUID
 
@@ -272,3 +273,13 @@ def test_time_stands_still_until_the_folder_is_served(tmp_path: Path) -> None:
         folder.start_maintenance(lambda: 0)
     with open_folder(tmp_path, create=False) as folder:
         assert folder.settings.frozen_ms() is None
+
+
+def test_a_flush_of_topics_goes_to_the_device(tmp_path: Path) -> None:
+    with closing(open_folder(tmp_path, create=True, offsets_partitions=1)) as folder:
+        said: list[str] = []
+        folder.topics._database._connected().set_trace_callback(said.append)  # type: ignore[attr-defined]
+        folder.topics.flush()
+
+    told = [line for line in said if line.startswith(("PRAGMA synchronous =", "COMMIT"))]
+    assert told == ["PRAGMA synchronous = FULL", "COMMIT", "PRAGMA synchronous = 1"]

@@ -112,6 +112,19 @@ def test_what_was_answered_is_in_the_log_when_it_is_told_so(around: Around) -> N
     assert (topic.partition_count, around.settings.of_topic(STATE_TOPIC, "retention.ms", 1)) == (3, -1)
 
 
+def test_what_a_turn_of_the_loop_appends_is_flushed_once(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(around.data, "flush", lambda: flushed.append(around.data.bounds(around.place())[1]))
+
+    async def story() -> None:
+        around.initialize()
+        around.persister.write(around.key(), STATE)
+        await around.written()
+
+    asyncio.run(story())
+    assert flushed == [2]
+
+
 def test_where_nothing_is_being_written_it_is_told_at_once(around: Around) -> None:
     assert around.summary() == PartitionState()
     around.persister.after_writes(around.told.append)
