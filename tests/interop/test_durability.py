@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kgctl.model.error_codes import ErrorCode
 from tests.support.members import wait_until
@@ -19,7 +19,7 @@ from tests.support.wire.raw_client import RawClient
 
 pytestmark = pytest.mark.interop
 
-TOPIC, GROUP = "orders", "g"
+TOPIC, GROUP, SHARE_GROUP = "orders", "g", "s"
 OFFSET_COMMIT, HEARTBEAT, LIST_GROUPS = 8, 12, 16
 
 
@@ -138,3 +138,38 @@ def test_a_folder_in_use_is_refused(kgctl_serve: ServeFactory, tmp_path: Path) -
 
     with pytest.raises(AssertionError, match="did not start"):
         kgctl_serve(data=tmp_path / "data")
+
+
+def share(server: ServeProcess, wanted: int) -> list[int]:
+    """The values of so many records, all acknowledged."""
+    consumer = ShareConsumer({"bootstrap.servers": server.bootstrap, "group.id": SHARE_GROUP, "log_level": 0})
+    consumer.subscribe([TOPIC])
+    taken: list[int] = []
+
+    def take() -> bool:
+        taken.extend(int(message.value() or b"") for message in consumer.poll(0.1) or ())
+        return len(taken) >= wanted
+
+    wait_until(take, f"{wanted} records")
+    consumer.commit_sync()
+    consumer.close()
+    return sorted(taken)
+
+
+def test_what_a_share_group_has_acknowledged_survives_the_death_of_the_server(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    quick = {"group.share.min.heartbeat.interval.ms": "200", "group.share.heartbeat.interval.ms": "200"}
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data", config=quick)
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    group = ConfigResource(ResourceType.GROUP, SHARE_GROUP, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    for altered in admin.incremental_alter_configs([group]).values():
+        altered.result()
+    produce(server, 10)
+    assert share(server, 10) == list(range(10))
+    server.process.kill()
+    server.process.communicate(timeout=PATIENCE_S)
+
+    again = kgctl_serve(data=tmp_path / "data", config=quick)
+    produce(again, 4)
+
+    assert share(again, 4) == list(range(4))
