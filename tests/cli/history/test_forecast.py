@@ -13,7 +13,8 @@ from tests.support.pipeline.gold import commit, run, write_gold
 
 @pytest.fixture
 def catching_up(cli: Cli, tmp_path: Path) -> Cli:
-    """``g`` reads 100 records of ``t`` a minute, of which 40 are written, and has 2,000 to read at first; ``h`` reads as many."""
+    """``g`` reads 100 records of ``t`` a minute, of which 40 are written, and has 2,000 to read at first; ``h`` reads as many.
+    ``old`` was there."""
     place = {"topic": "t", "partition": 0, "kind": "commit", "lag_ms": None}
     lags = [
         {
@@ -28,10 +29,11 @@ def catching_up(cli: Cli, tmp_path: Path) -> Cli:
         for number in range(31)
     ]
     commits = [commit(group, "t", 0, 40, minute(30), number) for number, group in enumerate(("g", "h"))]
+    commits += [commit("old", "t", 0, 5, minute(1), 2), commit("old", "t", 0, None, minute(2), 3)]
     sampled = [minute(number) for number in range(31)]
     write_gold(
         tmp_path / "w",
-        {"lag": lags, "offset_commits": commits, "coverage": [run(0, 2, minute(0), minute(30))]},
+        {"lag": lags, "offset_commits": commits, "coverage": [run(0, 3, minute(0), minute(30))]},
         sampled_ms=sampled,
     )
     cli.variables["KGCTL_WAREHOUSE"] = str(tmp_path / "w")
@@ -63,6 +65,13 @@ def test_what_is_not_known_is_not_in_time(catching_up: Cli) -> None:
     assert (ran.code, [(row["lag"], row["in_ms"]) for row in ran.data]) == (6, [(None, None)])
     assert catching_up("history forecast --at 2026-03-01T00:00:00Z --fail-if-later 10d").code == 6
     assert catching_up("history forecast nosuch").code == 4
+
+
+def test_a_group_that_is_named_and_has_no_commit_is_not_in_time(catching_up: Cli) -> None:
+    ran = catching_up("history forecast g old --fail-if-later 3m -o json")
+    assert (ran.code, [row["group"] for row in ran.data]) == (6, ["g"])
+    assert "No commit of 'old' is known at that time.\n" in ran.err
+    assert catching_up("history forecast g old").code == 0
 
 
 @pytest.mark.parametrize(
