@@ -76,7 +76,7 @@ ROOMS = {
             (27, "two files in which other events happen are not one question"),
             (20, "a threshold that does not hold though the result cannot be written; lines of owners that are no group's"),
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
-            (7, "expectations that no run of a sweep was asked"),
+            (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
         ),
     ),
     "admin": Room(

@@ -62,7 +62,8 @@ class Measured:
         is_empty = (filters.after_us, filters.before_us) != (None, None) and first >= last
         if is_empty or (filters.at_us is not None and self.start_us + filters.at_us > self.end_us):
             return False
-        if filters.topics and not kind.is_of_records and not self.partitions(filters):
+        is_measured = kind.is_of_records and bool(filters.topics)  # of topics that nobody reads, too
+        if "topic" in kind.filters and not is_measured and not self.partitions(filters):
             return False
         return kind.counts_pods or filters.selector is None or bool(self.pods(filters))
 

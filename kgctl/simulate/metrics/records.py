@@ -109,10 +109,12 @@ def _slowest(waits: list[Wait], amount: int) -> int:
 
 
 @metric(SECONDS, ("topic",), label="lag age", is_of_records=True)
-def lag_age(run: Measured, filters: Filters) -> float:
-    """How old the oldest record is that is not committed."""
+def lag_age(run: Measured, filters: Filters) -> float | None:
+    """How old the oldest record is that is not committed. None: none was written."""
     run.recording.settle_traffic()
     at_us = run.end_us
+    if not any(run.ledger.arrivals.total_pr(number, at_us) for number in run.partitions(filters)):
+        return None
     ages = [0]
     for number in run.partitions(filters):
         committed = max(run.ledger.committed[number], 0) * UNIT_PR

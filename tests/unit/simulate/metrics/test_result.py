@@ -37,11 +37,19 @@ def result() -> RunResult:
         ("kicked", "app/2..9"),
         ("max_gap", "canary"),
         ("max_gap", "audit"),
+        ("lag_age", "audit"),
     ],
     ids=", ".join,
 )
 def test_times_pods_and_topics_that_a_run_did_not_have_have_no_value(result: RunResult, asked: tuple[str, ...]) -> None:
     assert result.metric(asked[0], asked[1:]) is None
+
+
+@pytest.mark.parametrize("metric", ["max_gap", "unavailable", "moves", "duplicates", "lag", "lag_age", "spread", "availability"])
+def test_of_a_group_that_reads_nothing_nothing_is_well(metric: str) -> None:
+    text = FILE.replace("subscribe: [orders]", "subscribe: ^order$")
+    found = run(load(read_yaml(text, "f")).variants[0].scenario, 1)
+    assert (found.metric(metric), found.metric("rebalances")) == (None, 0)
 
 
 @pytest.mark.parametrize(
