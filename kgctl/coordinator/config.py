@@ -320,9 +320,9 @@ ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
 def _check_words(properties: Mapping[str, str]) -> None:
     """Look at settings that are one of some words, whose case counts. Raises `UsageError` with Kafka's own words."""
-    from kgctl.model.share import LATEST, is_reset  # simulated groups are none of these
+    from kgctl.model.share import FROM_LATEST, is_reset  # simulated groups are none of these
 
-    reset = properties.get("share.auto.offset.reset", LATEST).strip()
+    reset = properties.get("share.auto.offset.reset", FROM_LATEST).strip()
     level = properties.get("share.isolation.level", ISOLATION_LEVELS[0]).strip()
     if not is_reset(reset):
         raise UsageError(

@@ -102,7 +102,7 @@ class ShareStateRecord:
     value: ShareSnapshot | ShareUpdate | None = None
 
 
-EARLIEST, LATEST = "earliest", "latest"
+FROM_EARLIEST, FROM_LATEST = "earliest", "latest"
 """What ``share.auto.offset.reset`` may say, beside ``by_duration:``. Kafka: ShareGroupAutoOffsetResetStrategy."""
 _BY_DURATION = "by_duration:"
 _DURATION = re.compile(
@@ -117,7 +117,7 @@ _SECONDS = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
 def is_reset(text: str) -> bool:
     """Whether the setting may say this."""
     try:
-        return text in (EARLIEST, LATEST) or reset_age_ms(text) >= 0
+        return text in (FROM_EARLIEST, FROM_LATEST) or reset_age_ms(text) >= 0
     except ValueError:
         return False
 

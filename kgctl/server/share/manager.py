@@ -17,7 +17,7 @@ from kgctl.coordinator.config import GroupConfig
 from kgctl.errors import NotFoundError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.model.share import EARLIEST, LATEST, NO_START_OFFSET, PartitionState, SharePartitionKey, reset_age_ms
+from kgctl.model.share import FROM_EARLIEST, FROM_LATEST, NO_START_OFFSET, PartitionState, SharePartitionKey, reset_age_ms
 from kgctl.server.partition_data import LEADER_EPOCH, PartitionData
 from kgctl.server.runtime import Clock
 from kgctl.server.share.persister import Persister
@@ -341,8 +341,8 @@ def _reset_offset(data: PartitionData, partition: TopicPartition, how: str, now_
     """The offset that ``share.auto.offset.reset`` stands for now. Kafka: SharePartition#startOffsetDuringInitialization."""
     try:
         start, end = data.bounds(partition)
-        if how in (EARLIEST, LATEST):
-            return start if how == EARLIEST else end
+        if how in (FROM_EARLIEST, FROM_LATEST):
+            return start if how == FROM_EARLIEST else end
         timestamp_ms = now_ms - reset_age_ms(how)
         found = data.offset_for_timestamp(partition, timestamp_ms)
     except NotFoundError:  # deleted meanwhile
