@@ -149,6 +149,7 @@ ROOMS = {
             (6, "calls for the state of share partitions are answered where none is kept"),
             (1_535, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
             (1, "what share groups have acknowledged is flushed"),
+            (12, "a share partition that fails is forgotten, and takes no other with it"),
         ),
     ),
     "storage": Room(

@@ -12,7 +12,10 @@ from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
+from tests.wire.differential.about_rights import of_share_groups
 from tests.wire.differential.conversations import CONVERSATIONS
+from tests.wire.differential.probe import Probe
+from tests.wire.differential.talk import create_topic
 from tests.wire.test_same_as_kafka import CONFIG, compare, ranges_of
 
 pytestmark = pytest.mark.kafka
@@ -23,20 +26,24 @@ EVERY_TIME = "4.0"
 ABOUT_GROUPS = range(8, 17)
 """OffsetCommit to ListGroups."""
 MORE = (42, 47, 68, 69)
+SHARE = (76, 77, 78, 79, 90, 92)
+"""Of share groups, which are on since 4.2."""
 LEFT_OUT = {
     ("3.9", "committing too much"): "a partition that is named twice is answered once by its classic coordinator",
     ("3.9", "fetching offsets"): "an OffsetFetch for no group is never answered",
     ("4.0", "fetching offsets"): "an OffsetFetch for no group is never answered",
+    ("4.2", "share offsets"): "the lag of a group that was just reset is not told",
     ("3.9", "subscribing by expression"): "its ConsumerGroupHeartbeat has no expressions",
 }
 """Where a version does otherwise than kgctl as that version, or has nothing to say."""
 
 
 def _cases() -> Iterator[Any]:
-    names = [name for name, (api_key, _) in CONVERSATIONS.items() if api_key in {*ABOUT_GROUPS, *MORE}]
+    keys = {name: api_key for name, (api_key, _) in CONVERSATIONS.items()}
     for version in RELEASES:
-        for name in names:
-            if (version, name) not in LEFT_OUT:
+        wanted = {*ABOUT_GROUPS, *MORE, *(SHARE if version == "4.2" else ())}
+        for name, api_key in keys.items():
+            if api_key in wanted and (version, name) not in LEFT_OUT:
                 yield pytest.param(version, name, marks=_marks(version))
 
 
@@ -65,6 +72,20 @@ def test_every_answer_is_that_versions(name: str, brokers: tuple[str, str, str])
     spec = default_registry(CoordinatorConfig.from_properties({BROKER_VERSION: version})).get(api_key)
     assert spec is not None
     compare(name, conversation, spec.max_version, (kafka, ours))
+
+
+@pytest.mark.parametrize("brokers", [pytest.param("4.1", marks=_marks("4.1"))], indirect=True)
+def test_share_groups_that_are_off_are_refused_as_by_that_version(brokers: tuple[str, str, str]) -> None:
+    version, kafka, ours = brokers
+    registry = default_registry(CoordinatorConfig.from_properties({BROKER_VERSION: version}))
+
+    def asking(probe: Probe, _: int, name: str) -> None:
+        for api_key, values in of_share_groups(name, create_topic(probe, name), lambda _: 0):
+            spec = registry.get(api_key)
+            assert spec is not None
+            probe.call(api_key, spec.max_version, values)
+
+    compare("share groups off", asking, 0, (kafka, ours))
 
 
 @pytest.mark.parametrize("brokers", [pytest.param(each, marks=_marks(each)) for each in RELEASES], indirect=True)

@@ -38,6 +38,7 @@ from kgctl.share.state.shard import StateRefusal
 log = logging.getLogger(__name__)
 
 NOT_HERE = ShareFailure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+FAILED = ShareFailure(ErrorCode.UNKNOWN_SERVER_ERROR)
 NOT_LEADER = ShareFailure(
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     "For requests intended only for the leader, this error indicates that the broker is not the current leader. "
@@ -79,7 +80,7 @@ class SharePartitionManager:
         self._persister = persister
         self._leads = leads
         self._partitions: dict[SharePartitionKey, SharePartition] = {}
-        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[int, tuple[SharePartitionKey, asyncio.Future[Outcome]]] = {}
         self._tickets = itertools.count(1)
         self._deadlines: list[tuple[int, int, SharePartitionKey]] = []
         self._armed: dict[SharePartitionKey, int] = {}
@@ -169,15 +170,16 @@ class SharePartitionManager:
             done = self._begin(key, partial(act, share_partition, partition))
             if done.done() and (failure := done.result()) is not None and failure.whole_request:
                 raise WholeRequestFailed(failure.error)
-            done.add_done_callback(partial(self._drop_if_fenced, key))
-            self.wake(key)
+            done.add_done_callback(partial(self._over, key))
             results[partition] = done.result() if done.done() else done
         return results
 
-    def _drop_if_fenced(self, key: SharePartitionKey, done: asyncio.Future[Outcome]) -> None:
+    def _over(self, key: SharePartitionKey, done: asyncio.Future[Outcome]) -> None:
+        """Let fetches look again: Kafka does so at once, which is too early where the persister takes its time."""
         failure = None if done.cancelled() else done.result()
         if failure is not None:
             self.failed(key, failure)
+        self.wake(key)
 
     def failed(self, key: SharePartitionKey, failure: ShareFailure) -> None:
         """Forget a share partition whose failure says that this broker is not the one to ask any more."""
@@ -229,9 +231,24 @@ class SharePartitionManager:
         """Do something whose end is told with a ticket; the future of its end."""
         ticket = next(self._tickets)
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting[ticket] = done
+        self._waiting[ticket] = key, done
         self.perform(key, act(ticket))
         return done
+
+    def _do(self, key: SharePartitionKey, act: Callable[[], list[Effect]]) -> None:
+        """What nobody waits for at this place. A failure is the share partition's own: it is forgotten, its locks end with it."""
+        try:
+            self.perform(key, act())
+        except Exception:
+            log.exception("a share partition failed and is read anew: %s", key)
+            self.drop(key)
+            for ticket in [ticket for ticket, (whose, _) in self._waiting.items() if whose == key]:
+                self._end(ticket, FAILED)
+
+    def _end(self, ticket: int, failure: Outcome) -> None:
+        _, done = self._waiting.pop(ticket, (None, None))
+        if done is not None and not done.done():
+            done.set_result(failure)
 
     def perform(self, key: SharePartitionKey, effects: Iterable[Effect]) -> None:
         """Do what a share partition wants done, and watch the time for it."""
@@ -242,9 +259,7 @@ class SharePartitionManager:
                 case WriteState():
                     self._write(key, effect)
                 case ShareDone():
-                    done = self._waiting.pop(effect.ticket, None)
-                    if done is not None and not done.done():
-                        done.set_result(effect.failure)
+                    self._end(effect.ticket, effect.failure)
                 case FetchesMayComplete():
                     self.wake(key)
         self.watch(key)
@@ -260,13 +275,13 @@ class SharePartitionManager:
         refusal = lost or (found if isinstance(found, StateRefusal) else None)
         if refusal is not None or not isinstance(found, PartitionState):
             assert refusal is not None
-            self.perform(key, share_partition.read(refusal.error, refusal.message))
+            self._do(key, partial(share_partition.read, refusal.error, refusal.message))
         elif found.start_offset == NO_START_OFFSET:
             task = asyncio.ensure_future(self._read_at_reset(share_partition, found))
             self._looking_up.add(task)
             task.add_done_callback(self._looking_up.discard)
         else:
-            self.perform(key, share_partition.read(found))
+            self._do(key, partial(share_partition.read, found))
 
     async def _read_at_reset(self, share_partition: SharePartition, found: PartitionState) -> None:
         """The group has not begun yet: where its settings say that it is to begin."""
@@ -277,7 +292,7 @@ class SharePartitionManager:
         if place is not None:
             reset = await self.data.in_thread(_reset_offset, self.data, place, how, self.clock())
         if self._partitions.get(key) is share_partition:
-            self.perform(key, share_partition.read(found, reset_offset=reset))
+            self._do(key, partial(share_partition.read, found, reset_offset=reset))
 
     def _write(self, key: SharePartitionKey, effect: WriteState) -> None:
         state = PartitionState(
@@ -298,7 +313,7 @@ class SharePartitionManager:
         if share_partition is not None:
             told = lost or refusal
             error = (ErrorCode.NONE, None) if told is None else (told.error, told.message)
-            self.perform(key, share_partition.written(token, *error))
+            self._do(key, partial(share_partition.written, token, *error))
 
     def watch(self, key: SharePartitionKey) -> None:
         """See to it that the locks of this share partition end in time."""
@@ -326,7 +341,7 @@ class SharePartitionManager:
                 del self._armed[key]
                 share_partition = self._partitions.get(key)
                 if share_partition is not None:
-                    self.perform(key, share_partition.expire(now_ms))
+                    self._do(key, partial(share_partition.expire, now_ms))
         self._set_timer()
 
     def stop(self) -> None:

@@ -14,6 +14,7 @@ from tests.wire.differential.talk import (
     DELETE_RECORDS,
     DELETE_SHARE_GROUP_OFFSETS,
     DELETE_TOPICS,
+    DESCRIBE_CONFIGS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     INCREMENTAL_ALTER_CONFIGS,
     LIST_GROUPS,
@@ -56,6 +57,16 @@ def configure(probe: Probe, group: str, settings: Mapping[str, str] = EARLIEST) 
     configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
     values = {"resources": [{"resource_type": 32, "resource_name": group, "configs": configs}], "validate_only": False}
     return probe.call(INCREMENTAL_ALTER_CONFIGS, 1, values)
+
+
+def settle(probe: Probe, group: str, settings: Mapping[str, str]) -> None:
+    """Wait until the broker knows what was set: a real one does a moment later."""
+    asked = {"resource_type": 32, "resource_name": group, "configuration_keys": list(settings)}
+    described = {"resources": [asked], "include_synonyms": False, "include_documentation": False}
+    wanted = dict(settings)
+    probe.until(
+        DESCRIBE_CONFIGS, 4, described, lambda found: {each.name: each.value for each in found.results[0].configs} == wanted
+    )
 
 
 def joined(probe: Probe, name: str, topics: Sequence[str], number: int = 0) -> tuple[str, int]:
@@ -312,7 +323,9 @@ def share_renewing(probe: Probe, version: int, name: str) -> None:
     for settings in more:
         member.fetch({0: [(0, 1, [RENEW]), (2, 2, [ACCEPT])]}, is_renew_ack=True, **settings)
     member.acknowledge({0: [(0, 0, [RENEW]), (1, 1, [ACCEPT])]}, is_renew_ack=True)
-    configure(probe, name, {"share.renew.acknowledge.enable": "false"})
+    never = {"share.renew.acknowledge.enable": "false"}
+    configure(probe, name, never)
+    settle(probe, name, never)
     member.acknowledge({0: [(0, 0, [RENEW])]}, is_renew_ack=True)
     member.fetch({0: [(0, 0, [RENEW])]}, is_renew_ack=True, **nothing)
 

@@ -30,7 +30,7 @@ def manager_of(context: RequestContext) -> SharePartitionManager:
 def refusal(context: RequestContext, body: Any) -> ErrorCode | None:
     """Why the whole request is not looked at."""
     if body.group_id is None:
-        return ErrorCode.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST if context.profile.is_since("4.3") else ErrorCode.UNKNOWN_SERVER_ERROR
     if not context.may(AclOperation.READ, Resource.GROUP, body.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return None if is_member_id(body.member_id) else ErrorCode.INVALID_REQUEST

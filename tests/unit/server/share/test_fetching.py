@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.share.fetching import Granted, _uniform
+from kgctl.share.partition import Effect, SharePartition
 from tests.unit.server.share.around import ACCEPT, ANNA, BERT, RELEASE, TOPIC, Around, play
 
 SOON_MS = 5_000
@@ -180,5 +183,23 @@ def test_the_state_is_there_for_another_manager() -> None:
         await around.acknowledge(ANNA, 0, 1, ACCEPT)
         around.manager.drop_all()
         assert await around.got(max_wait_ms=SOON_MS) == [(0, 2, 2, 1)]
+
+    play(story)
+
+
+def test_a_share_partition_that_fails_takes_nobody_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(*_: object) -> list[Effect]:
+        raise RuntimeError("no")
+
+    async def story() -> None:
+        around = Around()
+        around.begin()
+        around.produce(2)
+        await around.got(max_wait_ms=SOON_MS)
+        monkeypatch.setattr(SharePartition, "written", written)
+        failure = await around.acknowledge(ANNA, 0, 0, ACCEPT)
+        assert failure.error is ErrorCode.UNKNOWN_SERVER_ERROR
+        monkeypatch.undo()
+        assert await around.got(max_wait_ms=SOON_MS) == [(0, 1, 1, 1)]  # what was written is so
 
     play(story)
