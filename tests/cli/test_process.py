@@ -262,7 +262,7 @@ def lagging(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_threshold_raises_the_alarm_though_the_result_cannot_be_written(
     lagging: Path, options: str, limit: int, code: int
 ) -> None:
-    describe = f"{sys.executable} -m kgctl --embedded {lagging} describe group g --fail-if-lag-over {limit} {options}"
+    describe = f'"{sys.executable}" -m kgctl --embedded "{lagging}" describe group g --fail-if-lag-over {limit} {options}'
     ran = shell(f"{describe} > /dev/full")
     errors = [line for line in ran.stderr.splitlines() if line.startswith("kgctl: ")]
     assert (ran.returncode, errors) == (
@@ -276,7 +276,7 @@ def test_a_threshold_raises_the_alarm_though_the_result_cannot_be_written(
 def test_expectations_decide_though_a_result_or_a_file_cannot_be_written(tmp_path: Path) -> None:
     text = "kgctl: 1\nname: x\ntopics: {t: 1}\nmembers: {a: {count: 1}}\nwarmup: 30s\nduration: 10s\nexpect: [max_gap < 0s]\n"
     (tmp_path / "x.yaml").write_text(text)
-    run = f"{sys.executable} -m kgctl simulate run {tmp_path}/x.yaml"
+    run = f'"{sys.executable}" -m kgctl simulate run "{tmp_path}/x.yaml"'
     ran = shell(f"{run} > /dev/full")
     assert (ran.returncode, ran.stderr) == (
         6,
