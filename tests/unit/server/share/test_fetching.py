@@ -6,14 +6,15 @@ import asyncio
 
 import pytest
 
+from kgctl.coordinator.config import GroupConfig
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.share.fetching import Granted, _uniform
 from kgctl.share.partition import Effect, SharePartition
 from tests.unit.server.share.around import ACCEPT, ANNA, BERT, RELEASE, TOPIC, Around, play
 
-SOON_MS = 5_000
-"""Longer than any of these waits lasts: each is ended by what it waits for."""
+SOON_MS = 60_000
+"""Longer than a test has: each wait is ended by what it waits for."""
 
 
 def test_records_are_acquired_once_and_again_when_they_are_released() -> None:
@@ -34,6 +35,8 @@ def test_a_fetch_waits_for_new_records() -> None:
     async def story() -> None:
         around = Around()
         around.begin()
+        around.produce(1)
+        await around.got(max_wait_ms=SOON_MS)
         waiting = asyncio.ensure_future(around.got(max_wait_ms=SOON_MS))
         for _ in range(5):
             await asyncio.sleep(0)
@@ -201,5 +204,36 @@ def test_a_share_partition_that_fails_takes_nobody_with_it(monkeypatch: pytest.M
         assert failure.error is ErrorCode.UNKNOWN_SERVER_ERROR
         monkeypatch.undo()
         assert await around.got(max_wait_ms=SOON_MS) == [(0, 1, 1, 1)]  # what was written is so
+
+    play(story)
+
+
+def test_settings_of_the_group_hold_from_the_next_request_on() -> None:
+    async def story() -> None:
+        around = Around()
+        around.begin()
+        around.produce(1)
+        await around.got(max_wait_ms=SOON_MS)
+        await around.acknowledge(ANNA, 0, 0, RELEASE)
+        around.config = GroupConfig(share_record_lock_duration_ms=1_000)
+        assert await around.got(max_wait_ms=SOON_MS) == [(0, 0, 0, 2)]
+        around.now_ms += 1_000
+        around.manager.fire_due()
+        assert await around.got(BERT, max_wait_ms=SOON_MS) == [(0, 0, 0, 3)]
+        around.manager.stop()
+
+    play(story)
+
+
+def test_a_manager_that_has_stopped_gives_nothing() -> None:
+    async def story() -> None:
+        around = Around()
+        around.begin()
+        around.produce(1)
+        assert await around.got(max_wait_ms=SOON_MS) == [(0, 0, 0, 1)]
+        around.manager.stop()
+        assert (await around.acknowledge(ANNA, 0, 0, ACCEPT)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found = await around.fetch(max_wait_ms=SOON_MS)
+        assert {granted.error for granted in found.values()} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
     play(story)
