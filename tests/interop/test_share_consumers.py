@@ -20,6 +20,12 @@ pytestmark = [
 
 SOURCE = Path(__file__).parents[1] / "java/share/ShareConsumers.java"
 QUICK = {"group.share.record.lock.duration.ms": "2000", "group.share.min.record.lock.duration.ms": "1000"}
+OFTEN = {
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.assignment.interval.ms": "0",
+}
+"""Members hear of their partitions with their second heartbeat: nothing that is seen here depends on when that is."""
 TIMEOUT_S = 240
 TOO_LATE = "InvalidRecordStateException: The record state is invalid. The acknowledgement of delivery could not be completed."
 SEEN_ON_KAFKA = {
@@ -49,7 +55,7 @@ def seen(bootstrap: str) -> dict[str, str]:
 
 
 def test_share_consumers_see_what_they_see_on_kafka(kgctl_serve: ServeFactory) -> None:
-    assert seen(kgctl_serve(config=QUICK).bootstrap) == SEEN_ON_KAFKA
+    assert seen(kgctl_serve(config={**QUICK, **OFTEN}).bootstrap) == SEEN_ON_KAFKA
 
 
 @pytest.mark.deep
