@@ -150,6 +150,7 @@ ROOMS = {
             (1_535, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
             (1, "what share groups have acknowledged is flushed"),
             (12, "a share partition that fails is forgotten, and takes no other with it"),
+            (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
         ),
     ),
     "storage": Room(

@@ -311,7 +311,7 @@ class SharePartitionManager:
         lost: StateRefusal | None,
     ) -> None:
         if share_partition is not None:
-            told = lost or refusal
+            told = lost or (refusal and StateRefusal(refusal.error, f"Error in write state RPC. {refusal.message}"))
             error = (ErrorCode.NONE, None) if told is None else (told.error, told.message)
             self._do(key, partial(share_partition.written, token, *error))
 

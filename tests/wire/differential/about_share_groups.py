@@ -415,6 +415,27 @@ def share_offsets(probe: Probe, version: int, name: str) -> None:
     describe()
 
 
+def share_state_gone(probe: Probe, version: int, name: str) -> None:
+    """What a member still has when the group begins elsewhere, and when it begins anew."""
+    member = reading(probe, 2, name, records=(2, 2, 2))
+    member.version = version
+    member.fetch(epoch=INITIAL)
+    probe.call(SHARE_GROUP_HEARTBEAT, 1, beat_values(name, member.member_id, -1))
+    altering(probe, name)
+    member.acknowledge({0: [(4, 4, [ACCEPT])]})
+    member.fetch()
+    deleting(probe, name)
+    member.acknowledge({0: [(2, 2, [ACCEPT])]})
+
+
+def share_giving_back_and_fetching(probe: Probe, version: int, name: str) -> None:
+    """A fetch does not wait for what it gives back: it takes what comes next, and the next fetch gets the rest."""
+    member = reading(probe, version, name, records=(3, 4))
+    member.fetch(epoch=INITIAL, max_records=3)
+    member.fetch({0: [(0, 2, [RELEASE])]}, max_records=3)
+    member.fetch()
+
+
 def altering(probe: Probe, name: str) -> None:
     for group, topics in (
         (name, [(name, [(0, 2), (1, 0), (9, 0)]), ("nosuch", [(0, 1)])]),

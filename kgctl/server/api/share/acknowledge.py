@@ -33,7 +33,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
         entries = yield from named(context, body.topics)
         if cannot_tell(context, [name.topic for name, _ in entries]):
             return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR}
-        results = yield from acknowledge(context, body, entries)
+        results = yield from (yield from acknowledge(context, body, entries)).end()
     except (SessionRefused, WholeRequestFailed) as refused:
         return {"error_code": refused.error}
     if body.share_session_epoch == FINAL_EPOCH:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgctl.model.error_codes import ErrorCode
@@ -75,10 +75,20 @@ def partition_problem(context: RequestContext, topic: str, partition: TopicIdPar
     return None
 
 
-def acknowledge(
-    context: RequestContext, body: Any, entries: Sequence[tuple[Named, Any]]
-) -> Work[Mapping[TopicIdPartition, ShareFailure | None]]:
-    """Acknowledge what a request says of its partitions; what came of it for each. Raises `WholeRequestFailed`.
+class Acknowledging(NamedTuple):
+    """Acknowledgements under way: what is known of their partitions by now, and what they wait for."""
+
+    outcomes: Mapping[TopicIdPartition, Outcome | Awaitable[Outcome]]
+    known: Mapping[TopicIdPartition, ShareFailure | None]
+
+    def end(self) -> Work[Mapping[TopicIdPartition, ShareFailure | None]]:
+        """Wait for them; what came of it for each partition."""
+        told = yield from _all(self.outcomes)
+        return {**told, **self.known}
+
+
+def acknowledge(context: RequestContext, body: Any, entries: Sequence[tuple[Named, Any]]) -> Work[Acknowledging]:
+    """Begin to acknowledge what a request says of its partitions. Raises `WholeRequestFailed`.
 
     Kafka leaves a partition without batches out of the answer, unless there is one with some (KafkaApis#handleAcknowledgements).
     """
@@ -103,10 +113,9 @@ def acknowledge(
             ]
         yield None
     if not wanted:
-        return results
+        return Acknowledging({}, results)
     outcomes = manager_of(context).acknowledge(SessionKey(body.group_id, body.member_id), wanted)
-    told = yield from _all(outcomes)
-    return {**told, **results, **dict.fromkeys(empty)}
+    return Acknowledging(outcomes, {**results, **dict.fromkeys(empty)})
 
 
 def _all(outcomes: Mapping[TopicIdPartition, Any]) -> Work[dict[TopicIdPartition, Outcome]]:

@@ -10,6 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.share.acknowledge import when_off
 from kgctl.server.api.share.acknowledging import (
     RENEW_SINCE,
+    Acknowledging,
     Named,
     ShareLeaders,
     acknowledge,
@@ -47,7 +48,10 @@ Told = Mapping[TopicIdPartition, ShareFailure | None]
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """Look into the session, acknowledge, wait for records, and say what has changed."""
+    """Look into the session, acknowledge, wait for records, and say what has changed.
+
+    What is given back can be acquired when it is written, which the fetch does not wait for: what comes next may go first.
+    """
     is_renewal = context.version >= RENEW_SINCE and body.is_renew_ack
     error = refusal(context, body)
     if error is None and is_renewal and any(getattr(body, name) for name in _IS_SET_TO_0):
@@ -60,10 +64,11 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
         session, partitions = _session(context, body, entries, forgotten)
         if cannot_tell(context, [name.topic for name in (*partitions, *(name for name, _ in entries))]):
             return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR}
-        told: Told = {}
+        begun = Acknowledging({}, {})
         if _acknowledges(entries):
-            told = yield from acknowledge(context, body, entries)
+            begun = yield from acknowledge(context, body, entries)
         given: Given = {} if is_renewal else (yield from _fetched(context, body, partitions))
+        told: Told = yield from begun.end()
     except WholeRequestFailed as failed:
         return {"error_code": failed.error}
     except SessionRefused as refused:

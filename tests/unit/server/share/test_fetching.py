@@ -9,9 +9,10 @@ import pytest
 from kgctl.coordinator.config import GroupConfig
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.share import SharePartitionKey
 from kgctl.server.share.fetching import Granted, _uniform
-from kgctl.share.partition import Effect, SharePartition
-from tests.unit.server.share.around import ACCEPT, ANNA, BERT, RELEASE, TOPIC, Around, play
+from kgctl.share.partition import Effect, ShareFailure, SharePartition
+from tests.unit.server.share.around import ACCEPT, ANNA, BERT, GROUP, RELEASE, TOPIC, Around, play
 
 SOON_MS = 60_000
 """Longer than a test has: each wait is ended by what it waits for."""
@@ -235,5 +236,18 @@ def test_a_manager_that_has_stopped_gives_nothing() -> None:
         assert (await around.acknowledge(ANNA, 0, 0, ACCEPT)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         found = await around.fetch(max_wait_ms=SOON_MS)
         assert {granted.error for granted in found.values()} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    play(story)
+
+
+def test_what_the_share_coordinator_does_not_keep_is_told_in_the_words_of_a_broker() -> None:
+    async def story() -> None:
+        around = Around()
+        around.begin()
+        around.produce(2)
+        await around.got(max_wait_ms=SOON_MS)
+        around.persister.delete([SharePartitionKey(GROUP, *around.partition())])
+        message = "Error in write state RPC. Write operation on uninitialized share partition not allowed."
+        assert await around.acknowledge(ANNA, 0, 0, ACCEPT) == ShareFailure(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
     play(story)
