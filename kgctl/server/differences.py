@@ -61,6 +61,11 @@ DIFFERENCES = (
         "answered to brokers",
     ),
     Difference(
+        "locks of single records of a share group that end together",
+        "a fetch that waits gets all of these records",
+        "it may get the first alone, and the next one the others",
+    ),
+    Difference(
         "streams groups, delegation tokens, clients' metrics, features, quorum changes, producers' states",
         "not served",
         "served",

@@ -151,6 +151,7 @@ ROOMS = {
             (1, "what share groups have acknowledged is flushed"),
             (12, "a share partition that fails is forgotten, and takes no other with it"),
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
+            (5, "what a waiting fetch gets when several locks end"),
         ),
     ),
     "storage": Room(
