@@ -12,12 +12,13 @@ from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.kafka_tool.describe import NONE, consumer_groups, is_its_own
-from kgctl.cli.kafka_tool.java import exception_of, hash_of_partition, hash_of_text, in_java_order, message_of
+from kgctl.cli.kafka_tool.java import as_committed, exception_of, hash_of_partition, in_java_order, message_of
 from kgctl.cli.kafka_tool.options import TARGETS, ToolOptions, WrongUse
 from kgctl.cli.kafka_tool.tool import Tool, ToolFailed, raise_for, value_or_raise
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
+from kgctl.model.values import string_hash
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -25,7 +26,7 @@ Offsets = Mapping[TopicPartition, int]
 def _groups(tool: Tool) -> list[str]:
     options = tool.options
     ids = [one.group_id for one in consumer_groups(tool.admin)] if options.has("all-groups") else options.values("group")
-    return in_java_order(ids, hash_of_text)
+    return in_java_order(ids, string_hash)
 
 
 def reset_offsets(tool: Tool) -> None:
@@ -87,7 +88,7 @@ def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicP
 
 def _scope(admin: GroupAdmin, options: ToolOptions, commits: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
     if options.has("all-topics"):
-        return list(commits)
+        return as_committed(commits)
     if options.has("topic"):
         named, whole = _topics(options.values("topic"))
         counts = admin.list_topics(whole) if whole else {}
@@ -271,7 +272,7 @@ def delete_groups(tool: Tool) -> None:
         tool.say(f"Deletion of requested consumer groups ({named}) was successful.")
         return
     tool.error("Deletion of some consumer groups failed:")
-    for group_id in in_java_order(results.errors, hash_of_text):
+    for group_id in in_java_order(results.errors, string_hash):
         error = results.errors[group_id]
         why = exception_of(error.code, message_of(error.code, error.message))
         tool.say(f"* Group '{group_id}' could not be deleted due to: {why}")

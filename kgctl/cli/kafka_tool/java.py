@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import hash_map_order, string_hash, timeline_hash_map_order
 
 K = TypeVar("K")
 
 
 def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """Return the keys as a HashMap that grew by them iterates: by bucket, and in one bucket as they came.
-
-    Source: java.util.HashMap: 16 buckets, twice as many whenever more than three quarters are there.
-    """
-    found = list(dict.fromkeys(keys))
-    buckets = 16
-    while len(found) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(found, key=lambda key: _spread(hash_of(key)) & (buckets - 1))
+    """Return the keys as a HashMap that grew by them iterates: by bucket, and in one bucket as they came."""
+    return hash_map_order(dict.fromkeys(keys), hash_of=hash_of)
 
 
-def _spread(code: int) -> int:
-    code &= 0xFFFFFFFF
-    return code ^ (code >> 16)
-
-
-def hash_of_text(text: str) -> int:
-    """String#hashCode."""
-    code = 0
-    units = text.encode("utf-16-be")
-    for at in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
-    return code
+def as_committed(partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Partitions of a group as its coordinator lists their commits, by topics in the order of OffsetMetadataManager's map."""
+    topics = timeline_hash_map_order(dict.fromkeys(topic for topic, _ in partitions))
+    places = {topic: place for place, topic in enumerate(topics)}
+    return sorted(partitions, key=lambda each: (places[each.topic], each.partition))
 
 
 def hash_of_partition(partition: TopicPartition) -> int:
     """TopicPartition#hashCode."""
-    return (31 * (31 + partition.partition) + hash_of_text(partition.topic)) & 0xFFFFFFFF
+    return (31 * (31 + partition.partition) + string_hash(partition.topic)) & 0xFFFFFFFF
 
 
 _NAMES = {
