@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.values import hash_map_order, string_hash, timeline_hash_map_order
 
@@ -38,26 +38,22 @@ _NAMES = {
 }
 """Where the exception is not called as the error is. Source: org.apache.kafka.common.protocol.Errors."""
 
-_MESSAGES = {
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
-        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it."
-    ),
-    ErrorCode.LEADER_NOT_AVAILABLE: (
-        "There is no leader for this topic-partition as we are in the middle of a leadership election."
-    ),
-    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
-}
-"""What Errors#message says of those that administrators meet."""
+_HAS_ITS_WORDS = (
+    ErrorCode.NON_EMPTY_GROUP,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+)
+"""Errors that administrators meet in Kafka's words; of others what the broker said is told."""
 
 
 def message_of(code: ErrorCode, otherwise: str = "") -> str:
-    return _MESSAGES.get(code, otherwise)
+    return KAFKAS_WORDS[code] if code in _HAS_ITS_WORDS else otherwise
 
 
 def exception_of(code: ErrorCode, message: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, has_no_time, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
@@ -22,7 +22,7 @@ NO_MORE_SINCE = 3
 Asked = tuple[str | None, UUID | None]
 NEITHER, BOTH = "Neither topic name nor id were specified.", "You may not specify both topic name and topic id."
 AND_ITS_ID = "The provided topic name maps to an ID that was already supplied."
-UNKNOWN_NAME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+UNKNOWN_NAME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KAFKAS_WORDS[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
 UNKNOWN_ID = (ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.cluster import Broker
@@ -25,10 +25,13 @@ NOT_ASKED = -(2**31)
 
 Refused = tuple[ErrorCode, str]
 NO_RIGHT: Mapping[Resource, Refused] = {
-    Resource.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
-    Resource.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
-    Resource.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
-    Resource.TRANSACTIONAL_ID: (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional Id authorization failed."),
+    resource: (error, KAFKAS_WORDS[error])
+    for resource, error in (
+        (Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (Resource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    )
 }
 """What whoever may not do something with a resource is told: Kafka's error and its words."""
 

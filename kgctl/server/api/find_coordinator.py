@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import endpoint_of
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -51,7 +51,7 @@ def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, 
         return _nobody(error, message if context.version < BATCHED_SINCE else "")
     broker = context.services.cluster.coordinator(key)
     if not broker.is_up:
-        return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+        return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, KAFKAS_WORDS[ErrorCode.COORDINATOR_NOT_AVAILABLE])
     return {
         "error_code": ErrorCode.NONE,
         "node_id": broker.node_id,

@@ -15,7 +15,7 @@ from functools import partial
 
 from kgctl.coordinator.config import GroupConfig
 from kgctl.errors import NotFoundError
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.share import FROM_EARLIEST, FROM_LATEST, NO_START_OFFSET, PartitionState, SharePartitionKey, reset_age_ms
 from kgctl.server.partition_data import LEADER_EPOCH, PartitionData
@@ -37,13 +37,10 @@ from kgctl.share.state.shard import StateRefusal
 
 log = logging.getLogger(__name__)
 
-NOT_HERE = ShareFailure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-FAILED = ShareFailure(ErrorCode.UNKNOWN_SERVER_ERROR)
-NOT_LEADER = ShareFailure(
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    "For requests intended only for the leader, this error indicates that the broker is not the current leader. "
-    "For requests intended for any replica, this error indicates that the broker is not a replica of the topic partition.",
+NOT_HERE, NOT_LEADER = (
+    ShareFailure(error, KAFKAS_WORDS[error]) for error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 )
+FAILED = ShareFailure(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class WholeRequestFailed(Exception):  # noqa: N818 - an answer

@@ -15,7 +15,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from kgctl.errors import NotFoundError, StorageError
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.share import PartitionState, SharePartitionKey, ShareStateRecord
 from kgctl.serde.record_batch import (
@@ -41,9 +41,9 @@ STATE_TOPIC = "__share_group_state"
 STATE_TOPIC_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1"}
 """Those of Kafka's that do something here (ShareCoordinatorService#shareGroupStateTopicConfigs)."""
 READ_BYTES = BATCH_BYTES = 1 << 20
-UNWRITTEN = StateRefusal(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
+UNWRITTEN = StateRefusal(ErrorCode.NOT_COORDINATOR, KAFKAS_WORDS[ErrorCode.NOT_COORDINATOR])
 """Kafka's answer where the log cannot be written."""
-TOO_LONG = StateRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server experienced an unexpected error when processing the request.")
+TOO_LONG = StateRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, KAFKAS_WORDS[ErrorCode.UNKNOWN_SERVER_ERROR])
 
 log = logging.getLogger(__name__)
 

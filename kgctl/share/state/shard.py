@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import partition_for
 from kgctl.model.share import (
     ANY_EPOCH,
@@ -44,14 +44,10 @@ class StateRefusal:
 
 
 _NEGATIVE_PARTITION = StateRefusal(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
-_FENCED_LEADER = StateRefusal(
-    ErrorCode.FENCED_LEADER_EPOCH, "The leader epoch in the request is older than the epoch on the broker."
+_FENCED_LEADER, _FENCED_STATE, _UNKNOWN_PARTITION = (
+    StateRefusal(error, KAFKAS_WORDS[error])
+    for error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 )
-_FENCED_STATE = StateRefusal(
-    ErrorCode.FENCED_STATE_EPOCH,
-    "The share coordinator rejected the request because the share-group state epoch did not match.",
-)
-_UNKNOWN_PARTITION = StateRefusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
 A_co = TypeVar("A_co", covariant=True)
 

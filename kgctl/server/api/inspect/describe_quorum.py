@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT, Refused, endpoint_of, refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
@@ -33,7 +33,7 @@ def _refusal(partition: int) -> Values:
     return {
         "partition_index": partition,
         "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "error_message": "This server does not host this topic-partition.",
+        "error_message": KAFKAS_WORDS[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
     }
 
 

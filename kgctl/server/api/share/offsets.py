@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.share_requests import AlterShareGroupOffsets, DeleteShareGroupOffsets, DescribeShareGroupOffsets
 from kgctl.model.share_results import (
@@ -24,25 +23,7 @@ from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, waited
 
-_NOT_SEEN, _NO_GROUP = NO_RIGHT[Resource.TOPIC], NO_RIGHT[Resource.GROUP]
-_WORDS: Mapping[ErrorCode, str] = {
-    ErrorCode.UNSUPPORTED_VERSION: "The version of API is not supported.",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
-    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
-    ErrorCode.FENCED_STATE_EPOCH: "The share coordinator rejected the request because the share-group state epoch did not match.",
-    ErrorCode.INVALID_REQUEST: (
-        "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
-        "incompatible broker. See the broker logs for more details."
-    ),
-    _NO_GROUP[0]: _NO_GROUP[1],
-}
-"""Kafka's own words for an error, where it has no others."""
+_NOT_SEEN = NO_RIGHT[Resource.TOPIC]
 
 
 def describe(context: RequestContext, body: Any) -> Work[Values]:
@@ -108,7 +89,7 @@ def _group(result: DescribeShareGroupOffsetsResult, topics: list[Values]) -> Val
         "group_id": result.group_id,
         "topics": topics,
         "error_code": result.error,
-        "error_message": _WORDS.get(result.error) if told else None,
+        "error_message": KAFKAS_WORDS.get(result.error) if told else None,
     }
 
 
@@ -119,7 +100,7 @@ def _partition(partition: DescribedSharePartition) -> Values:
         "leader_epoch": partition.leader_epoch,
         "lag": partition.lag,
         "error_code": partition.error,
-        "error_message": partition.error_message or _told(partition.error),
+        "error_message": partition.error_message or KAFKAS_WORDS.get(partition.error),
     }
 
 
@@ -142,7 +123,7 @@ def alter(context: RequestContext, body: Any) -> Work[Values]:
             wanted.setdefault(topic.topic_name, tuple((each.partition_index, each.start_offset) for each in topic.partitions))
         else:
             indexes = (each.partition_index for each in topic.partitions)
-            failed = tuple(AlteredSharePartition(index, problem, _told(problem)) for index in indexes)
+            failed = tuple(AlteredSharePartition(index, problem, KAFKAS_WORDS.get(problem)) for index in indexes)
             _add(context, topics, AlteredShareTopic(topic.topic_name, ZERO_UUID, failed))
         yield None
     request = AlterShareGroupOffsets(**context.core(), group_id=body.group_id, topics=tuple(wanted.items()))
@@ -166,7 +147,11 @@ def _add(context: RequestContext, topics: dict[str, Values], topic: AlteredShare
     topic_id = ZERO_UUID if known is None else known.topic_id
     entry = topics.setdefault(topic.name, {"topic_name": topic.name, "topic_id": topic_id, "partitions": []})
     entry["partitions"] += [
-        {"partition_index": each.partition, "error_code": each.error, "error_message": each.error_message or _told(each.error)}
+        {
+            "partition_index": each.partition,
+            "error_code": each.error,
+            "error_message": each.error_message or KAFKAS_WORDS.get(each.error),
+        }
         for each in topic.partitions
     ]
 
@@ -195,19 +180,15 @@ def delete(context: RequestContext, body: Any) -> Work[Values]:
                 "topic_name": each.name or "",
                 "topic_id": each.topic_id,
                 "error_code": each.error,
-                "error_message": each.error_message or _told(each.error),
+                "error_message": each.error_message or KAFKAS_WORDS.get(each.error),
             }
             for each in (*refused, *result.topics)
         ],
     }
 
 
-def _told(error: ErrorCode) -> str | None:
-    return _NOT_SEEN[1] if error is _NOT_SEEN[0] else _WORDS.get(error)
-
-
 def _failed(error: ErrorCode, message: str | None = None) -> Values:
-    return {"error_code": error, "error_message": message or _told(error), "responses": []}
+    return {"error_code": error, "error_message": message or KAFKAS_WORDS.get(error), "responses": []}
 
 
 def when_off(_: RequestContext, __: Any) -> Values:
