@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from kgctl.simulate.engine.pods import Nodes, Pod
@@ -99,6 +99,9 @@ class EventRun:
     def idle_and_new(self, member_set: str, missing: int) -> list[Pod]:
         return self._simulation.idle_and_new(member_set, missing)
 
+    def replicas_of(self, member_set: str) -> int:
+        return self._simulation.replicas_of(member_set)
+
     def resize(self, member_set: str, replicas: int) -> None:
         self._simulation.resize(member_set, replicas)
 
@@ -140,18 +143,19 @@ def select(simulation: Simulation, selector: Selector, *, by_number: bool = Fals
         chosen = _choose(simulation, selector, pods, by_number=by_number)
     if not selector.negated:
         return chosen
-    return [pod for pod in _wanted(simulation.pods, by_number=by_number) if pod not in chosen]
+    return [pod for pod in _meant(simulation.pods, by_number=by_number) if pod not in chosen]
 
 
-def _wanted(pods: Sequence[Pod], *, by_number: bool) -> list[Pod]:
-    return (not by_number and [pod for pod in pods if pod.is_wanted]) or list(pods)
+def _meant(pods: list[Pod], *, by_number: bool) -> list[Pod]:
+    """Those that are to be there; all of them where a number says which, or none is to be."""
+    return pods if by_number else [pod for pod in pods if pod.is_wanted] or pods
 
 
 def _choose(simulation: Simulation, selector: Selector, pods: list[Pod], *, by_number: bool) -> list[Pod]:
     if selector.choice is Choice.RANGE:
-        present = [] if by_number else [pod for pod in pods if pod.is_wanted][selector.first : selector.last + 1]
+        present = [] if by_number else _meant(pods, by_number=False)[selector.first : selector.last + 1]
         return present or [pod for pod in pods if selector.first <= pod.index <= selector.last]
-    pods = _wanted(pods, by_number=by_number)
+    pods = _meant(pods, by_number=by_number)
     if selector.choice is Choice.SHARE:
         return _share(simulation, selector, pods)
     if selector.choice is Choice.OLDEST:

@@ -193,6 +193,10 @@ class EventPort(Protocol):
         """Return so many pods more: the lowest numbers that are not wanted, then new ones, all of the set's version."""
         ...
 
+    def replicas_of(self, member_set: str) -> int:
+        """Return how many pods a set is to have, whatever a rollout has of them at this moment."""
+        ...
+
     def resize(self, member_set: str, replicas: int) -> None:
         """Let a set have so many pods."""
         ...

@@ -341,14 +341,13 @@ class Scale(Event):
 
     def begin(self, run: EventPort) -> None:
         present = [pod for pod in run.all_pods(self.target) if pod.is_wanted]
-        deploy = run.deploys.get(self.target)
-        replicas = len(present) if deploy is None else deploy.replicas
+        replicas = run.replicas_of(self.target)
         wanted = self.to if self.to is not None else max(replicas + (self.by or 0), 0)
-        if deploy is None or wanted == replicas:
-            self._scale(run, present, len(present) + wanted - replicas)
-        else:
-            deploy.resize(wanted)
+        if self.target in run.deploys and wanted != replicas:
+            run.resize(self.target, wanted)
             run.over()
+        else:
+            self._scale(run, present, len(present) + wanted - replicas)
 
     def _scale(self, run: EventPort, present: Sequence[PodPort], wanted: int) -> None:
         grows = wanted > len(present)
