@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -228,6 +228,11 @@ class HistoryQuestion:
     def is_answerable(self) -> bool:
         """Return whether a group is left to ask about."""
         return self.groups is None or bool(self.groups)
+
+    def left_out(self, answered: Iterable[str]) -> list[str]:
+        """The groups that were named and that the answer says nothing of."""
+        there = set(answered)
+        return [group for group in self.groups or () if group not in there]
 
 
 def ask(

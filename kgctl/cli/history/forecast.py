@@ -85,8 +85,7 @@ def history_forecast(
 
     found = outlooks(question.history, question.groups, at_ms, over_ms, since_ms)
     late = [each for each in found if limit_ms is not None and (each.in_ms is None or each.in_ms > limit_ms)]
-    there = {each.group for each in found}
-    absent = [group for group in question.groups or () if group not in there]
+    absent = question.left_out(each.group for each in found)
     told = [] if found else ["No commit of these groups is known at that time."]
     told += [f"No commit of {', '.join(map(repr, absent))} is known at that time."] if found and absent else []
     told += [f"{each.group} on {each.topic}: {_late(each)}, {fail_if_later} at most." for each in late]

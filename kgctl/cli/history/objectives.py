@@ -96,8 +96,7 @@ def history_slo(
 
     found = kept(question.history, question.groups, span, objective)
     missed = [each for each in found if each.left(objective.target) < 0]
-    there = {each.group for each in found}
-    absent = [group for group in question.groups or () if group not in there]
+    absent = question.left_out(each.group for each in found)
     told = [] if found else ["Nothing is known of that time."]
     told += [f"Nothing is known of {', '.join(map(repr, absent))} in that time."] if found and absent else []
     told += [f"{len(missed)} of {len(found)} groups missed the target."] if missed else []
