@@ -315,24 +315,23 @@ def _of_group(entry: Any, text: str) -> SettingValue:
 
 
 _WORDS = ("share.auto.offset.reset", "share.isolation.level")
-ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
 
 def _check_words(properties: Mapping[str, str]) -> None:
     """Look at settings that are one of some words, whose case counts. Raises `UsageError` with Kafka's own words."""
-    from kgctl.model.share import FROM_LATEST, is_reset  # simulated groups are none of these
+    from kgctl.model.share import FROM_LATEST, READ_COMMITTED, READ_UNCOMMITTED, is_reset  # simulated groups are none of these
 
     reset = properties.get("share.auto.offset.reset", FROM_LATEST).strip()
-    level = properties.get("share.isolation.level", ISOLATION_LEVELS[0]).strip()
+    level = properties.get("share.isolation.level", READ_UNCOMMITTED).strip()
     if not is_reset(reset):
         raise UsageError(
             f"Invalid value {reset} for configuration share.auto.offset.reset: "
             f"Invalid value `{reset}` for configuration share.auto.offset.reset. "
             "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
-    if level not in ISOLATION_LEVELS:
+    if level not in (levels := (READ_COMMITTED, READ_UNCOMMITTED)):
         raise UsageError(
-            f"Invalid value {level} for configuration share.isolation.level: String must be one of: {', '.join(ISOLATION_LEVELS)}"
+            f"Invalid value {level} for configuration share.isolation.level: String must be one of: {', '.join(levels)}"
         )
 
 

@@ -102,6 +102,8 @@ class ShareStateRecord:
     value: ShareSnapshot | ShareUpdate | None = None
 
 
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+"""What ``share.isolation.level`` may say."""
 FROM_EARLIEST, FROM_LATEST = "earliest", "latest"
 """What ``share.auto.offset.reset`` may say, beside ``by_duration:``. Kafka: ShareGroupAutoOffsetResetStrategy."""
 _BY_DURATION = "by_duration:"

@@ -31,6 +31,10 @@ Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
 """``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""
 
 
+SHARE_VERSION = "share.version"
+"""The feature of brokers that stands for share groups."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiSpec:
     """One API. ``advertised_min`` may be lower than what is served: KAFKA-18659, clients infer old brokers' features from it."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kgctl.server.request_context import ApiRegistry, ApiSpec
+from kgctl.server.request_context import SHARE_VERSION, ApiRegistry, ApiSpec
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
@@ -77,7 +77,7 @@ def _is_on(spec: ApiSpec, config: CoordinatorConfig) -> bool:
     return spec.protocol in config.group_coordinator_rebalance_protocols
 
 
-FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1), ("share.version", "4.2", 1))
+FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1), (SHARE_VERSION, "4.2", 1))
 """Each feature that stands for a kind of groups, the version since which it is on by itself, and its level."""
 
 

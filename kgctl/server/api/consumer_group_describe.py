@@ -13,6 +13,7 @@ from kgctl.model.requests import (
     ConsumerGroupDescribeResult,
     TopicPartitions,
 )
+from kgctl.model.share_results import ShareGroupDescribedGroup
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.cluster import Catalog
@@ -44,7 +45,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
         with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
         operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
         members = yield from each(group.members, partial(_member, context.services.catalog))
-        groups.append(_group(group, members, operations))
+        groups.append(described(group, members, operations))
         yield None
     return {"groups": groups}
 
@@ -59,7 +60,10 @@ def _may_see(context: RequestContext, group: ConsumerGroupDescribedGroup) -> Wor
     return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
 
 
-def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
+def described(
+    group: ConsumerGroupDescribedGroup | ShareGroupDescribedGroup, members: list[dict[str, Any]], operations: int
+) -> dict[str, Any]:
+    """The answer of one group, which is the same of share groups."""
     return {
         "error_code": group.error,
         "error_message": group.error_message,
@@ -83,13 +87,13 @@ def _member(catalog: Catalog, member: ConsumerGroupDescribedMember) -> dict[str,
         "client_host": member.client_host,
         "subscribed_topic_names": member.subscribed_topic_names,
         "subscribed_topic_regex": member.subscribed_topic_regex,
-        "assignment": _assignment(catalog, member.assignment),
-        "target_assignment": _assignment(catalog, member.target_assignment),
+        "assignment": named_assignment(catalog, member.assignment),
+        "target_assignment": named_assignment(catalog, member.target_assignment),
         "member_type": member.member_type,
     }
 
 
-def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str, Any]:
+def named_assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str, Any]:
     """Topics that are gone have no name any more and are left out, as in Kafka."""
     known = [(catalog.by_id(topic_id), partitions) for topic_id, partitions in topic_partitions]
     return {
@@ -104,7 +108,7 @@ def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str
 def when_off(_: RequestContext, body: Any) -> Values:
     """The consumer protocol is not among those that the broker is configured for."""
     off = [ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids]
-    return {"groups": [_group(group, [], NOT_ASKED) for group in off]}
+    return {"groups": [described(group, [], NOT_ASKED) for group in off]}
 
 
 SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle, protocol="consumer", when_off=when_off)

@@ -7,7 +7,9 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
+from kgctl.model.share_results import ShareGroupHeartbeatResult
 from kgctl.server.acls import AclOperation, Resource
+from kgctl.server.api.fields import unsupported
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.responses import HeartbeatHandler
 from kgctl.server.runtime import Values
@@ -40,7 +42,8 @@ def _owned(topic_partitions: Any) -> Any:
     return tuple((entry.topic_id or ZERO_UUID, tuple(entry.partitions)) for entry in topic_partitions)
 
 
-def render(result: ConsumerGroupHeartbeatResult) -> Values:
+def render(result: ConsumerGroupHeartbeatResult | ShareGroupHeartbeatResult) -> Values:
+    """The answer, which is the same in the share groups' protocol."""
     assignment = None
     if result.assignment is not None:
         assignment = {
@@ -56,17 +59,12 @@ def render(result: ConsumerGroupHeartbeatResult) -> Values:
     }
 
 
-def refusal(context: RequestContext, body: Any) -> ErrorCode | None:
+def topics_refusal(context: RequestContext, body: Any) -> ErrorCode | None:
     """Whoever subscribes to topics by name has to be allowed to see each of them."""
     may_see = all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in body.subscribed_topic_names or ())
     return None if may_see else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def when_off(_: RequestContext, __: Any) -> Values:
-    """The consumer protocol is not among those that the broker is configured for."""
-    return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+_HANDLER = HeartbeatHandler(question, render, topics_refusal)
 
-
-_HANDLER = HeartbeatHandler(question, render, refusal)
-
-SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, _HANDLER, protocol="consumer", when_off=when_off)
+SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, _HANDLER, protocol="consumer", when_off=unsupported)

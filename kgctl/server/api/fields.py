@@ -36,6 +36,11 @@ NO_RIGHT: Mapping[Resource, Refused] = {
 """What whoever may not do something with a resource is told: Kafka's error and its words."""
 
 
+def unsupported(_: RequestContext, __: Any) -> Values:
+    """The answer where the groups that an API is for are off, of APIs whose error stands at the top."""
+    return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+
+
 def refuse(_context: RequestContext, _body: Any, refused: Refused) -> Values:
     """The answer to whoever has no right to the cluster, of APIs whose error stands at the top."""
     return {"error_code": refused[0], "error_message": refused[1]}

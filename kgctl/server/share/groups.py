@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from kgctl.coordinator.config import GroupConfig
@@ -39,6 +40,8 @@ from kgctl.server.share.manager import SharePartitionManager
 from kgctl.server.share.persister import UNWRITTEN, Persister
 from kgctl.server.share.sessions import TopicIdPartition
 from kgctl.share.state.shard import StateRefusal
+
+V = TypeVar("V")
 
 
 class ShareGroups:
@@ -149,19 +152,19 @@ def _keys(group: ShareGroupPartitions) -> list[SharePartitionKey]:
     return [SharePartitionKey(group.group_id, topic_id, index) for topic_id, indexes in group.topics for index in indexes]
 
 
-def _by_topic(found: Mapping[SharePartitionKey, ShareStateSummary]) -> ByTopicId[ShareStateSummary]:
-    topics: dict[UUID, list[ShareStateSummary]] = {}
-    for key, summary in found.items():
-        topics.setdefault(key.topic_id, []).append(summary)
-    return tuple((topic_id, tuple(summaries)) for topic_id, summaries in topics.items())
+def _by_topic(found: Mapping[SharePartitionKey, V]) -> ByTopicId[V]:
+    topics: dict[UUID, list[V]] = {}
+    for key, value in found.items():
+        topics.setdefault(key.topic_id, []).append(value)
+    return tuple((topic_id, tuple(values)) for topic_id, values in topics.items())
 
 
 def _errors(found: Mapping[SharePartitionKey, StateRefusal | None]) -> ByTopicId[ShareStateError]:
-    topics: dict[UUID, list[ShareStateError]] = {}
-    for key, failure in found.items():
-        told = (ErrorCode.NONE, None) if failure is None else (failure.error, failure.message)
-        topics.setdefault(key.topic_id, []).append(ShareStateError(key.partition, *told))
-    return tuple((topic_id, tuple(errors)) for topic_id, errors in topics.items())
+    return _by_topic({key: _error(key, refusal) for key, refusal in found.items()})
+
+
+def _error(key: SharePartitionKey, refusal: StateRefusal | None) -> ShareStateError:
+    return ShareStateError(key.partition) if refusal is None else ShareStateError(key.partition, refusal.error, refusal.message)
 
 
 def _summary(key: SharePartitionKey, state: PartitionState | StateRefusal) -> ShareStateSummary:

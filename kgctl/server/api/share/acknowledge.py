@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.fields import unsupported
 from kgctl.server.api.share.acknowledging import (
     ShareLeaders,
     acknowledge,
@@ -15,7 +16,7 @@ from kgctl.server.api.share.acknowledging import (
     named,
     refusal,
 )
-from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.share.manager import WholeRequestFailed
 from kgctl.server.share.sessions import FINAL_EPOCH, SessionKey, SessionRefused
@@ -55,9 +56,4 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     }
 
 
-def when_off(_: RequestContext, __: Any) -> Values:
-    """The broker has share groups, which are not on."""
-    return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
-
-
-SPEC = ApiSpec(79, "ShareAcknowledge", 1, 2, handle, feature="share.version", when_off=when_off)
+SPEC = ApiSpec(79, "ShareAcknowledge", 1, 2, handle, feature=SHARE_VERSION, when_off=unsupported)

@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import TopicPartitions
 from kgctl.model.share_requests import ShareGroupDescribe
 from kgctl.model.share_results import ShareGroupDescribedGroup, ShareGroupDescribedMember, ShareGroupDescribeResult
 from kgctl.server.acls import AclOperation, Resource
-from kgctl.server.api.consumer_group_describe import UNSEEN
+from kgctl.server.api.consumer_group_describe import UNSEEN, described, named_assignment
 from kgctl.server.api.fields import NOT_ASKED
 from kgctl.server.cluster import Catalog
-from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
 
@@ -24,7 +23,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
     for group_id in body.group_ids:
         error = None if context.may(AclOperation.DESCRIBE, Resource.GROUP, group_id) else ErrorCode.GROUP_AUTHORIZATION_FAILED
         if error:
-            refused.append(_group(ShareGroupDescribedGroup(group_id=group_id, error=error), [], NOT_ASKED))
+            refused.append(described(ShareGroupDescribedGroup(group_id=group_id, error=error), [], NOT_ASKED))
         else:
             answers.append(_asked(context, group_id))
         yield None
@@ -38,7 +37,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
             group = ShareGroupDescribedGroup(group_id=group.group_id, error=error, error_message=UNSEEN)
             operations = NOT_ASKED
         members = yield from each(group.members, partial(_member, context.services.catalog))
-        groups.append(_group(group, members, operations))
+        groups.append(described(group, members, operations))
         yield None
     return {"groups": refused + groups}
 
@@ -60,20 +59,6 @@ def _may_see(context: RequestContext, group: ShareGroupDescribedGroup) -> Work[b
     return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
 
 
-def _group(group: ShareGroupDescribedGroup, members: list[Values], operations: int) -> Values:
-    return {
-        "error_code": group.error,
-        "error_message": group.error_message,
-        "group_id": group.group_id,
-        "group_state": group.state,
-        "group_epoch": group.group_epoch,
-        "assignment_epoch": group.assignment_epoch,
-        "assignor_name": group.assignor_name,
-        "members": members,
-        "authorized_operations": operations,
-    }
-
-
 def _member(catalog: Catalog, member: ShareGroupDescribedMember) -> Values:
     return {
         "member_id": member.member_id,
@@ -82,23 +67,14 @@ def _member(catalog: Catalog, member: ShareGroupDescribedMember) -> Values:
         "client_id": member.client_id,
         "client_host": member.client_host,
         "subscribed_topic_names": member.subscribed_topic_names,
-        "assignment": {"topic_partitions": _assignment(catalog, member.assignment)},
+        "assignment": named_assignment(catalog, member.assignment),
     }
-
-
-def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> list[Values]:
-    known = [(catalog.by_id(topic_id), partitions) for topic_id, partitions in topic_partitions]
-    return [
-        {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
-        for topic, partitions in known
-        if topic is not None
-    ]
 
 
 def when_off(_: RequestContext, body: Any) -> Values:
     """The broker has share groups, which are not on."""
     off = [ShareGroupDescribedGroup(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids]
-    return {"groups": [_group(group, [], NOT_ASKED) for group in off]}
+    return {"groups": [described(group, [], NOT_ASKED) for group in off]}
 
 
-SPEC = ApiSpec(77, "ShareGroupDescribe", 1, 1, handle, feature="share.version", when_off=when_off)
+SPEC = ApiSpec(77, "ShareGroupDescribe", 1, 1, handle, feature=SHARE_VERSION, when_off=when_off)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.share.acknowledge import when_off
+from kgctl.model.share import READ_COMMITTED
+from kgctl.server.api.fields import unsupported
 from kgctl.server.api.share.acknowledging import (
     RENEW_SINCE,
     Acknowledging,
@@ -22,7 +23,7 @@ from kgctl.server.api.share.acknowledging import (
     partition_problem,
     refusal,
 )
-from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.share.fetching import FetchWish, Granted, ShareFetch
 from kgctl.server.share.manager import WholeRequestFailed
@@ -41,7 +42,6 @@ from kgctl.share.partition import AcquireMode, ShareFailure
 
 _IS_SET_TO_0 = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
 """What a request that renews locks asks for none of: it is answered at once."""
-_READ_COMMITTED = "read_committed"
 
 Given = Mapping[TopicIdPartition, Granted]
 Told = Mapping[TopicIdPartition, ShareFailure | None]
@@ -150,7 +150,7 @@ def _wish(context: RequestContext, body: Any, partitions: Sequence[TopicIdPartit
         max_records=body.max_records,
         batch_size=body.batch_size,
         mode=_mode(body),
-        is_read_committed=manager_of(context).group_settings(body.group_id).share_isolation_level == _READ_COMMITTED,
+        is_read_committed=manager_of(context).group_settings(body.group_id).share_isolation_level == READ_COMMITTED,
     )
 
 
@@ -208,4 +208,4 @@ def _fetched_partition(granted: Granted, leader: Values) -> Values:
     }
 
 
-SPEC = ApiSpec(78, "ShareFetch", 1, 2, handle, feature="share.version", when_off=when_off)
+SPEC = ApiSpec(78, "ShareFetch", 1, 2, handle, feature=SHARE_VERSION, when_off=unsupported)

@@ -19,7 +19,7 @@ from kgctl.model.share_results import (
 )
 from kgctl.server.acls import AclOperation, Resource
 from kgctl.server.api.fields import NO_RIGHT
-from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, waited
 
@@ -196,6 +196,6 @@ def when_off(_: RequestContext, __: Any) -> Values:
     return _failed(ErrorCode.UNSUPPORTED_VERSION)
 
 
-DESCRIBE = ApiSpec(90, "DescribeShareGroupOffsets", 0, 1, describe, feature="share.version", when_off=describe_when_off)
-ALTER = ApiSpec(91, "AlterShareGroupOffsets", 0, 0, alter, feature="share.version", when_off=when_off)
-DELETE = ApiSpec(92, "DeleteShareGroupOffsets", 0, 0, delete, feature="share.version", when_off=when_off)
+DESCRIBE = ApiSpec(90, "DescribeShareGroupOffsets", 0, 1, describe, feature=SHARE_VERSION, when_off=describe_when_off)
+ALTER = ApiSpec(91, "AlterShareGroupOffsets", 0, 0, alter, feature=SHARE_VERSION, when_off=when_off)
+DELETE = ApiSpec(92, "DeleteShareGroupOffsets", 0, 0, delete, feature=SHARE_VERSION, when_off=when_off)
