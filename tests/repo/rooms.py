@@ -147,7 +147,7 @@ ROOMS = {
             (19, "classes whose names mean one thing are longer"),
             (271, "what share coordinators keep: in memory, in its topic, durable when told"),
             (6, "calls for the state of share partitions are answered where none is kept"),
-            (1_535, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
+            (1_486, "share groups, KIP-932: sessions, records acquired and acknowledged, fetches that wait, offsets"),
             (1, "what share groups have acknowledged is flushed"),
             (12, "a share partition that fails is forgotten, and takes no other with it"),
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
@@ -238,6 +238,7 @@ ROOMS = {
             (28, "where a share group may begin"),
             (62, "records of share partitions' state; the facts of settings, for two coordinators"),
             (308, "share groups: requests, results, calls for the state of partitions, records"),
+            (36, "Kafka's words for errors, which the server and the tool had"),
         ),
     ),
     "library": Room(

@@ -110,10 +110,9 @@ class _Rollout(ABC):
         self.run = run
         self.old = [pod for pod in run.all_pods(event.target) if pod.is_wanted]
         self.new: list[PodPort] = []
-        overtaken = run.deploys.get(event.target)
-        self.wanted = self.replicas = len(self.old) if overtaken is None else overtaken.replicas
+        self.wanted = self.replicas = run.replicas_of(event.target)
         self._is_over = False
-        if overtaken is not None:
+        if (overtaken := run.deploys.get(event.target)) is not None:
             overtaken.give_up()
         run.deploys[event.target] = self
         self.before = run.versions[event.target]
