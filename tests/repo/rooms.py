@@ -239,6 +239,7 @@ ROOMS = {
             (62, "records of share partitions' state; the facts of settings, for two coordinators"),
             (308, "share groups: requests, results, calls for the state of partitions, records"),
             (36, "Kafka's words for errors, which the server and the tool had"),
+            (45, "topologies as members of streams groups declare them"),
         ),
     ),
     "library": Room(
@@ -286,7 +287,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 535  # some 55 for share groups (KIP-932); before them scopes of topics, watches of clusters, makers of tokens
+MOST_FILES = 536  # streams groups (KIP-1071); before them some 55 for share groups, scopes of topics, watches of clusters, makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
