@@ -18,7 +18,10 @@ def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
 
 
 def as_committed(partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-    """Partitions of a group as its coordinator lists their commits, by topics in the order of OffsetMetadataManager's map."""
+    """Partitions of a group as its coordinator lists their commits, by topics in the order of OffsetMetadataManager's map.
+
+    Topics of one slot of that map come as they are given here, the last one first; there the one that was committed to last.
+    """
     topics = timeline_hash_map_order(dict.fromkeys(topic for topic, _ in partitions))
     places = {topic: place for place, topic in enumerate(topics)}
     return sorted(partitions, key=lambda each: (places[each.topic], each.partition))
