@@ -286,7 +286,7 @@ class PlayedTopics(TopicChanger):
     """The cluster's real topics, under names with the play's prefix."""
 
     def __init__(self, play: Play) -> None:
-        super().__init__(play.context, play.pods, play.broker, play.ownership, play.fast_forward)
+        super().__init__(play.context, play.pods, play.broker, play.ownership, play.fast_forward, kind=play.kind)
         self._play = play
         self._numbers: dict[str, int] = {}
 

@@ -5,7 +5,7 @@ An answer that waits for a record leaves a round trip between brokers later, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kgctl.coordinator.config import CoordinatorConfig
@@ -16,7 +16,6 @@ from kgctl.member.api import Answer, FindCoordinatorResult, Send
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
-    ConsumerGroupHeartbeat,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
@@ -26,7 +25,7 @@ from kgctl.model.requests import (
 )
 from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.context import RunContext, draw_uuid
-from kgctl.simulate.engine.group_observer import GroupObserver, error_of
+from kgctl.simulate.engine.group_observer import MAY_JOIN, GroupObserver, error_of
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import EPOCH_MS, Counted
@@ -34,7 +33,7 @@ from kgctl.simulate.scenario.vocabulary import GapCause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
-_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
+_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
 
 
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
@@ -59,6 +58,8 @@ class SimulatedBroker:
 
     core: GroupCoordinator
     timers: TimerQueue
+    perform: Callable[[Effect], None]
+    """Does what only some kinds of groups have done for them."""
 
     def __init__(self, context: RunContext, pods: Sequence[Pod], config: CoordinatorConfig) -> None:
         self._context = context
@@ -241,6 +242,8 @@ class SimulatedBroker:
                 self._resolve(effect)
             elif type(effect) is GroupFailed:
                 raise effect.error
+            else:
+                self.perform(effect)
         self.observer.look(trigger, pod, why_removed, has_records=records)
         self.arm_deadline()
 
@@ -279,7 +282,7 @@ class SimulatedBroker:
         return self.observer.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
 
 
-_REMOVES = frozenset({LeaveGroup, ConsumerGroupHeartbeat, JoinGroup})
+_REMOVES = frozenset({LeaveGroup, *MAY_JOIN})
 """Requests that may end a membership."""
 
 
@@ -287,13 +290,10 @@ def _why_removed(request: Request) -> str:
     """Why a member is gone when this request was answered; "": it cannot be."""
     if isinstance(request, LeaveGroup):
         return "left"
-    if isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch < 0:
+    if getattr(request, "member_epoch", 0) < 0:
         return "left"
-    if isinstance(request, ConsumerGroupHeartbeat):
-        is_new, instance_id = request.member_epoch == 0, request.instance_id
+    if isinstance(request, JoinGroup):
+        is_new, instance_id = not request.member_id, request.group_instance_id
     else:
-        is_new, instance_id = (
-            isinstance(request, JoinGroup) and not request.member_id,
-            getattr(request, "group_instance_id", None),
-        )
+        is_new, instance_id = getattr(request, "member_epoch", -1) == 0, getattr(request, "instance_id", None)
     return "replaced" if is_new and instance_id is not None else ""

@@ -10,6 +10,7 @@ from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.fast_forward import FastForward
+from kgctl.simulate.engine.group_kind import GroupKind
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
@@ -24,13 +25,21 @@ class TopicChanger:
     """Changes the cluster's topics."""
 
     def __init__(
-        self, context: RunContext, pods: Sequence[Pod], broker: SimulatedBroker, ownership: Ownership, fast_forward: FastForward
+        self,
+        context: RunContext,
+        pods: Sequence[Pod],
+        broker: SimulatedBroker,
+        ownership: Ownership,
+        fast_forward: FastForward,
+        *,
+        kind: GroupKind,
     ) -> None:
         self._context = context
         self._pods = pods
         self._broker = broker
         self._ownership = ownership
         self._fast_forward = fast_forward
+        self._kind = kind
         self._rate_uhz: dict[str, int] = {}
         self._weights = {traffic.topic: traffic.weights for traffic in context.scenario.traffic}
         self._first = tuple(topic.name for topic in context.scenario.topics)
@@ -121,6 +130,7 @@ class TopicChanger:
                 context.ledger.account_waiting(number, now_us)
         rates = split_rate(self._rate_uhz.get(name, 0), len(numbers), self._weights.get(name, ()))
         context.ledger.set_rates(numbers, rates, now_us)
+        self._kind.topics_changed()
 
     def replicas(self, name: str, partition: int) -> tuple[int, ...]:
         """Return the brokers, from 1, that have a partition: as the scenario places it, else spread one after the other."""
@@ -151,6 +161,7 @@ class TopicChanger:
         self._fast_forward.resume_all()
         context.disturbed()
         self._broker.change_topics(context.image)
+        self._kind.topics_changed()
         context.changed()
 
 

@@ -12,6 +12,7 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
+from kgctl.coordinator.modern.group import ModernGroup
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.coordinator_records import (
@@ -28,6 +29,7 @@ from kgctl.model.coordinator_records import (
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
+from kgctl.model.share_requests import ShareGroupHeartbeat
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
@@ -39,6 +41,8 @@ from kgctl.simulate.recording.trace import GroupChanged, Removed
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 _CACHED = 100_000
+MAY_JOIN: frozenset[type] = frozenset({JoinGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat})
+"""Requests by which a member joins, and names itself."""
 
 
 class Assignments:
@@ -237,8 +241,8 @@ class GroupObserver:
         self._size = 0
         self._newest = ""
         self._epochs = (0, 0)
-        self._seen: tuple[int, int, int, bool] | None = None
-        """What the state of a group of the consumer protocol was made of, when it was looked at last."""
+        self._seen: tuple[int, int, int, GroupState] | None = None
+        """What the state of a group of another protocol than the classic one was made of, when it was looked at last."""
         self.has_coordinator = True
         """Whether one answers: events about brokers may leave the group without."""
         self._taken_out: Process | None = None
@@ -260,7 +264,7 @@ class GroupObserver:
         self._asking = process
         if self._overlooked:
             self._remember(process, request)
-        if kind is JoinGroup or kind is ConsumerGroupHeartbeat:
+        if kind in MAY_JOIN:
             self._newest = request.member_id
             self._joined_in[process] = self.generation
             if request.member_id:
@@ -345,10 +349,10 @@ class GroupObserver:
             if not why_removed and generation == self.generation and size == self._size and state == self.state:
                 return
             leader = group.leader_id
-        elif type(group) is ConsumerGroup:
+        elif isinstance(group, ModernGroup):
             if not has_records:
                 return
-            seen = (group.group_epoch, group.assignment_epoch, len(group.members), group.is_reconciled)
+            seen = (group.group_epoch, group.assignment_epoch, len(group.members), group.group_state)
             if seen == self._seen and group is self._group and not why_removed and trigger != "timer":
                 return
             self._seen = seen
@@ -430,7 +434,7 @@ class GroupObserver:
         newest = self._shard.last_version_with_new_topics
         return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
-    def _wake_at_new_target(self, group: ConsumerGroup) -> None:
+    def _wake_at_new_target(self, group: ModernGroup[Any]) -> None:
         epochs = (group.group_epoch, group.assignment_epoch)
         if epochs != self._epochs:
             self._epochs = epochs

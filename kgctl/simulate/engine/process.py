@@ -428,18 +428,23 @@ class Process(DrivenMember):
         self.phase = ProcessPhase.RUNNING
         self.flow = self.polls.flow = Flow(context.ledger, self.polls.capacity_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
-        self.member = make_member(
-            self.config,
-            pod.identity(),
-            pod.member_rng,
-            positions_of=partial(around.ownership.positions_of, self.flow),
-            request_ids=context.request_ids,
-        )
+        self.member = self.new_member()
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
         context.log(PodChanged(context.log_time, pod.name, PodChange.START))
         around.on_running(self)
         self.act(self.member.start(self.loop.now_us))
         pod.ready()
+
+    def new_member(self) -> Member:
+        """The consumer that the application has made."""
+        positions_of = partial(self.around.ownership.positions_of, self.flow)
+        return make_member(
+            self.config,
+            self.pod.identity(),
+            self.pod.member_rng,
+            positions_of=positions_of,
+            request_ids=self.context.request_ids,
+        )
 
     def stop(self, then: Callable[[], None] | None = None, *, grace_us: int = GRACE_US, on_sigterm: str | None = None) -> None:
         """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once.

@@ -10,7 +10,7 @@ from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.cluster import AnyBroker, TopicChanger
 from kgctl.simulate.engine.context import Loop, RunContext
 from kgctl.simulate.engine.fast_forward import FastForward
-from kgctl.simulate.engine.ownership import Ownership
+from kgctl.simulate.engine.group_kind import GroupKind
 from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
 from kgctl.simulate.engine.process import Process, Surroundings
 from kgctl.simulate.recording.recording import Counted, Ending, EventMark, PodHistory, Recording
@@ -81,7 +81,8 @@ class Simulation:
         self._reader = None if read is None else read(self.recording)
         self.broker = SimulatedBroker(context, self.pods, read_broker_settings(scenario.cluster.config))
         self.check = self.broker.observer.check
-        self.ownership = Ownership(context, self.pods, self.check, self.broker)
+        self.kind = self.new_kind()
+        self.ownership = self.kind.new_ownership()
         self.fast_forward = FastForward(context, self.broker, self.ownership)
         self.broker.observer.on_stored = self.ownership.committed
         self.broker.observer.wake_all = self.fast_forward.resume_all
@@ -117,10 +118,13 @@ class Simulation:
         return Loop()
 
     def new_topics(self) -> TopicChanger:
-        return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
+        return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward, kind=self.kind)
+
+    def new_kind(self) -> GroupKind:
+        return GroupKind(self.context, self.pods, self.broker)
 
     def new_process(self, pod: Pod) -> Process:
-        return Process(pod, self.around)
+        return self.kind.new_process(pod, self.around)
 
     # --- pods
 
@@ -315,4 +319,4 @@ class Simulation:
         self._accounted_us = -1
         self.account_traffic()
         self._bring_up_to_date()
-        self.check.settled()
+        self.kind.settled()
