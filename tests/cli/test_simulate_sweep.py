@@ -141,6 +141,19 @@ def test_a_search_says_the_smallest_point_that_holds(cli: Cli) -> None:
     assert (none.code, "no point of the grid holds" in none.err) == (6, True)
 
 
+def test_a_search_that_finds_nothing_for_a_variant_has_failed(cli: Cli) -> None:
+    variants = "variants: {quick: {}, slow: {group: {config: {session.timeout.ms: 60s}}}}\n"
+    (cli.folder / "two.yaml").write_text(FILE.replace("for: 90s", "for: 100s") + variants)
+    ran = cli("simulate sweep two.yaml --jobs 1 --verify 0 --set members.app.count=2,3")
+    assert (ran.code, "slow: no point of the grid holds" in ran.err, "quick" in ran.err.partition("slow:")[0]) == (6, True, False)
+    assert cli("simulate sweep two.yaml --jobs 1 --verify 0 --set members.app.count=2,3 --variant quick").code == 0
+
+
+def test_a_point_that_was_not_asked_is_not_the_one_that_a_search_is_after(cli: Cli) -> None:
+    ran = cli.run([*SEARCH.split(), "--verify", "0", "--check", "{check: max_gap < 1ms, when: max_gap > 30s}", "--runs", "1"])
+    assert (ran.code, "no point of the grid holds" in ran.err) == (6, True)
+
+
 def test_expectations_that_were_never_asked_are_told_and_have_not_held(cli: Cli) -> None:
     line = ["simulate", "sweep", "crash.yaml", "--runs", "2", "--jobs", "1", "--rows", "-o", "json", "--verify", "0"]
     ran = cli.run([*line, "--check", "{check: max_gap < 1ms, when: lag(after 900m) > 1}"])

@@ -45,6 +45,7 @@ ROOMS = {
             (22, "pods that come after a deploy have its settings; a set means the pods that it is to have"),
             (38, "what a run did not have holds for nothing that watches it; what a limit has cut is green in no report"),
             (44, "what is special about one kind of group has a class"),
+            (10, "a point of a grid that was not asked is none that holds"),
         ),
     ),
     "pipeline": Room(
@@ -78,6 +79,7 @@ ROOMS = {
             (20, "a threshold that does not hold though the result cannot be written; lines of owners that are no group's"),
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
+            (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
         ),
     ),
     "admin": Room(

@@ -171,7 +171,7 @@ class DescribeQuestion:
         found = replace(found, errors=(*chosen.errors, *with_neighbours(admin, found.errors)))
         if scopes:
             check_topics(admin, found, scopes)
-        scope = Scope(names_groups=bool(self.wanted.ids), names_topics=bool(scopes))
+        scope = Scope(names_groups=bool(self.wanted.ids), topics=scopes)
         judgement = judge(admin, found, limits, self.session.environment.now_ms(), scope) if limits else None
         builders: dict[str, Callable[[GroupViews], Report]] = {
             "offsets": lambda views: describe_rows.offsets_report(views, self.shown, judgement),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +23,7 @@ from kgctl.model.groups import NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
+    from kgctl.admin.topic_scopes import TopicScope
 
 EXAMPLES = """
 kgctl describe group payments -o csv > before.csv
@@ -99,6 +100,8 @@ def diff_offsets(
     unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
     if fail_if_different and not rows and not errors and not unseen:
         raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
+    if fail_if_different:
+        errors += tuple(_without_offsets(scopes, {str(row["topic"]) for row in rows}))
     counts = Counter(row["result"] == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(
@@ -107,10 +110,18 @@ def diff_offsets(
         (*errors, *unseen),
         (told,) if rows or not errors else (),
         ("group", "topic", "partition"),
-        ExitCode.EXPECTATION if fail_if_different and counts[False] and not errors else ExitCode.AUTH if unseen else None,
+        ExitCode.EXPECTATION if fail_if_different and counts[False] else ExitCode.AUTH if unseen else None,
         something_done=bool(rows),
         summary={"same": counts[True], "different": counts[False]},
     )
+
+
+def _without_offsets(scopes: Sequence[TopicScope], topics: Collection[str]) -> Iterator[KgctlError]:
+    """Topics that were named, and that nobody can say are the same."""
+    for scope in scopes:
+        if scope.topic not in topics:
+            message = f"topic {scope.topic!r}: nothing is there to compare: neither side has an offset"
+            yield NotFoundError(message, topic=scope.topic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated
@@ -12,6 +12,7 @@ import typer
 
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
+from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
 from kgctl.cli.groups.thresholds import Scope, ThresholdJudgement, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
@@ -19,7 +20,8 @@ from kgctl.cli.report import Column, JsonKind, Report, asked_for, shows
 from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, plural
-from kgctl.model.groups import GroupListing
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupListing, MemberDescription, TopicPartition
 
 
 @dataclass(slots=True)
@@ -113,10 +115,10 @@ def list_groups(
     """List the groups of the cluster, sorted by id, whatever protocol they speak.
 
     Total lag is the sum over the partitions with a committed offset; `-` where that of one is unknown (the column FLAGS says
-    why), and where no commit of the group is to be seen. --topic keeps the groups that have a commit or a member on a topic. The
+    why), and where no commit of the group is to be seen. --topic keeps the groups that have a commit or a member there. The
     --fail-if options hold groups against limits; what cannot be measured is not within them.
     """
-    names = name_filter(match, exclude)
+    names, scopes = name_filter(match, exclude), parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
@@ -127,7 +129,7 @@ def list_groups(
         errors += [error.to_exception() for error in listed.unreachable.values()]
         rows = list(map(Listed, listings))
         if members:
-            rows = _with_members(admin, rows, errors, topic or ())
+            rows = _with_members(admin, rows, errors, scopes)
         if lag:
             _add_lag(admin, rows, errors)
         measured = [row.group_id for row in rows] if lag else ()
@@ -163,20 +165,34 @@ def _add_lag(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError]
         row.lag = lags[row.group_id] if offsets else NO_LAG
 
 
-def _with_members(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError], topics: Sequence[str]) -> list[Listed]:
-    """With the number of members and the topics. Of ``topics``, where there are any, only the groups that have something to do
-    with one."""
+def _with_members(
+    admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError], scopes: Sequence[TopicScope]
+) -> list[Listed]:
+    """With the number of members and the topics. Of ``scopes``, where there are any, only the groups that have something to do
+    with one; a group that cannot be asked has an error, unless it is gone."""
     ids = [row.group_id for row in rows]
-    described = admin.describe_groups(ids).values
+    described = admin.describe_groups(ids)
     committed = admin.list_committed_offsets(ids)
-    errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
+    gone = ErrorCode.GROUP_ID_NOT_FOUND.name
+    failed = [error.to_exception(group=group_id) for group_id, error in sorted({**described.errors, **committed.errors}.items())]
+    errors += [error for error in failed if error.code != gone]
+    kept = []
     for row in rows:
-        description = described.get(row.group_id)
-        of_group = {partition.topic for partition in committed.values.get(row.group_id, {})}
-        for member in description.members if description else ():
-            of_group |= {*(member.assignment or {}), *(member.subscribed_topics or ())}
-        row.members, row.topics = len(description.members) if description else None, sorted(of_group)
-    return [row for row in rows if not topics or {*topics} & {*(row.topics or ())}]
+        members = described.values[row.group_id].members if row.group_id in described.values else None
+        subscribed = {topic for member in members or () for topic in member.subscribed_topics or ()}
+        partitions = {*committed.values.get(row.group_id, ()), *_assigned(members or ())}
+        row.members = None if members is None else len(members)
+        row.topics = sorted({*subscribed, *(partition.topic for partition in partitions)})
+        whole = {scope.topic for scope in scopes if scope.ranges is None}
+        if not scopes or whole & subscribed or any(is_within(partition, scopes) for partition in partitions):
+            kept.append(row)
+    return kept
+
+
+def _assigned(members: Sequence[MemberDescription]) -> Iterator[TopicPartition]:
+    for member in members:
+        for topic, partitions in (member.assignment or {}).items():
+            yield from (TopicPartition(topic, number) for number in partitions)
 
 
 def _summary(rows: Sequence[Listed], *, lag: bool) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import typer
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, view_offsets
 from kgctl.admin.times import parse_duration_ms
+from kgctl.admin.topic_scopes import TopicScope
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
@@ -71,10 +72,11 @@ class ThresholdJudgement:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a check is about. ``names_groups`` and ``names_topics``: the command line says which, so that none can be missed."""
+    """What a check is about. ``names_groups``, and ``topics`` where there are any: the command line says which, so that none can
+    be missed."""
 
     names_groups: bool = False
-    names_topics: bool = False
+    topics: Sequence[TopicScope] = ()
 
 
 def judge(
@@ -99,6 +101,7 @@ def judge(
     exceeded = [error for view in found.views for error in _exceeded(view, thresholds)]
     exceeded += _too_late(admin, found.views, thresholds, now_ms)
     unknown = [*map(_unmeasured, apart), *(error for view in found.views for error in _unknown(view, reasons))]
+    unknown += _without_groups(found, scope.topics)
     unknown += hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
     if thresholds.allow_unknown:
         notices = tuple(f"{error.message} (allowed)" for error in unknown)
@@ -191,6 +194,23 @@ def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], Kg
             yield _unknown_error(view, each, reasons.get(each.partition))
 
 
+def _without_groups(found: GroupViews, topics: Sequence[TopicScope]) -> Iterator[KgctlError]:
+    """Topics and partitions that were named, and that no group has anything to do with; a group that has nothing to do with
+    any of them is an error of its own."""
+    known = {each.partition for each in found.partitions}
+    for scope in topics if known else ():
+        if not _is_known(scope, [number for topic, number in known if topic == scope.topic]):
+            where = f"topic {scope.topic!r}{', or not on all of these partitions' if scope.ranges else ''}"
+            message = f"no group has offsets or members on {where}: its lag is unknown"
+            yield ExpectationError(message, code=UNKNOWN_LAG, topic=scope.topic)
+
+
+def _is_known(scope: TopicScope, numbers: Sequence[int]) -> bool:
+    if scope.ranges is None:
+        return bool(numbers)
+    return all(sum(low <= number <= high for number in numbers) == high - low + 1 for low, high in scope.ranges)
+
+
 def _unknown_error(view: GroupView, each: PartitionView, reason: KgctlError | None) -> KgctlError:
     """Names what stands in the way: a right that lacks, a log that cannot be read, that nothing is committed, or that a share
     group's coordinator does not tell (DescribeShareGroupOffsets version 0)."""
@@ -210,7 +230,7 @@ def hidden(sight: Sight, group_ids: Sequence[str], scope: Scope) -> Iterator[Aut
     if not scope.names_groups and sight.lacks_groups:
         message = f"{sight.lacks_groups}: there may be groups that are not shown"
         yield AuthError(message, code=ErrorCode.GROUP_AUTHORIZATION_FAILED.name)
-    if not scope.names_topics and sight.lacks_topics and group_ids:
+    if not scope.topics and sight.lacks_topics and group_ids:
         whose = f"group {group_ids[0]!r}" if len(group_ids) == 1 else f"{len(group_ids):,} groups"
         message = f"{whose}: {sight.lacks_topics}: commits on others are not shown, nor their lag"
         group = group_ids[0] if len(group_ids) == 1 else None

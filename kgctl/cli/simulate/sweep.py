@@ -448,7 +448,7 @@ def _trouble_lines(swept: Swept) -> list[str]:
 
 
 def _errors(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[KgctlError]:
-    """A grid is a search, in which some points hold; a failure is one of which none does, and one where all must."""
+    """A grid is a search, in which some points of a variant hold; a failure is one of which none does, and one where all must."""
     from kgctl.simulate.sweep.holding import held_points
 
     errors: list[KgctlError] = list(swept.differences)
@@ -463,7 +463,7 @@ def _errors(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[KgctlError]:
         errors.append(KgctlError(f"{len(kinds) - _MOST_TOLD} more kinds of errors; --rows and --out have them all"))
     failed = [row for row in swept.rows if row.expectations_failed]
     is_search = bool(sweep.axes) and not shown.must_hold
-    if failed and not (is_search and any(held_points(sweep, swept.rows, name) for name in sweep.variant_names)):
+    if failed and not (is_search and all(held_points(sweep, swept.rows, name) for name in {row.variant for row in failed})):
         text = f"expectations did not hold in {len(failed):,} of {len(swept.rows):,} runs; the first: {failed[0].replay}"
         errors.append(ExpectationError(text))
     return errors
@@ -500,10 +500,10 @@ def _notices(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[str]:
 
 def _never_asked(sweep: Sweep, swept: Swept) -> Iterator[tuple[str, str]]:
     """The expectations of which nothing is known, of each variant: they have not held."""
+    from kgctl.simulate.sweep.holding import never_asked
+
     for name in sweep.variant_names:
-        each = [row.unasked for row in swept.rows if row.variant == name and row.error is None]
-        never = [text for text in dict.fromkeys(each[0]) if all(text in other for other in each)] if each else []
-        if never:
+        if never := never_asked([row for row in swept.rows if row.variant == name]):
             yield f" of {name}" if sweep.has_variants else "", "; ".join(never)
 
 

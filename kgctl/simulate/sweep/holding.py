@@ -16,11 +16,23 @@ def holds(row: RunRow) -> bool:
     return row.error is None and not row.stopped and not row.expectations_failed
 
 
+def never_asked(rows: Sequence[RunRow]) -> list[str]:
+    """The expectations that none of these runs was asked."""
+    each = [row.unasked for row in rows if row.error is None]
+    return [text for text in dict.fromkeys(each[0]) if all(text in other for other in each)] if each else []
+
+
 def held_points(sweep: Sweep, rows: Sequence[RunRow], variant: str) -> set[int]:
-    """The numbers of the points at which all seeds of this variant were run, and hold."""
+    """The numbers of the points at which all seeds of this variant were run, and hold: what is asked elsewhere in the grid is
+    asked there, too."""
     mine = sorted((row for row in rows if row.variant == variant), key=lambda row: row.number)
     whole = {number: list(group) for number, group in groupby(mine, key=lambda row: row.number)}
-    return {number for number, group in whole.items() if len(group) == len(sweep.seeds) and all(map(holds, group))}
+    nowhere = never_asked(mine)
+    return {
+        number
+        for number, group in whole.items()
+        if len(group) == len(sweep.seeds) and all(map(holds, group)) and {*never_asked(group)} <= {*nowhere}
+    }
 
 
 def smallest_lines(sweep: Sweep, rows: Sequence[RunRow]) -> Iterator[str]:

@@ -309,6 +309,16 @@ def test_topic_that_is_not_there_is_told_from_one_without_commits(cli: Cli) -> N
     assert (ran.code, ran.err) == (4, "kgctl: topic 'nope' does not exist, or this user may not see it\n")
 
 
+def test_a_topic_that_was_named_and_that_no_group_reads_is_within_no_limit(cli: Cli) -> None:
+    """Beside one that it reads it is not forgotten; nor is a partition that there is not."""
+    for where, shown in (("t2", "topic 't2'"), ("t1:0,7", "topic 't1', or not on all of these partitions")):
+        ran = cli(f"describe group g1 --topic t1:0 --topic {where} --fail-if-lag-over 1000")
+        message = f"kgctl: no group has offsets or members on {shown}: its lag is unknown\n"
+        assert (ran.code, message in ran.err) == (6, True)
+    assert cli("describe group g1 --topic t1:0-1 --fail-if-lag-over 1000").code == 0
+    assert "no group has" not in cli("describe group g1 g3 --topic t1:0-1 --topic t2 --fail-if-lag-over 1000").err
+
+
 def test_topic_that_no_member_subscribes_to_is_stale(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.groups["g2"].offsets[TopicPartition("t2", 0)] = OffsetAndMetadata(50)
     assert [row["flags"] for row in cli("describe group g2 -o json").data] == [[], [], [], ["stale"]]

@@ -83,6 +83,15 @@ def test_where_nothing_is_compared_nothing_is_found_to_be_the_same(cli: Cli, clu
     assert (ran.code, ran.err.startswith("kgctl: nothing is there to compare")) == (4, True)
 
 
+def test_a_topic_that_was_named_and_that_neither_has_is_not_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("copy", {FIRST: 100, SECOND: 50})
+    ran = cli("diff-offsets g1 copy --topic t1 --topic tt2 --fail-if-different")
+    message = "kgctl: topic 'tt2': nothing is there to compare: neither side has an offset\n"
+    assert (ran.code, ran.err) == (3, f"{message}2 partitions: 2 the same, 0 different.\n")
+    cluster.groups["copy"].offsets[FIRST] = OffsetAndMetadata(1)
+    assert cli("diff-offsets g1 copy --topic t1 --topic tt2 --fail-if-different").code == 6
+
+
 def test_commits_that_may_be_hidden_are_not_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("copy", {FIRST: 100, SECOND: 50})
     cluster.own_sight = Sight(all_topics=False, user="alice")

@@ -166,6 +166,21 @@ def test_members_topics_and_the_groups_of_a_topic(cli: Cli) -> None:
     assert cli("list groups --topic t2 -o name").out == "g3\n"
 
 
+def test_the_groups_of_some_partitions_of_a_topic(cli: Cli) -> None:
+    """Of a group that reads others it is not one, though it subscribes to the topic."""
+    assert cli("list groups --topic t2:0 -o name").out == "g3\n"
+    assert [cli(f"list groups --topic t1:{number} -o name").out for number in (0, 9)] == ["g1\ng2\n", ""]
+    assert cli("list groups --topic t2:0 --fail-if-lag-over 0").code == 6
+    assert cli("list groups --topic t2:x").code == 2
+
+
+def test_a_group_whose_members_nobody_tells_is_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["g2"] = error(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not available")
+    ran = cli("list groups --topic t2 -o json")
+    assert (ran.code, [row["group"] for row in ran.data]) == (3, ["g3"])
+    assert ran.json["errors"][0]["group"] == "g2"
+
+
 def test_sort_by_lag_puts_what_is_lost_first_and_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("nothing")
     rows = cli("list groups --sort lag -o json").data
