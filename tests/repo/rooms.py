@@ -80,6 +80,7 @@ ROOMS = {
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
             (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
+            (30, "--execute of deletions; what only the deed has a use for is no dry run's"),
         ),
     ),
     "admin": Room(

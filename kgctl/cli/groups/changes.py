@@ -26,18 +26,32 @@ from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.report import Column, JsonKind, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import NamedCluster, Session
-from kgctl.errors import KgctlError, RefusedError, plural
+from kgctl.errors import KgctlError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.lag import total_of
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
+AtOnce = Annotated[bool, typer.Option("--execute", help="Do it; asks only where groups are selected, not named.")]
 Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
 PerPartition = Annotated[
     bool, typer.Option("--per-partition", help="Go on with a group's other partitions where some have changed meanwhile.")
 ]
 OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file of another cluster, for a migration.")]
+
+
+def check_deed(*, execute: bool, dry_run: bool, yes: bool = False, backup: Backup | None = None) -> None:
+    """Refuse two answers to whether it is to be done; and what only the deed has a use for, where it is not.
+
+    Raises:
+        UsageError: it is so.
+    """
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
+    of_deed = "--yes" if yes else "--backup" if backup and backup.backup else None
+    if of_deed and not (execute or dry_run):
+        raise UsageError(f"{of_deed} without --execute does nothing, and this would be a dry run: add --execute, or --dry-run")
 
 
 K = TypeVar("K", bound=Hashable)

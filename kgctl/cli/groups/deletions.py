@@ -28,7 +28,9 @@ from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.groups.changes import (
     RESULT_AND_ERROR,
+    AtOnce,
     account_report,
+    check_deed,
     counted,
     how_far,
     result_report,
@@ -77,16 +79,19 @@ def delete_groups(
     groups: ChangedGroups,
     backup: Backup,
     delete_all_internal_topics: DeleteAll = False,
+    execute: AtOnce = False,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
 ) -> Report:
-    """Delete groups with all their committed offsets. Asks first, unless --yes.
+    """Delete groups with all their committed offsets. Asks first, unless --execute or --yes.
 
     A group with members cannot be deleted, and fails alone: the others are deleted, and the exit code says partial. The offsets
     are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups, or those of
     --type; others are named.
     """
+    check_deed(execute=execute, dry_run=dry_run)
     groups.check()
+    yes = yes or (execute and groups.is_by_name and not delete_all_internal_topics)
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
@@ -225,16 +230,19 @@ def delete_offsets(
     topic: TopicOptions = None,
     stale: Annotated[bool, typer.Option("--stale", help="Those on topics that no member subscribes to any more.")] = False,
     backup: Backup,
+    execute: AtOnce = False,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which offsets can be deleted now.")] = False,
 ) -> Report:
-    """Delete groups' committed offsets on topics or partitions. Asks first, unless --yes.
+    """Delete groups' committed offsets on topics or partitions. Asks first, unless --execute or --yes.
 
     Works on active groups too, for topics that none of their members reads; partitions of the others fail, each named. A
     partition that is named and has no commit fails as not found. --stale finds what a stable group has committed on topics that
     it reads no more. The offsets are saved first, and kgctl undo brings them back.
     """
+    check_deed(execute=execute, dry_run=dry_run)
     groups.check()
+    yes = yes or (execute and groups.is_by_name)
     scopes = parse_topic_scopes(topic or ())
     if not scopes and not stale:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
@@ -245,6 +253,8 @@ def delete_offsets(
         check_supports(admin, DELETE_OFFSETS)
         plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
         errors = (*chosen.errors, *plan.errors)
+        if scopes and not stale and not (plan.commits or plan.refused or errors):
+            raise NotFoundError("none of the groups has committed offsets there")
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
         if dry_run:

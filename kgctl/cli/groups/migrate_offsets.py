@@ -12,7 +12,7 @@ import typer
 from kgctl.admin.offset_reset import ResetResult
 from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT
-from kgctl.cli.groups.changes import COLUMNS, DryRun, Execute, OffsetChange
+from kgctl.cli.groups.changes import COLUMNS, DryRun, Execute, OffsetChange, check_deed
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import TopicOptions, Yes
@@ -59,8 +59,7 @@ def migrate_offsets(
     Needs --zookeeper, where the groups are, and --bootstrap-server, where they go. Refused while instances of the old group or
     members of the new one run. What was written is read back, and kgctl undo takes it away again. The old group is left as it is.
     """
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
+    check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
     session = session_of(ctx)
     groups.check()
     scopes = parse_topic_scopes(topic or ())

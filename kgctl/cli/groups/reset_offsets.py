@@ -30,6 +30,7 @@ from kgctl.cli.groups.changes import (
     OtherCluster,
     PerPartition,
     Summary,
+    check_deed,
     wait_until_empty,
 )
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, DeleteSome, InternalTopics
@@ -125,7 +126,8 @@ def reset_offsets(
     brought to the nearer end of it, with a warning. Executing refuses active groups, asks where groups are selected rather than
     named, saves the previous offsets to a file first (kgctl undo brings them back), and says what became of each partition.
     """
-    wait_ms = _wait_ms(wait_empty, plan_out, execute=execute, dry_run=dry_run)
+    check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
+    wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
     session = session_of(ctx)
     if target.file is None or not groups.is_by_name:
         groups.check()
@@ -176,10 +178,8 @@ def _hidden(admin: GroupAdmin) -> Iterator[str]:
         yield f"{lacks}: commits on others are not shown, and stay as they are."
 
 
-def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool, dry_run: bool) -> int:
+def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool) -> int:
     """How long to wait for members to leave; checks what only a dry run, or only the deed, can take."""
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
     if plan_out is not None and execute:
         raise UsageError("--plan-out keeps the plan of a dry run: --execute has no place beside it")
     check_new_file("--plan-out", plan_out)

@@ -16,7 +16,7 @@ from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.completion import complete_undo_ids
 from kgctl.cli.groups.changes import COLUMNS as OFFSETS
-from kgctl.cli.groups.changes import SUMMARY, DryRun, Execute, OffsetChange, OtherCluster, PerPartition, Summary
+from kgctl.cli.groups.changes import SUMMARY, DryRun, Execute, OffsetChange, OtherCluster, PerPartition, Summary, check_deed
 from kgctl.cli.groups.targets import read_file
 from kgctl.cli.groups.undo_files import (
     Backup,
@@ -107,13 +107,12 @@ def undo(
     Resets, deleted offsets and deleted groups can be undone, and so can an undo. It is a dry run unless --execute is given. A
     file of another cluster is refused, and so is a group that has committed anything since the change, unless --overwrite.
     """
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
     session = session_of(ctx)
     if prune is not None:
         if file is not None or execute or log:
             raise UsageError("--prune stands alone: it removes files, and undoes nothing")
         return _prune(session, prune, dry_run=dry_run)
+    check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
     if file is None or log:
         if execute or (log and file):
             raise UsageError("say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back")

@@ -20,6 +20,13 @@ def test_yes_deletes_without_asking(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert sorted(cluster.groups) == ["g2", "g3"]
 
 
+def test_execute_means_groups_that_are_named_and_asks_about_others(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("delete-groups --match g1 --execute")
+    assert (ran.code, "no terminal to ask at" in ran.err, "g1" in cluster.groups) == (1, True, True)
+    assert cli("delete-groups g1 --execute") == Ran(0, TABLE, DONE)
+    assert cli("delete-groups g3 --execute --dry-run").code == 2
+
+
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " y "])
 def test_answer_yes_deletes(cli: Cli, cluster: FakeGroupAdmin, answer: str) -> None:
     assert cli("delete-groups g1", stdin=answer) == Ran(0, TABLE, QUESTION + " [y/N] " + DONE)

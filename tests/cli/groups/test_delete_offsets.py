@@ -20,6 +20,18 @@ def test_deletes_only_what_was_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cluster.commits("g1") == {("t1", 0): 100}
 
 
+def test_execute_deletes_without_asking(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("delete-offsets g1 --topic t1:1 --execute").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 100}
+
+
+@pytest.mark.parametrize("more", ["", " --yes", " --dry-run"])
+def test_a_topic_on_which_no_selected_group_has_anything_is_not_found(cli: Cli, more: str) -> None:
+    assert cli(f"delete-offsets --match g --topic nosuch{more}") == Ran(
+        4, "", "kgctl: none of the groups has committed offsets there\n"
+    )
+
+
 def test_whole_topic_means_what_is_committed(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert [row["partition"] for row in cli("delete-offsets g1 --topic t1 --yes -o json").data] == [0, 1]
     assert cluster.commits("g1") == {}

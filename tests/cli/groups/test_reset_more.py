@@ -114,6 +114,8 @@ def test_summary_has_one_row_a_group(cli: Cli) -> None:
         ("g1 --topic t1 --to-latest --execute --wait-empty soon", "--wait-empty: cannot read 'soon'"),
         ("g1 --topic t1 --to-latest --execute --plan-out p", "--plan-out keeps the plan of a dry run"),
         ("g1 --heal --to-latest", "--to-latest and --heal exclude each other"),
+        ("g1 --topic t1 --to-latest --yes", "--yes without --execute does nothing, and this would be a dry run"),
+        ("g1 --topic t1 --to-latest --backup b.csv", "--backup without --execute does nothing"),
     ],
 )
 def test_usage_errors(cli: Cli, arguments: str, message: str) -> None:
