@@ -123,6 +123,7 @@ ROOMS = {
             (43, "what share groups may lock and deliver, by the broker's settings and their own"),
             (12, "Kafka's own words for numbers of groups' settings"),
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
+            (321, "topologies of streams groups, laid out on the topics of the cluster"),
         ),
     ),
     "server": Room(
@@ -186,6 +187,7 @@ ROOMS = {
         raised=(
             (95, "the border to assignors of the user's own, checked wherever they run"),
             (222, "the order of targets comes from the coordinator; the simple assignor, with Java's maps"),
+            (252, "tasks of streams groups: the sticky task assignor, and Java's PriorityQueue"),
         ),
     ),
     "serde": Room(
@@ -291,7 +293,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 537  # streams groups (KIP-1071); before them some 55 for share groups (KIP-932), makers of tokens
+MOST_FILES = 546  # streams groups (KIP-1071); before them some 55 for share groups (KIP-932), makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

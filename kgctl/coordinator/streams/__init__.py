@@ -1,0 +1,1 @@
+"""Groups of the streams protocol (KIP-1071)."""
