@@ -45,7 +45,7 @@ ROOMS = {
             (22, "pods that come after a deploy have its settings; a set means the pods that it is to have"),
             (38, "what a run did not have holds for nothing that watches it; what a limit has cut is green in no report"),
             (44, "what is special about one kind of group has a class"),
-            (10, "a point of a grid that was not asked is none that holds"),
+            (14, "a point of a grid that was not asked is none that holds; times have units"),
         ),
     ),
     "pipeline": Room(

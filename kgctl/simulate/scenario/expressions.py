@@ -417,9 +417,14 @@ def _check_units(left: Node, right: Node, at: int) -> None:
 
 
 def _check_unit_of_metric(metric: Node, number: Node, at: int) -> None:
-    """Refuse a time beside a count, a share beside a time and the like, which hold or fail whatever happens."""
+    """Refuse a time beside a count, a share beside a time and the like, which hold or fail whatever happens; and a time that may
+    be meant in milliseconds."""
     kind = metric_kinds().get(metric.name) if isinstance(metric, Metric) else None
-    if kind is None or kind.unit.symbol is None or not isinstance(number, Number) or number.unit in ("", kind.unit.symbol):
+    if kind is None or kind.unit.symbol is None or not isinstance(number, Number):
+        return
+    if kind.unit.is_time and not number.unit and number.value:
+        raise ExpressionError(f"{kind.name} is a time: give the number a unit, such as {number.value:g}s", at)
+    if number.unit in ("", kind.unit.symbol):
         return
     what = "a plain number" if kind.unit is COUNT else f"in {kind.unit.name}"
     raise ExpressionError(f"{kind.name} is {what}, and {number.unit!r} beside it is another unit", at)

@@ -49,18 +49,18 @@ RISING = {seed: float(seed) for seed in SEEDS}
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("a.max_gap < 21", ("a", True, 20.0, 20)),
-        ("a.max_gap < 20", ("a", False, 20.0, 20)),
+        ("a.max_gap < 21s", ("a", True, 20.0, 20)),
+        ("a.max_gap < 20s", ("a", False, 20.0, 20)),
         ("a.max_gap > 0", ("a", True, 1.0, 1)),
-        ("a.max_gap >= 2", ("a", False, 1.0, 1)),
-        ({"check": "a.max_gap <= 19", "at": "p95"}, ("a", True, 19.0, 19)),
-        ({"check": "a.max_gap < 19", "at": "p95"}, ("a", False, 19.0, 19)),
-        ({"check": "a.max_gap <= 10", "at": "median"}, ("a", True, 10.0, 10)),
-        ({"check": "a.max_gap < 2", "at": "best"}, ("a", True, 1.0, 1)),
-        ({"check": "a.max_gap == 10.5", "at": "mean"}, ("a", True, 10.5, 1)),
-        ({"check": "a.max_gap < 10", "when": "moves < 10", "variants": ["a"]}, ("a", True, 9.0, 9)),
-        ({"check": "a.max_gap < 1", "when": "moves > 99", "variants": ["a"]}, ("a", True, None, 1)),
-        ("a.max_gap < 20 and a.moves > 0", ("a", False, False, 20)),
+        ("a.max_gap >= 2s", ("a", False, 1.0, 1)),
+        ({"check": "a.max_gap <= 19s", "at": "p95"}, ("a", True, 19.0, 19)),
+        ({"check": "a.max_gap < 19s", "at": "p95"}, ("a", False, 19.0, 19)),
+        ({"check": "a.max_gap <= 10s", "at": "median"}, ("a", True, 10.0, 10)),
+        ({"check": "a.max_gap < 2s", "at": "best"}, ("a", True, 1.0, 1)),
+        ({"check": "a.max_gap == 10.5s", "at": "mean"}, ("a", True, 10.5, 1)),
+        ({"check": "a.max_gap < 10s", "when": "moves < 10", "variants": ["a"]}, ("a", True, 9.0, 9)),
+        ({"check": "a.max_gap < 1s", "when": "moves > 99", "variants": ["a"]}, ("a", True, None, 1)),
+        ("a.max_gap < 20s and a.moves > 0", ("a", False, False, 20)),
     ],
 )
 def test_the_seed_that_decides(entry: Any, expected: tuple[Any, ...]) -> None:
@@ -78,17 +78,17 @@ def test_a_check_that_names_no_variant_is_made_for_each_with_its_own_settings() 
 
 
 def test_a_value_that_is_not_there_fails() -> None:
-    (verdict,) = judged("a.max_gap < 5", {1: 3.0, 2: None})
+    (verdict,) = judged("a.max_gap < 5s", {1: 3.0, 2: None})
     assert (verdict.passed, verdict.observed, verdict.seed, verdict.note) == (False, None, 2, "there is no such value")
 
 
 def test_never_is_beyond_any_bound() -> None:
-    (verdict,) = judged("a.max_gap < 5", {1: 3.0, 2: float("inf")})
+    (verdict,) = judged("a.max_gap < 5s", {1: 3.0, 2: float("inf")})
     assert (verdict.passed, verdict.observed) == (False, float("inf"))
 
 
 def test_a_watched_check_says_when_it_broke() -> None:
-    check = read({"always": "a.max_gap < 5", "why": "so"})
+    check = read({"always": "a.max_gap < 5s", "why": "so"})
     run = RunValues(variant="a", seed=1, digest="", metrics={}, watched={0: Watched(passed=False, observed=7.0, at_us=2_500_000)})
     (verdict,) = Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([check])
     assert (verdict.passed, verdict.observed, verdict.note) == (False, 7.0, "at 2.5s; so")
@@ -206,7 +206,7 @@ def test_what_a_run_did_not_have_holds_for_nothing_that_watches_it(entry: dict[s
     ],
 )
 def test_what_a_run_ended_before_is_not_decided(after: str, end_s: int, said: str) -> None:
-    check = read({"eventually": "max_gap < 5", "after": after, "within": "5m"})
+    check = read({"eventually": "max_gap < 5s", "after": after, "within": "5m"})
     found = watchers_for([check], "a", {})[0].result(end_s * S, Now(9.0))
     run = RunValues(variant="a", seed=1, digest="", metrics={}, watched={0: found})
     (verdict,) = Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([check])

@@ -50,10 +50,10 @@ class Given:
 
 
 TRUE = """\
-max_gap < 12.6
+max_gap < 12.6s
 max_gap<=12500ms
 max_gap == 12.5s
-max_gap != 13
+max_gap != 13s
 unavailable(not inv/3,  cause rebalance) < 1m1s
 eager.unavailable > 10 * unavailable
 as-is.rebalances == 3
@@ -65,10 +65,10 @@ unavailable / 2 - 100 == 200
 state == Stable
 state == 'Stable'
 not state == Empty
-not (max_gap < 1 or lag > 5)
-max_gap < 1 or lag == 0 and not lag > 0
-drain_time > 5 or lag == 0
-not (drain_time > 5 and lag > 5)
+not (max_gap < 1s or lag > 5)
+max_gap < 1s or lag == 0 and not lag > 0
+drain_time > 5s or lag == 0
+not (drain_time > 5s and lag > 5)
 max_gap <= session.timeout.ms + 5s
 session.timeout.ms == 45s
 group.protocol == "classic"
@@ -81,17 +81,17 @@ lag < 1000
 """
 
 FALSE = """\
-drain_time < 5
+drain_time < 5s
 drain_time >= 0
-drain_time != 3
+drain_time != 3s
 max_gap / lag < 1
-not max_gap < 100
+not max_gap < 100s
 state < 5
-max_gap > 5 and lag > 5
-not drain_time > 5
-not (drain_time > 5 and lag == 0)
-not (drain_time > 5 or lag > 5)
-drain_time > 5 or lag > 5
+max_gap > 5s and lag > 5
+not drain_time > 5s
+not (drain_time > 5s and lag == 0)
+not (drain_time > 5s or lag > 5)
+drain_time > 5s or lag > 5
 """
 
 
@@ -108,15 +108,15 @@ def test_expression_does_not_hold(text: str) -> None:
 WRONG = {
     "max_gap": (0, "a check compares: write something like max_gap < 15s"),
     "maxgap < 3": (0, "unknown metric 'maxgap'; did you mean 'max_gap'?"),
-    "eagr.max_gap < 3": (0, "there is no variant 'eagr'; did you mean 'eager'?"),
+    "eagr.max_gap < 3s": (0, "there is no variant 'eagr'; did you mean 'eager'?"),
     "eager.max_gp < 3": (0, "unknown metric 'eager.max_gp'; did you mean 'max_gap'?"),
     "sesion.timeout.ms > 3s": (0, "unknown metric 'sesion.timeout.ms'; did you mean 'session.timeout.ms'?"),
-    "lag-max_gap > 3": (0, "'lag-max_gap' is one name; write spaces around a minus"),
+    "lag-max_gap > 3s": (0, "'lag-max_gap' is one name; write spaces around a minus"),
     "max_gap < ": (9, "expected a number or a metric, not the end"),
-    "max_gap < 3 4": (12, "did not expect '4' here"),
-    "(max_gap < 3": (12, "a closing parenthesis is missing"),
+    "max_gap < 3s 4": (13, "did not expect '4' here"),
+    "(max_gap < 3s": (13, "a closing parenthesis is missing"),
     "max_gap(app/3 < 3": (7, "the parenthesis is never closed"),
-    "max_gap(a,) < 3": (8, "a filter is empty"),
+    "max_gap(a,) < 3s": (8, "a filter is empty"),
     "1 < 2 < 3": (6, "one comparison at a time; join two by 'and'"),
     "max_gap and lag > 1": (0, "'and' joins comparisons, not numbers"),
     "lag > 1 or max_gap": (11, "'or' joins comparisons, not numbers"),
@@ -126,7 +126,9 @@ WRONG = {
     "max_gap < 15%": (8, "max_gap is in seconds, and '%' beside it is another unit"),
     "3s > rebalances": (3, "rebalances is a plain number, and 's' beside it is another unit"),
     "lag < 1000/s": (4, "lag is in records, and '/s' beside it is another unit"),
-    "max_gap < 5 parsecs": (12, "did not expect 'parsecs' here"),
+    "max_gap < 500": (8, "max_gap is a time: give the number a unit, such as 500s"),
+    "500 > max_gap": (4, "max_gap is a time: give the number a unit, such as 500s"),
+    "max_gap < 5s parsecs": (13, "did not expect 'parsecs' here"),
     "max_gap < 5x": (10, "cannot read '5x'"),
     "__import__('os') == 1": (0, "unknown metric '__import__'"),
     "max_gap ; 1": (8, "cannot read '; 1'"),

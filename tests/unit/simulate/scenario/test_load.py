@@ -191,7 +191,7 @@ MISTAKES = {
     "expect: ['rebalances(cause coordinator_failure) < 3']": (
         "5:10: expect[0]: rebalances: there is no cause 'coordinator_failure'; did you mean 'coordinator_failover'?"
     ),
-    "expect: [max_gap(ap/3) < 3]": "5:10: expect[0]: max_gap: there is no set of members 'ap'; did you mean 'app'?",
+    "expect: [max_gap(ap/3) < 3s]": "5:10: expect[0]: max_gap: there is no set of members 'ap'; did you mean 'app'?",
     "expect: [spread(ordrs) < 3]": "5:10: expect[0]: spread: 'ordrs' is no filter of it; did you mean 'orders'?",
 }
 
