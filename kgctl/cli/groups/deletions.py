@@ -97,8 +97,10 @@ def delete_groups(
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
         plan = _groups_plan(admin, chosen.group_ids)
-        described = admin.describe_groups(list(plan.deletable)).values.values() if delete_all_internal_topics else ()
-        internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics)
+        described = admin.describe_groups(list(plan.deletable) if delete_all_internal_topics else [])
+        for group_id, error in described.errors.items():
+            raise error.to_exception(group=group_id)
+        internal = InternalTopics.of(admin, described.values.values(), everything=delete_all_internal_topics)
         if dry_run:
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
             report = result_report(GROUPS_COLUMNS, rows, "deletable", ("group",))

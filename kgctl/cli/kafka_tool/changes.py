@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
-from kgctl.admin import GroupAdmin, ItemError, item_error
+from kgctl.admin import GroupAdmin, GroupResults, ItemError, item_error
+from kgctl.admin.changes import Committed
 from kgctl.admin.notation import UndoRow, parse_offset_file
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text
@@ -261,8 +262,10 @@ def delete_groups(tool: Tool) -> None:
     """Deletes without a question."""
     session, admin = tool.session, tool.admin
     ids = _groups(tool)
-    commits = admin.list_committed_offsets(ids).values
-    saved = [UndoRow(group_id, *each) for group_id, offsets in commits.items() for each in offsets.items()]
+    found = admin.list_committed_offsets(ids)
+    saved = [UndoRow(group_id, *each) for group_id, offsets in found.values.items() for each in offsets.items()]
+    for line in _not_saved(admin, found):
+        session.notice(line)
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids)
     results = admin.delete_groups(ids)
     done = [group_id for group_id in ids if group_id not in results.errors]
@@ -278,6 +281,16 @@ def delete_groups(tool: Tool) -> None:
         tool.say(f"* Group '{group_id}' could not be deleted due to: {why}")
     if done:
         tool.say("", f"These consumer groups were deleted successfully: {named}")
+
+
+def _not_saved(admin: GroupAdmin, found: GroupResults[Committed]) -> Iterator[str]:
+    """What no undo will bring back."""
+    for group_id, error in found.errors.items():
+        yield f"{error.message}: offsets of group {group_id!r} are not saved"
+    for flaws in found.flaws.values():
+        yield from (f"{flaw.message}: not saved" for flaw in flaws)
+    if any(found.values.values()) and (lacks := admin.sight().lacks_topics):
+        yield f"{lacks}: commits on others are deleted and not saved"
 
 
 _OF_GROUP = (
@@ -300,7 +313,10 @@ def delete_offsets(tool: Tool) -> None:
     named, whole = _topics(options.values("topic"))
     counts = admin.list_topics(whole) if whole else {}
     partitions = [*named, *(TopicPartition(topic, number) for topic, count in counts.items() for number in range(count))]
-    commits = admin.list_committed_offsets([group_id]).values.get(group_id, {})
+    found = admin.list_committed_offsets([group_id])
+    commits = found.values.get(group_id, {})
+    for error in found.errors.values():
+        session.notice(f"{error.message}: offsets of group {group_id!r} are not saved")
     saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=[group_id])
     errors = _deleted(admin, group_id, partitions)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.fake_admin import FakeGroupAdmin
+from kgctl.admin import Sight
+from kgctl.model.error_codes import ErrorCode
+from tests.cli.fake_admin import FakeGroupAdmin, error
 from tests.cli.harness import Cli, Ran
 
 QUESTION = "Delete 1 group ('g1') with 2 committed offsets on fake:9092?"
@@ -101,3 +103,14 @@ def test_question_names_only_so_many_groups(cli: Cli, cluster: FakeGroupAdmin) -
     asked = cli(f"delete-groups {' '.join(names)}", stdin="n\n").err
     assert asked.startswith("Delete 12 groups ('x00', 'x01', ")
     assert "'x09' and 2 more) with 0 committed offsets on fake:9092?" in asked
+
+
+def test_what_kafka_s_tool_deletes_and_no_undo_brings_back_is_said(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    line = "kafka-consumer-groups --bootstrap-server fake:9092 --delete --group"
+    cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loads")
+    ran = cli(f"{line} g3")
+    assert (ran.code, ran.err) == (0, "loads: offsets of group 'g3' are not saved\n")
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    ran = cli(f"{line} g1")
+    told = "user 'alice' lacks the right DESCRIBE on all topics: commits on others are deleted and not saved\n"
+    assert (ran.code, ran.err.startswith(told), "g1" in cluster.groups) == (0, True, False)

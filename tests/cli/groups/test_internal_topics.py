@@ -105,3 +105,10 @@ def test_an_answer_that_does_not_come_is_not_told_as_a_deletion(
     told = [(each["topic"], each["message"]) for each in ran.json["errors"]]
     assert ran.code == 3
     assert told == [(topic, f"topic '{topic}' was not deleted: it may be: no answer") for topic in (CHANGES, BETWEEN)]
+
+
+def test_where_nobody_tells_which_they_are_nothing_is_deleted(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["app"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loads")
+    ran = cli(f"{DELETE} --delete-all-internal-topics --yes")
+    assert (ran.code, "loads" in ran.err, "app" in cluster.groups) == (7, True, True)
+    assert not [name for name, _ in cluster.calls if name.startswith("delete")]
