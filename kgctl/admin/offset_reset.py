@@ -200,12 +200,13 @@ _INSISTS = " (--overwrite insists)"
 UNCHECKED = "the bounds of the log are not known: not checked"
 
 _Wanted = tuple[OffsetAndMetadata | None, str | None]
+# They go by an offset; where any other target lies in a log of unknown length nobody knows.
+_KNOWN_WITHOUT_LOG = (ToOffset, ShiftBy, ToCurrent, Heal, FromFile, ToHistory)
 
 
 def _without_log(strategy: Strategy, row: ResetRow, facts: PartitionFacts, *, clamp: bool) -> ResetRow:
     """A target that needs no log, where nobody can tell how long that is: only brokers can, and groups in ZooKeeper have none."""
-    needs_log = isinstance(strategy, ToEarliest | ToLatest | ToTime | ToMark)
-    needs_log = needs_log or (isinstance(strategy, ToCurrent) and row.old is None)
+    needs_log = not isinstance(strategy, _KNOWN_WITHOUT_LOG) or (isinstance(strategy, ToCurrent) and row.old is None)
     if needs_log or not clamp:
         return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
     wanted = _wanted(strategy, row, facts, 0, 0)

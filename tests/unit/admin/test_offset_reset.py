@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin import ItemError
+from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, ItemError
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
     Clamp,
+    Heal,
     PartitionFacts,
     PastOffset,
     ResetResult,
@@ -20,6 +24,7 @@ from kgctl.admin.offset_reset import (
     ToEarliest,
     ToHistory,
     ToLatest,
+    ToMark,
     ToOffset,
     ToTime,
     plan_partition,
@@ -173,16 +178,20 @@ def test_planned_row_is_no_error() -> None:
     assert plan(ToLatest(), 50).to_exception() is None
 
 
-STRATEGIES = st.one_of(
-    st.just(ToEarliest()),
-    st.just(ToLatest()),
-    st.just(ToCurrent()),
-    st.integers(0, 300).map(ToOffset),
-    st.integers(-300, 300).map(ShiftBy),
-    st.integers(0, 10**12).map(ToTime),
-    st.one_of(st.none(), st.integers(0, 300)).map(from_file),
-)
 OFFSETS = st.one_of(st.none(), st.integers(0, 300))
+BY_KIND: Mapping[type[Strategy], st.SearchStrategy[Strategy]] = {
+    ToEarliest: st.just(ToEarliest()),
+    ToLatest: st.just(ToLatest()),
+    ToCurrent: st.just(ToCurrent()),
+    Heal: st.just(Heal()),
+    ToOffset: st.integers(0, 300).map(ToOffset),
+    ShiftBy: st.integers(-300, 300).map(ShiftBy),
+    ToTime: st.integers(0, 10**12).map(ToTime),
+    ToMark: st.sampled_from((MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED)).map(ToMark),
+    FromFile: OFFSETS.map(from_file),
+    ToHistory: st.integers(0, 300).map(lambda offset: to_history(OffsetAndMetadata(offset))),
+}
+STRATEGIES = st.one_of(*BY_KIND.values())
 LOGS = st.tuples(st.integers(0, 150), st.integers(0, 150)).map(lambda drawn: LogOffsets(min(drawn), max(drawn)))
 
 
@@ -201,6 +210,19 @@ def test_no_plan_ever_leaves_the_log(
     assert (row.result is ResetResult.FAILED) == (row.to_exception() is not None)
     assert row.result in (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.FAILED)
     assert row.clamp is None or clamp
+
+
+def test_every_kind_of_target_is_tried() -> None:
+    assert set(BY_KIND) == set(get_args(Strategy))
+
+
+@given(STRATEGIES, OFFSETS, st.integers(1, 300))
+def test_what_is_planned_without_the_log_is_what_is_planned_with_any(strategy: Strategy, committed: int | None, end: int) -> None:
+    commit = None if committed is None else OffsetAndMetadata(committed)
+    blind = plan_partition(strategy, "g", P, PartitionFacts(commit, LogOffsets()))
+    seen = plan_partition(strategy, "g", P, PartitionFacts(commit, LogOffsets(0, end)))
+    if blind.new is not None and blind.new.offset <= end:
+        assert seen.new == blind.new
 
 
 @given(STRATEGIES, OFFSETS, LOGS, OFFSETS)
