@@ -142,6 +142,14 @@ def _troubles() -> str:
     return _table("| allow | what fails a run | an expectation about |", rows)
 
 
+def _watch_rules() -> str:
+    from kgctl.pipeline.watch.rules import RULES
+
+    return _table(
+        "| rule | fires while |", "".join(f"| `{kind.form(name)}` | {kind.meaning} |\n" for name, kind in RULES.items())
+    )
+
+
 def _serve_differences() -> str:
     from kgctl.server.differences import DIFFERENCES
 
@@ -215,6 +223,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "events": _events,
     "metrics": _metrics,
     "troubles": _troubles,
+    "watch-rules": _watch_rules,
     "serve-apis": _serve_apis,
     "serve-differences": _serve_differences,
     "suites": _suites,

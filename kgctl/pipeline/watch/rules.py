@@ -90,7 +90,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleKind:
-    """What a name means. ``limit``: ``count``, ``time``, or empty where none is taken; ``span_ms``: 0 where ``in`` is not taken.
+    """What a name means, by the manual. ``limit``: ``count``, ``time``, "" where none is taken; ``span_ms``: 0 without ``in``.
 
     ``of_events``: of a rule about what happens to a group, that in words; "": it is about lag. ``is_behind``: it finds groups
     that fell behind.
@@ -276,24 +276,25 @@ def _gone(picture: WatchPicture, rule: Rule) -> Iterator[AlertFinding]:
 
 RULES: Mapping[str, RuleKind] = {
     "lag": RuleKind("a group has more records to read than N", _lag, "count", is_behind=True),
-    "partition-lag": RuleKind("it has more than N to read of one partition", _partition_lag, "count", is_behind=True),
+    "partition-lag": RuleKind("it has more than N records to read of one partition", _partition_lag, "count", is_behind=True),
     "time-lag": RuleKind(
         "the next record of one of its partitions has waited longer than TIME", _time_lag, "time", is_behind=True
     ),
     "catch-up": RuleKind(
-        "it will have more to read than a minute writes for longer than TIME, or for ever, as the last ten minutes go",
+        "it will not have caught up with a topic within TIME, or never, if it goes on as in the last ten minutes",
         _catch_up,
         "time",
         is_behind=True,
     ),
     "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind"), is_behind=True),
     "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled"), is_behind=True),
-    "stopped": RuleKind("it commits no more (`STOP`)", _with_status("STOP", "has stopped"), is_behind=True),
+    "stopped": RuleKind("it commits no more, with records to read (`STOP`)", _with_status("STOP", "has stopped"), is_behind=True),
     "past-end": RuleKind(
-        "a commit lies past the end of its log", _with_status(PAST_END, "is committed past the log's end"), is_behind=True
+        "a commit lies past its log's end (`PAST_END`)", _with_status(PAST_END, "is committed past the log's end"), is_behind=True
     ),
     "below-start": RuleKind(
-        "a commit lies before what is left of its log", _with_status(BELOW_START, "is committed before the log's start")
+        "a commit lies before what is left of its log (`BELOW_START`)",
+        _with_status(BELOW_START, "is committed before the log's start"),
     ),
     "unmeasured": RuleKind("its lag is not known, or not measured often enough", _unmeasured),
     "rebalances": RuleKind("it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, "rebalanced"),

@@ -100,9 +100,24 @@ def test_a_look_that_is_the_only_one_tells_patterns_that_are_no_groups(warehouse
     assert [(each.group, each.is_unknown) for each in unknown] == [(name, True) for name in told]
 
 
-def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path) -> None:
-    texts = {name: {"count": " > 1", "time": " > 1m"}.get(kind.limit, "") for name, kind in RULES.items()}
-    assert {name: found(warehouse, name + limit, -60) for name, limit in texts.items()} == {name: [] for name in RULES}
+TEXTS = [name + {"count": " > 1", "time": " > 1m"}.get(kind.limit, "") for name, kind in RULES.items()]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path, text: str) -> None:
+    assert found(warehouse, text, -60) == []
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_rule_tells_that_nobody_collects_any_more(warehouse: Path, text: str) -> None:
+    """Of what is not known nothing is taken for well: "unmeasured" says it as what it is about."""
+    told = {(group, is_unknown) for group, _, is_unknown in found(warehouse, text, 90)}
+    assert ("payments", text != "unmeasured") in told
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_rule_tells_of_a_group_that_is_named_and_not_known(warehouse: Path, text: str) -> None:
+    assert found(warehouse, f"{text} on nosuch", 41) == [("nosuch", None, True)]
 
 
 def test_group_that_never_had_a_member_is_gone_with_its_last_commit(tmp_path: Path) -> None:
