@@ -17,7 +17,7 @@ from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from kgctl.cli.manual import page_names, read_page
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
-from kgctl.cli.tree import build_tree
+from kgctl.cli.tree import LazyCommand, build_tree
 from tests.docs.generated import GENERATED
 from tests.docs.pages import (
     MANUAL,
@@ -36,6 +36,7 @@ from tests.docs.shell import Shell
 
 UPDATE = "run `python -m tests.docs.update`, and look at what it changed"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in PAGES}
+IN_THE_MANUAL = {option for text in TEXTS.values() for option in re.findall(r"(?<![\w-])--?[\w-]+", text)}
 every_page = pytest.mark.parametrize("page", TEXTS)
 
 
@@ -131,6 +132,12 @@ def test_every_command_names_a_page_that_shows_it() -> None:
     missing = [spec.path for spec in COMMANDS if f"kgctl {spec.path}" not in TEXTS[spec.page]]
     assert missing == []
     assert [name for name, (page, _) in FAMILIES.items() if page not in page_names()] == []
+
+
+@pytest.mark.parametrize("spec", COMMANDS, ids=lambda spec: str(spec.path))
+def test_every_option_is_in_the_manual(spec: CommandSpec) -> None:
+    options = [{*each.opts, *each.secondary_opts} for each in LazyCommand(spec).real.params if each.param_type_name == "option"]
+    assert [names for names in options if not names & IN_THE_MANUAL] == []
 
 
 @pytest.mark.parametrize("spec", COMMANDS, ids=lambda spec: str(spec.path))
