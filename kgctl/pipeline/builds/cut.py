@@ -17,7 +17,7 @@ from kgctl.pipeline.decode.decode import READ_DICTIONARY
 from kgctl.pipeline.store.files import DataFile, StoreLocation, opened
 from kgctl.pipeline.store.tables import RAW, from_stored, stored_columns
 
-PORTION_ROWS = 125_000
+PORTION_ROWS = 150_000
 """So many records are worked on at a time."""
 STATE_BYTES = 4_000_000
 """So large a state is worth a slice of its own."""

@@ -167,9 +167,10 @@ def _wanted(commits: CommitSeries, known: Samples, until: Int64s) -> Bools:
     last, committed = np.searchsorted(known.log, log, "right") - 1, commits.committed[rows]
     for sample in (known.at(log, commits.clock_ms[rows]), last):
         wanted[known.needed(sample, committed)] = True
-    before = known.around(last, committed)[0][moves[rows]]
-    since = np.where(before >= 0, before, np.searchsorted(known.log, log[moves[rows]]))
+    log, last, committed = (each[moves[rows]] for each in (log, last, committed))
+    before = known.around(last, committed)[0]
+    since = np.where(before >= 0, before, np.searchsorted(known.log, log))
     edges = np.zeros(len(known.log) + 1, np.int64)
     np.add.at(edges, since, 1)
-    np.subtract.at(edges, last[moves[rows]] + 1, 1)
+    np.subtract.at(edges, last + 1, 1)
     return wanted | (np.cumsum(edges)[:-1] > 0)

@@ -286,8 +286,7 @@ def _log_was_reached(commits: CommitSeries, known: Samples, sample: Int64s, row:
     """Whether one of the last samples up to then, of the log as it is now, has an end that was committed."""
     if not len(known.end):
         return np.zeros(len(row), np.bool_)
-    first_of_life = np.searchsorted(known.life, known.life[sample])
-    oldest = np.maximum(sample - INTERVALS + 1, first_of_life)
+    oldest = np.maximum(sample - INTERVALS + 1, known.first_of_life[known.life[sample]])
     found: Bools = (sample >= 0) & (known.end[oldest] <= commits.committed[row])
     return found
 

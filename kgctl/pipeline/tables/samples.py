@@ -10,6 +10,7 @@ only, those that its rows need: `Samples.number` tells which is missing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,7 +100,12 @@ class Samples:
         """In the life of each sample: (the last one with an end up to ``offset``, the one after, the first one)."""
         life = np.where(sample >= 0, self.life[sample], -1)
         before = last_at_or_before(self.life, self.end, life, offset)
-        return before, self.next_of(before), np.searchsorted(self.life, life, "left").clip(max=len(self.life) - 1)
+        return before, self.next_of(before), np.where(sample >= 0, self.first_of_life[life], 0)
+
+    @cached_property
+    def first_of_life(self) -> Int64s:
+        """By number of a life, its first sample."""
+        return np.flatnonzero(begins(self.life))
 
     def needed(self, sample: Int64s, offset: Int64s) -> Int64s:
         """The samples that tell when the end left ``offset`` behind, and those around the moment itself."""
