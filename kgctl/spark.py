@@ -115,13 +115,14 @@ def collect(
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
     from kgctl.errors import UsageError
     from kgctl.pipeline.collect.collection import Collection
-    from kgctl.pipeline.collect.stream import CollectOrigin, start
+    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, start
     from kgctl.pipeline.store.warehouse import Warehouse
 
     if not properties.get("bootstrap.servers"):
         raise UsageError("kgctl.spark.collect: properties without bootstrap.servers")
     origin = CollectOrigin(properties=properties, all_topics=all_topics)
-    return start(spark, Warehouse.create(warehouse), Collection(cluster), origin, every=None if is_once else every, most=most)
+    batches = BatchWriter(Warehouse.create(warehouse), Collection(cluster), origin)
+    return start(spark, batches, every=None if is_once else every, most=most)
 
 
 def build(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kgctl.spark
-from kgctl.errors import RefusedError, UsageError
+from kgctl.errors import KgctlError, RefusedError, UsageError
+from kgctl.pipeline.collect.stream import BatchWriter
 from kgctl.pipeline.session import SparkOptions, spark_session
 from kgctl.pipeline.store.warehouse import Warehouse, commit_records, next_offset
 from kgctl.pipeline.upkeep import forget
@@ -27,6 +29,7 @@ from tests.support.gates import SPARK
 from tests.support.kafka import KafkaBroker, create_topic
 from tests.support.kafka.config import NodePorts, combined_node
 from tests.support.kafka.data import wait_until_coordinating
+from tests.support.kafka.kgctl import run_line
 from tests.support.members import wait_until
 from tests.support.pipeline.warehouses import rows_of
 from tests.support.serve import ServeFactory
@@ -127,6 +130,84 @@ def test_what_cannot_be_is_said_before_a_stream_starts(spark: SparkSession, kgct
         collect_on_spark(spark, tmp_path / "w", other.bootstrap)
 
 
+@pytest.fixture
+def command(kgctl_serve: ServeFactory, tmp_path: Path) -> _Command:
+    return _Command(kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS).bootstrap, tmp_path / "w")
+
+
+class _Command:
+    """``kgctl history collect --engine spark``, as its user starts it."""
+
+    def __init__(self, bootstrap: str, warehouse: Path) -> None:
+        self.bootstrap, self.warehouse = bootstrap, warehouse
+
+    def collect(self, *options: str, code: int = 0) -> Any:
+        words = ["history", "collect", "--cluster", "c1", "--engine", "spark", "--warehouse", str(self.warehouse), *options]
+        return run_line(["--bootstrap-server", self.bootstrap, *words, "-o", "json"], code)
+
+
+def test_the_command_ends_with_what_is_there(spark: SparkSession, command: _Command, tmp_path: Path) -> None:
+    commits(command.bootstrap, 20, 5)
+    found = command.collect("--once")
+    collect_here(tmp_path / "expected", command.bootstrap)
+    assert kept(command.warehouse) == kept(tmp_path / "expected")
+    assert {name: found.document["summary"][name] for name in ("cluster", "records", "known", "damaged")} == {
+        "cluster": "c1",
+        "records": 20,
+        "known": 0,
+        "damaged": 0,
+    }
+    assert [(row["log_partition"], row["records"]) for row in found.data] == [
+        (number, count) for number, count in sorted(Counter(row["partition"] for row in kept(command.warehouse)[0]).items())
+    ]
+
+
+@pytest.mark.deep
+def test_the_command_goes_on_for_as_long_as_it_is_told(spark: SparkSession, command: _Command, tmp_path: Path) -> None:
+    """Also after trouble; each trigger samples the log ends."""
+    commits(command.bootstrap, 20, 5)
+    done = threading.Event()
+    committing = threading.Thread(target=keep_committing, args=(command.bootstrap, "orders", done))
+    outcomes = iter(["fine", "trouble"])
+
+    def take(batches: BatchWriter, *given: Any) -> None:
+        if next(outcomes, "fine") == "trouble":
+            raise KgctlError("no news")
+        taken(batches, *given)
+
+    taken = BatchWriter._take
+    committing.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BatchWriter, "_take", take)
+            patch.setattr("kgctl.cli.history.collect.AFTER_TROUBLE_S", 0.1)
+            found = command.collect("--for", "30s", "--sample-every", "1s")
+    finally:
+        done.set()
+        committing.join()
+    assert "no news; trying again in 0.1 s" in found.err
+    assert next(outcomes, "") == "", "all of them came"
+    assert len({row["timestamp_ms"] for row in rows_of(Warehouse.open(command.warehouse), "samples")}) > 2
+    command.collect("--once")
+    collect_here(tmp_path / "expected", command.bootstrap)
+    assert kept(command.warehouse) == kept(tmp_path / "expected")
+
+
+def test_what_the_command_refuses_has_its_exit_code(spark: SparkSession, command: _Command, kgctl_serve: ServeFactory) -> None:
+    commits(command.bootstrap, 2, 5)
+    command.collect("--once")
+    other = kgctl_serve(topics={"orders": 2}, config=FEW_PARTITIONS)
+    commits(other.bootstrap, 2, 5)
+    assert "--cluster NAME keeps them apart" in _Command(other.bootstrap, command.warehouse).collect("--once", code=5).err
+
+    def refused(*_: Any) -> None:
+        raise RefusedError("not these")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BatchWriter, "_take", refused)
+        assert command.collect("--for", "1m", code=5).err == "kgctl: not these\n"
+
+
 @pytest.mark.deep
 def test_a_stream_that_is_ahead_of_its_warehouse_ends(spark: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path) -> None:
     """What was forgotten while it ran is not left out in silence."""
@@ -146,15 +227,7 @@ def test_a_stream_that_is_ahead_of_its_warehouse_ends(spark: SparkSession, kgctl
     assert kept(tmp_path / "w") == kept(tmp_path / "expected")
 
 
-RUN = """
-import sys
-import kgctl.spark
-from kgctl.pipeline.session import SparkOptions, spark_session
-
-warehouse, bootstrap = sys.argv[1:]
-with spark_session(SparkOptions(master="local-cluster[2,1,1024]", settings={"spark.executor.memory": "512m"})) as spark:
-    kgctl.spark.collect(spark, warehouse, "c1", {"bootstrap.servers": bootstrap}, every="1 second", most=2_000).awaitTermination()
-"""
+RUN = "history collect --cluster c1 --master local-cluster[2,1,1024] --sample-every 1s"
 
 
 def executors_of(driver: int) -> list[int]:
@@ -221,7 +294,16 @@ def test_a_stream_whose_driver_and_executors_are_killed_keeps_each_record_once(
     try:
         for _ in range(3):
             driver = subprocess.Popen(
-                [sys.executable, "-c", RUN, str(tmp_path / "w"), bootstrap],
+                [
+                    sys.executable,
+                    "-m",
+                    "kgctl",
+                    "--bootstrap-server",
+                    bootstrap,
+                    *RUN.split(),
+                    "--warehouse",
+                    str(tmp_path / "w"),
+                ],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )

@@ -68,6 +68,8 @@ ROOMS = {
             (10, "classes whose names mean one thing are longer"),
             (1, "lines of owners that are no group's"),
             (36, "events that nobody collects, and groups that are none, are not known"),
+            (3, "the first sample of a log's life by its number"),
+            (36, "a live cluster collected on Spark from the command line"),
         ),
     ),
     "cli": Room(
@@ -81,6 +83,7 @@ ROOMS = {
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
             (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
             (30, "--execute of deletions; what only the deed has a use for is no dry run's"),
+            (40, "a live cluster collected on Spark from the command line"),
         ),
     ),
     "admin": Room(
@@ -274,6 +277,7 @@ ROOMS = {
             (3, "keys of a password that a client has salted"),
             (11, "texts that hold bytes which are no UTF-8, and times below what a field holds, are refused"),
             (23, "numbers with leading zeros, and text that looks like one, said once for all that is written"),
+            (1, "what takes a stream's micro-batches is told of its warehouse once"),
         ),
     ),
     "testing": Room(

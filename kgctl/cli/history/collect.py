@@ -22,8 +22,8 @@ from kgctl.cli.history.columns import CLUSTER, DAMAGED, KNOWN, RECORDS
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
-from kgctl.errors import RefusedError, UsageError
-from kgctl.pipeline.engines import EngineName, EngineOptions
+from kgctl.errors import KgctlError, RefusedError, UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -99,6 +99,8 @@ def _totals(collection: Collection) -> str:
 
 
 _PAUSE_S = 0.2
+AFTER_TROUBLE_S = 10.0
+"""So long a cluster that was there is left alone."""
 _CLEAR = "\r\x1b[K"
 
 
@@ -123,7 +125,7 @@ def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
 
 
 DEFAULT_CLUSTER = "default"
-_Master = Annotated[str | None, typer.Option(metavar="URL", help="Files, on Spark: its master.", show_default=False)]
+_Master = Annotated[str | None, typer.Option(metavar="URL", help="On Spark: its master.", show_default=False)]
 _Remote = Annotated[
     str | None, typer.Option(metavar="URL", help="Files: a server of Spark Connect, sc://HOST:PORT.", show_default=False)
 ]
@@ -241,14 +243,67 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         return collect_from_files(session, rest, warehouse, cluster)
     if settings.zookeeper is not None:
         raise UsageError("groups in ZooKeeper leave no history: collect that of the Kafka cluster, with --bootstrap-server")
+    if rest.engine.remote is not None:
+        raise UsageError("--remote is for files: a live cluster is collected with --master, or by a job with kgctl.spark.collect")
+    if choose(rest.engine)[0] is EngineName.SPARK:
+        require_tables(rest.engine)
+        place = warehouse_path(warehouse, session.environment)
+        return report_of(_collect_on_spark(session, settings, live, rest.engine, (place, cluster)))
     if rest.engine_flags:
-        raise UsageError(
-            f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here, "
-            "and on Spark by a job with kgctl.spark.collect"
-        )
+        raise UsageError(f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; or add --engine spark")
     require_tables()
     collection = _collect_live(session, settings, live, warehouse, cluster)
     return report_of(collection)
+
+
+def _collect_on_spark(
+    session: Session,
+    settings: ConnectionSettings,
+    live: LiveOptions,
+    how: EngineOptions,
+    into: tuple[StoreLocation, str | None],
+) -> Collection:
+    """A live cluster by Spark's executors: each trigger is a commit, and samples the log ends. A cluster that was there once is
+    waited for."""
+    from kgctl.pipeline.collect.collection import Collection
+    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, run
+    from kgctl.pipeline.engines import open_engine
+
+    properties, halt = _properties(settings), threading.Event()
+    with _opened_reader(session, live, settings, properties) as reader:
+        name = into[1] or reader.log_state().cluster_id or DEFAULT_CLUSTER
+    origin = CollectOrigin(
+        properties=properties,
+        reader=cast("ReaderName", live.reader),
+        timeout_ms=settings.timeout_ms,
+        all_topics=live.all_topics,
+    )
+    batches = BatchWriter(_open(into[0]), Collection(name), origin)
+    every = None if live.once else f"{live.sample_every_ms} milliseconds"
+    with open_engine(how, is_light=False) as engine, ending_on_signals(halt.set), _ending_after(live.for_ms, halt):
+        while not halt.is_set():
+            try:
+                run(engine.session, batches, halt, every=every)
+            except KgctlError as error:
+                if live.once or not batches.collection.samples or isinstance(error, RefusedError):
+                    raise
+                session.notice(f"kgctl: {error.message}; trying again in {AFTER_TROUBLE_S:g} s")
+                halt.wait(AFTER_TROUBLE_S)
+            if live.once:
+                break
+    return batches.collection
+
+
+@contextmanager
+def _ending_after(for_ms: int | None, halt: threading.Event) -> Iterator[None]:
+    timer = threading.Timer((for_ms or 0) / 1000, halt.set)
+    if for_ms is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _collect_live(
@@ -293,23 +348,13 @@ class LiveSource:
         Raises `KgctlError` (no cluster is named, it is none that can be followed, or it cannot be reached).
         """
         require_tables()
-        from kgctl.pipeline.sources.live import open_reader
-
         chosen = settings or followed_settings(session)
         properties = _properties(chosen)
-        reader, why = open_reader(properties, chosen.timeout_ms, cast("ReaderName", live.reader))
-        if why is not None:
-            session.notice(
-                f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
-                "from its record on, not from the transaction's end"
-            )
-        try:
+        with _opened_reader(session, live, chosen, properties) as reader:
             name = cluster or reader.log_state().cluster_id or DEFAULT_CLUSTER
             source = cls(session, live, reader, _open(warehouse))
             source.cluster, source._address = name, properties["bootstrap.servers"]
             yield source
-        finally:
-            reader.close()
 
     def stop(self) -> None:
         """End the collection that is running, in good order, and begin none any more."""
@@ -339,6 +384,24 @@ class LiveSource:
             flushed()
         if not self._stopped:
             self.collect(replace(plan, once=False, for_s=for_s, flush_every_s=every_s), halt, flushed)
+
+
+@contextmanager
+def _opened_reader(
+    session: Session, live: LiveOptions, settings: ConnectionSettings, properties: dict[str, str]
+) -> Iterator[LiveReader]:
+    from kgctl.pipeline.sources.live import open_reader
+
+    reader, why = open_reader(properties, settings.timeout_ms, cast("ReaderName", live.reader))
+    if why is not None:
+        session.notice(
+            f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
+            "from its record on, not from the transaction's end"
+        )
+    try:
+        yield reader
+    finally:
+        reader.close()
 
 
 def followed_settings(session: Session) -> ConnectionSettings:
@@ -437,7 +500,7 @@ def history_collect(
     reader: Annotated[
         RecordReader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")
     ] = RecordReader.AUTO,
-    engine: Annotated[EngineName, typer.Option(help="Files: read them here or on Spark.")] = EngineName.AUTO,
+    engine: Annotated[EngineName, typer.Option(help="Read here or on Spark; auto reads a live cluster here.")] = EngineName.AUTO,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Files: so many processes. [default: one a processor]", show_default=False),

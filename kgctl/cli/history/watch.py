@@ -18,7 +18,7 @@ from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
-from kgctl.cli.history.collect import LiveSource, RecordReader, ending_on_signals
+from kgctl.cli.history.collect import AFTER_TROUBLE_S, LiveSource, RecordReader, ending_on_signals
 from kgctl.cli.history.columns import CLUSTER, MAX_LAG_MS, TOTAL_LAG
 from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, watch_settings
 from kgctl.cli.render import RENDERERS, printable
@@ -57,7 +57,6 @@ GROUPS = (
 )
 _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
-_AFTER_TROUBLE_S = 10.0
 _DAY_MS = 86_400_000
 _UPKEEP_EVERY_MS = 3_600_000
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -445,7 +444,7 @@ def _follow(session: Session, told: _Told, source: LiveSource | None, every_ms: 
             elif _is_through(session, told, lambda: source.follow(every_ms / 1000, left_s, looked, halt)):
                 break
             else:
-                halt.wait(_AFTER_TROUBLE_S)
+                halt.wait(AFTER_TROUBLE_S)
         if source is not None and not told.is_over:
             told.look()  # what came since the last look
 
@@ -457,7 +456,7 @@ def _is_through(session: Session, told: _Told, follow: Callable[[], object]) -> 
     except (StorageError, UnreachableError, BrokerError, NotFoundError) as error:
         if not told.has_looked:
             raise
-        session.notice(f"kgctl: {error.message}; trying again in {_AFTER_TROUBLE_S:g} s")
+        session.notice(f"kgctl: {error.message}; trying again in {AFTER_TROUBLE_S:g} s")
         told.look()
         return False
     return True

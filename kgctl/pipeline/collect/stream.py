@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kgctl.errors import RefusedError
+from kgctl.errors import KgctlError, RefusedError
 from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.collect.live import OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
+from kgctl.pipeline.engines import shipped, spark_errors
 from kgctl.pipeline.sources.batches import Damage, LogReport, damaged_table
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
@@ -69,17 +71,41 @@ class CollectOrigin:
         return {**named, "reader": self.reader, "timeoutMs": str(self.timeout_ms), "reports": "true", "everyTrigger": "true"}
 
 
-def start(
-    session: SparkSession, warehouse: Warehouse, collection: Collection, origin: CollectOrigin, *, every: str | None, most: int
-) -> StreamingQuery:
+MOST = 1_000_000
+"""So many offsets are a micro-batch at most."""
+_LOOK_S = 0.1
+
+
+def run(session: SparkSession, batches: BatchWriter, halt: threading.Event, *, every: str | None) -> None:
+    """Collect as `start` does, until all is there (``every`` is None) or ``halt`` is set: the micro-batch under way is ended.
+
+    Raises what ended it: `RefusedError` and others of a micro-batch, else `KgctlError` in Spark's words.
+    """
+    batches.watch()
+    with spark_errors():
+        query = start(session, batches, every=every, most=MOST)
+        try:
+            while query.isActive and batches.failed is None and not halt.wait(_LOOK_S):
+                pass
+            batches.is_over = True
+            while query.isActive and batches.is_busy:
+                time.sleep(_LOOK_S)
+            if not query.isActive and batches.failed is None:
+                query.awaitTermination()
+        finally:
+            query.stop()
+    if batches.failed is not None:
+        raise batches.failed
+
+
+def start(session: SparkSession, batches: BatchWriter, *, every: str | None, most: int) -> StreamingQuery:
     """Begin where the last collection ended. ``every``: a trigger each so long, as ``10 seconds``; None: up to what is there now.
 
-    ``collection`` says for which cluster, and takes what comes. Raises `KgctlError` where the cluster cannot be reached or is
-    another one than that of the warehouse.
+    Raises `KgctlError` where the cluster cannot be reached or is another one than that of the warehouse.
     """
     from kgctl.pipeline.sources.spark_source import NAME, register
 
-    batches = BatchWriter(warehouse, collection, origin)
+    origin = batches.origin
     with origin.opened() as reader:
         begins = batches.begin(reader.log_state())
     register(session)
@@ -90,14 +116,36 @@ def start(
 
 @dataclass
 class BatchWriter:
-    """What is done with each micro-batch, where Spark's driver runs."""
+    """What is done with each micro-batch, where Spark's driver runs. ``collection`` says for which cluster, and takes what comes;
+    ``is_over``: no batch is taken any more; ``is_watched``: somebody looks what a batch ``failed`` of, and Spark is not told."""
 
     warehouse: Warehouse
     collection: Collection
     origin: CollectOrigin
+    is_over: bool = False
+    is_busy: bool = False
+    is_watched: bool = False
+    failed: KgctlError | None = None
+
+    def watch(self) -> None:
+        """Begin to keep what a batch fails of."""
+        self.is_over, self.is_watched, self.failed = False, True, None
 
     def __call__(self, frame: DataFrame, _number: int) -> None:
         """Commit the records, then sample the log ends. Raises `RefusedError`, with nothing kept of the batch."""
+        self.is_busy = True
+        try:
+            if self.failed is None and not self.is_over:
+                with spark_errors():
+                    self._commit(frame)
+        except KgctlError as error:
+            self.failed = error
+            if not self.is_watched:
+                raise
+        finally:
+            self.is_busy = False
+
+    def _commit(self, frame: DataFrame) -> None:
         before = len(self.collection.errors)
         with self.origin.opened() as reader:
             state = reader.log_state()
@@ -135,8 +183,6 @@ class BatchWriter:
             _LOGGER.warning("%s", notice)
 
     def _take(self, frame: DataFrame, state: LogState) -> None:
-        from kgctl.pipeline.engines import shipped
-
         begins = self.begin(state)
         known = self._known(begins)
         staged = frame.mapInArrow(shipped(_Staging(known, begins, self.origin.address)), "read binary").collect()
