@@ -22,9 +22,20 @@ class PriorityQueue(Generic[T]):
 
     def offer(self, element: T) -> None:
         """Put an element in."""
+        self._heap.append(element)
+        self._sift_up(len(self._heap) - 1, element)
+
+    def remove(self, element: T) -> None:
+        """Take this element out, wherever it stands."""
+        place, last = self._heap.index(element), self._heap.pop()
+        if place < len(self._heap):
+            self._sift_down(last, place)
+            if self._heap[place] is last:
+                self._sift_up(place, last)
+
+    def _sift_up(self, place: int, element: T) -> None:
         heap, key = self._heap, self._key
-        place, own = len(heap), key(element)
-        heap.append(element)
+        own = key(element)
         while place:
             parent = (place - 1) >> 1
             if own >= key(heap[parent]):
@@ -43,9 +54,9 @@ class PriorityQueue(Generic[T]):
             self._sift_down(last)
         return first
 
-    def _sift_down(self, element: T) -> None:
+    def _sift_down(self, element: T, place: int = 0) -> None:
         heap, key = self._heap, self._key
-        place, own, size = 0, key(element), len(heap)
+        own, size = key(element), len(heap)
         while (child := 2 * place + 1) < size:
             if child + 1 < size and key(heap[child]) > key(heap[child + 1]):
                 child += 1

@@ -29,6 +29,8 @@ SETTINGS_ELSEWHERE = frozenset(_NAMES.split())
 
 
 MAX_INT = 2**31 - 1
+STREAMS = "kafka-streams"
+"""The profile of a stream thread of Kafka Streams."""
 JOIN_TIMEOUT_LAPSE_MS = 5_000
 """Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE. The coordinator needs a while to answer after the rebalance timeout."""
 SettingValue = int | bool | str | tuple[str, ...] | None
@@ -86,8 +88,9 @@ class Behaviour:
     commits there are. ``commits_given_up``: automatic commits of what a classic member gives up come as it gives it up, and the
     round waits for them; without it, of all that it reads as a round begins. ``limit_lag_us``: how late the client sees that
     ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
-    ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``back_lag_us``:
-    how late it sees, evenly spread, that the application polls again.
+    ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``runs_tasks``: a
+    stream thread of Kafka Streams, whose other protocol is "streams". ``back_lag_us``: how late it
+    sees, evenly spread, that the application polls again.
     """
 
     joins_itself: bool = False
@@ -95,6 +98,7 @@ class Behaviour:
     mixes_protocols: bool = True
     speaks_cooperative: bool = True
     speaks_consumer_protocol: bool = True
+    runs_tasks: bool = False
     watches_partitions: bool = True
     limits_poll_interval: bool = True
     reads_every_us: int = 0
@@ -133,7 +137,7 @@ class MemberConfig:
     profile: str = "java"
     behaviour: Behaviour = Behaviour()
     given: frozenset[str] = frozenset()
-    group_protocol: str = setting("group.protocol", "classic", choices=("classic", "consumer"))
+    group_protocol: str = setting("group.protocol", "classic", choices=("classic", "consumer", "streams"))
     group_remote_assignor: str | None = setting("group.remote.assignor", None, kind="text")
     group_instance_id: str | None = setting("group.instance.id", None, kind="text")
     client_rack: str | None = setting("client.rack", None, kind="text")
@@ -157,6 +161,15 @@ class MemberConfig:
     watch_partition_changes: bool = setting("WatchPartitionChanges", default=False, client="kafka-go")
     partition_watch_interval_ms: int = setting("PartitionWatchInterval", 5_000, at_least=1, client="kafka-go")
     retention_ms: int = setting("RetentionTime", -1, at_least=-1, client="kafka-go")
+    processing_guarantee: str = setting(
+        "processing.guarantee", "at_least_once", choices=("at_least_once", "exactly_once_v2"), client=STREAMS
+    )
+    num_standby_replicas: int = setting("num.standby.replicas", 0, at_least=0, client=STREAMS)
+    acceptable_recovery_lag: int = setting("acceptable.recovery.lag", 10_000, at_least=0, client=STREAMS)
+    max_warmup_replicas: int = setting("max.warmup.replicas", 2, at_least=1, client=STREAMS)
+    probing_rebalance_interval_ms: int = setting("probing.rebalance.interval.ms", 600_000, at_least=60_000, client=STREAMS)
+    num_stream_threads: int = setting("num.stream.threads", 1, at_least=1, client=STREAMS)
+    state_cleanup_delay_ms: int = setting("state.cleanup.delay.ms", 600_000, at_least=0, client=STREAMS)
     close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
 
     @property
@@ -402,6 +415,16 @@ PROFILES: Mapping[str, MemberConfig] = {
         session_timeout_ms=10_000,
         request_timeout_ms=40_000,
     ),
+    STREAMS: replace(
+        _JAVA,
+        profile=STREAMS,
+        behaviour=replace(_JAVA.behaviour, speaks_consumer_protocol=False, runs_tasks=True),
+        partition_assignment_strategy=("stream",),
+        max_poll_records=1_000,
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=30_000,  # commit.interval.ms: tasks are committed then, and before they are given up
+        close_operation="remain",  # KafkaStreams#close, which the streams protocol does not go by
+    ),
 }
 
 _ALIASES: Mapping[str, Mapping[str, str]] = {
@@ -412,6 +435,7 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {
         "RebalanceTimeout": "rebalance.timeout.ms",
         "Timeout": "request.timeout.ms",
     },
+    STREAMS: {"commit.interval.ms": "auto.commit.interval.ms"},
 }
 
 
@@ -437,7 +461,7 @@ def get_profile(name: str) -> tuple[MemberConfig, Mapping[str, str]]:
     return PROFILES[name], _ALIASES.get(name, {})
 
 
-COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
+COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky", "stream"})
 
 
 @lru_cache(maxsize=256)
@@ -449,6 +473,7 @@ def is_cooperative(strategy: tuple[str, ...]) -> bool:
 OF_OTHER_PROTOCOL = {
     "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"),
     "classic": ("group.remote.assignor",),
+    "streams": ("session.timeout.ms", "heartbeat.interval.ms", "group.instance.id"),
 }
 """Protocol -> settings of the other one. Kafka: ConsumerConfig#checkUnsupportedConfigsPostProcess."""
 _REFUSES_OTHERS = frozenset({("java", "consumer"), ("librdkafka", "consumer"), ("java", "classic")})
@@ -467,12 +492,14 @@ def refusal(config: MemberConfig) -> str | None:
         if not config.behaviour.speaks_consumer_protocol:
             return f"{config.profile} does not speak the consumer protocol (group.protocol=consumer)"
         return None
+    if config.group_protocol == "streams":
+        return None if config.behaviour.runs_tasks else f"{config.profile} does not speak the streams protocol"
     if config.heartbeat_interval_ms >= config.session_timeout_ms:
         return (
             f"heartbeat.interval.ms ({config.heartbeat_interval_ms}) must be lower than session.timeout.ms "
             f"({config.session_timeout_ms})"
         )
-    return _strategy_refusal(config)
+    return None if config.behaviour.runs_tasks else _strategy_refusal(config)
 
 
 def others_refused(config: MemberConfig) -> list[str]:

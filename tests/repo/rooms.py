@@ -46,6 +46,7 @@ ROOMS = {
             (38, "what a run did not have holds for nothing that watches it; what a limit has cut is green in no report"),
             (44, "what is special about one kind of group has a class"),
             (14, "a point of a grid that was not asked is none that holds; times have units"),
+            (619, "applications of Kafka Streams: tasks, stores, restoration, metrics of theirs"),
         ),
     ),
     "pipeline": Room(
@@ -183,6 +184,7 @@ ROOMS = {
             (27, "librdkafka commits what it gives up as it gives it up"),
             (13, "clients that do not start with settings of the other protocol"),
             (6, "classes whose names mean one thing are longer"),
+            (225, "stream threads of Kafka Streams in classic groups, and what their leader tells them"),
         ),
     ),
     "assignors": Room(
@@ -191,6 +193,7 @@ ROOMS = {
             (95, "the border to assignors of the user's own, checked wherever they run"),
             (222, "the order of targets comes from the coordinator; the simple assignor, with Java's maps"),
             (252, "tasks of streams groups: the sticky task assignor, and Java's PriorityQueue"),
+            (197, "who gets the tasks of a Kafka Streams application (HighAvailabilityTaskAssignor)"),
         ),
     ),
     "serde": Room(
@@ -206,6 +209,7 @@ ROOMS = {
             (12, "what a member's bytes are told as: said in two backends of admin before"),
             (97, "records of the state of share groups"),
             (80, "records of share groups, to be written as well"),
+            (58, "what Kafka Streams puts into subscriptions and assignments"),
         ),
     ),
     "group": Room(
@@ -297,7 +301,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 546  # streams groups (KIP-1071); before them some 55 for share groups (KIP-932), makers of tokens
+MOST_FILES = 556  # streams groups (KIP-1071); before them some 55 for share groups (KIP-932), makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.repo.project import ROOT
+from tests.support import maven
 from tests.support.kafka.install import kafka_class_path
 
 pytestmark = pytest.mark.kafka
@@ -38,7 +39,8 @@ def citations() -> dict[str, set[str]]:
 def code_of(classes: set[str]) -> dict[str, bytes]:
     """The compiled classes of these names, nested ones with the class that holds them."""
     found: dict[str, bytes] = defaultdict(bytes)
-    for jar in kafka_class_path().split(os.pathsep):
+    streams = maven.class_path(ROOT / "tests/calibration/streams/pom.xml")
+    for jar in dict.fromkeys((*kafka_class_path().split(os.pathsep), *streams.split(os.pathsep))):
         with zipfile.ZipFile(jar) as files:
             for entry in files.namelist():
                 name = entry.removesuffix(".class").rpartition("/")[2].replace("$", ".")

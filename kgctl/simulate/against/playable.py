@@ -45,6 +45,8 @@ def obstacles(scenario: Scenario) -> Iterator[str]:
     if pods > MOST_PODS:
         yield f"{pods} pods are as many processes here; at most {MOST_PODS} are played"
     for members in scenario.members:
+        if members.streams is not None:
+            yield f"members {members.name}: applications of Kafka Streams are not played"
         if members.config.get("group.protocol", "classic") not in ("classic", "consumer"):
             yield f"members {members.name}: group.protocol={members.config['group.protocol']} is not played"
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from kgctl import __version__
-from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
+from kgctl.member.config import HeartbeatDrift, MemberConfig, SettingValue, settings
 from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
 from kgctl.simulate.engine.pods import with_drift
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome
@@ -108,11 +108,19 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
 def _own_settings(config: MemberConfig) -> Iterator[tuple[str, str]]:
     for name, entry in settings().items():
         if entry.metadata["client"] == config.profile:
-            value = getattr(config, entry.name)
-            yield name, str(value).lower() if isinstance(value, bool) else "the brokers'" if value < 0 else _ms(value)
+            yield name, _setting(name, getattr(config, entry.name))
     if config.behaviour.adds_timeouts:
         parked = f"JoinGroup {_ms(config.join_timeout_ms)}, SyncGroup {_ms(config.sync_timeout_ms)}"
         yield "Timeout", f"{_ms(config.request_timeout_ms)} ({parked})"
+
+
+def _setting(name: str, value: SettingValue) -> str:
+    """A number is a time, unless Kafka's name of the setting says otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return str(value).lower()
+    if value < 0:
+        return "the brokers'"
+    return str(value) if "." in name and not name.endswith(".ms") else _ms(value)
 
 
 _CALLBACKS = ("revoked", "assigned", "lost")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.recording.traffic import LinearSeries
@@ -508,13 +509,13 @@ RULES: Mapping[GapCause, Callable[[ReasonContext], str]] = {
     GapCause.REBALANCE: _rebalance,
     GapCause.HANDOVER: _handover,
     GapCause.FETCH: _fetch,
+    GapCause.RESTORE: lambda look: restored_for(look.result.recording, look.gap, look.from_us, look.to_us),
     GapCause.DISCOVERY: lambda _: _DISCOVERY,
 }
 """Cause -> what words the rule that it waited for."""
 
 
 # --- what other metrics come from
-
 
 OF_BACKLOGS = ("lag", "backlog", "latency", "drain_")
 """How metrics of records that wait begin."""

@@ -375,9 +375,6 @@ class DrivenMember(ABC):
         return self.is_suspended
 
 
-"""A pod that is told to stop is killed when it has not ended by itself after so long, as Kubernetes does."""
-
-
 class Process(DrivenMember):
     """A consumer's process. Who waits for its pod hears when it has subscribed."""
 
@@ -396,7 +393,8 @@ class Process(DrivenMember):
         """Why its partitions are nobody's when it has closed its consumer."""
         if self.pod.instance_id is not None and self.config.close_operation != "leave":
             return GapCause.STATIC_WAIT
-        return GapCause.DETECTION if self.config.close_operation == "remain" else GapCause.HANDOVER
+        remains = self.config.close_operation == "remain" and self.config.group_protocol == "classic"
+        return GapCause.DETECTION if remains else GapCause.HANDOVER
 
     @property
     def is_up(self) -> bool:

@@ -121,7 +121,10 @@ class Simulation:
         return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward, kind=self.kind)
 
     def new_kind(self) -> GroupKind:
-        return GroupKind(self.context, self.pods, self.broker)
+        kind = GroupKind
+        if any(members.streams is not None for members in self.scenario.members):
+            from kgctl.simulate.engine.streams_group import StreamsKind as kind  # noqa: N813
+        return kind(self.context, self.pods, self.broker)
 
     def new_process(self, pod: Pod) -> Process:
         return self.kind.new_process(pod, self.around)

@@ -113,6 +113,22 @@ def settings_of_fetching(context: Context) -> Iterator[LintFinding]:
                 )
 
 
+def copies_without_instances(context: Context) -> Iterator[LintFinding]:
+    """Standbys for which there are no instances, or that have no store to copy."""
+    for members, config in context.sets():
+        standbys, path = config.num_standby_replicas, context.path_of_setting(members.name, "num.standby.replicas")
+        if members.streams is None or not standbys:
+            continue
+        if not any(part.store[0] for part in members.streams.parts):
+            yield LintFinding(
+                path, "no part of the application has a store: there is nothing to copy; say streams: {store: 10GB}"
+            )
+        elif 0 < members.count <= standbys:
+            yield LintFinding(
+                path, f"{standbys} copies beside the task need {standbys + 1} instances, and there are {members.count}"
+            )
+
+
 def no_pod_ever_runs(context: Context) -> Iterator[LintFinding]:
     """Find scenarios in which nobody consumes: all partitions are unread from begin to end."""
     scenario = context.scenario
@@ -496,6 +512,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[LintFinding]]] = {
     "setting-without-effect": settings_of_the_other_protocol,
     "setting-of-fetching": settings_of_fetching,
     "no-members": no_pod_ever_runs,
+    "standbys": copies_without_instances,
     "idle-members": more_members_than_partitions,
     "selects-nobody": selects_nobody,
     "subscribes-to-nothing": patterns_without_topics,

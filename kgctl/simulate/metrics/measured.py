@@ -52,6 +52,10 @@ class Measured:
             first, last = max(first, from_us), min(last, to_us)
         return first, max(last, first)
 
+    def knows(self, kind: MetricKind) -> bool:
+        """Whether the metric is about groups such as this run's."""
+        return self.recording.tasks is not None or not kind.is_of_tasks
+
     def has(self, filters: Filters) -> bool:
         """Whether there was what ``during`` and ``step`` name, if they name anything."""
         return (filters.during is None and filters.step is None) or self._part(filters) is not None

@@ -37,7 +37,7 @@ class MetricView:
         if kind is None:
             raise UsageError(f"unknown metric {name!r}")
         parsed = self.filters(tuple(filters))
-        if not self.measured.has(parsed):
+        if not self.measured.knows(kind) or not self.measured.has(parsed):
             return None
         return kind.compute(self.measured, parsed)
 
@@ -62,7 +62,8 @@ class MetricView:
 
     def summary(self) -> dict[str, float | str | None]:
         """Return every metric of a result, without filters."""
-        return {name: self.metric(name) for name, kind in metric_kinds().items() if kind.is_summary}
+        kinds = metric_kinds().items()
+        return {name: self.metric(name) for name, kind in kinds if kind.is_summary and self.measured.knows(kind)}
 
 
 @dataclass(frozen=True, slots=True)

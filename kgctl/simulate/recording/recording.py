@@ -20,6 +20,7 @@ from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
     from kgctl.model.coordinator_records import GroupMetadataValue
+    from kgctl.simulate.recording.streams import TaskHistory
 
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""
@@ -221,6 +222,8 @@ class Recording:
         self.owners = PartitionOwners(self.partitions)
         self.ledger = PositionLedger()
         self.history = RunHistory()
+        self.tasks: TaskHistory | None = None
+        """What became of the tasks of a Kafka Streams application; None: it is none."""
         self.image = MetadataImage()
         self.uses_consumer_protocol = False
         self.server_heartbeat_ms = 0

@@ -27,7 +27,10 @@ COLUMNS = 1_000
 """About as many as a chart has on a screen."""
 
 _NO_CAUSE = "unknown"
-_PALETTE = ("#4c78a8", "#f58518", "#b279a2", "#72b7b2", "#9d755d", "#d67195", "#eeca3b", "#54a24b", "#8a94a3", "#6b4fa0")
+_PALETTE = (
+    *("#4c78a8", "#f58518", "#b279a2", "#72b7b2", "#9d755d", "#d67195"),
+    *("#eeca3b", "#54a24b", "#8a94a3", "#6b4fa0", "#1f9e89"),
+)
 COLORS: Mapping[str, str] = {**dict(zip((cause.label for cause in GapCause), _PALETTE, strict=True)), _NO_CAUSE: "#59616d"}
 """Cause -> its colour, in every chart."""
 

@@ -313,6 +313,8 @@ class Event(Section):
     """Is no disturbance where the group is not together yet."""
     creates_topic: ClassVar[bool] = False
     adds_partitions: ClassVar[bool] = False
+    changes_sources: ClassVar[bool] = False
+    """A topic is gone, or has other partitions: an application that reads it does not survive that."""
     needs_rate: ClassVar[bool] = False
     """Does nothing to pods whose records take no time."""
     writes: ClassVar[bool] = False

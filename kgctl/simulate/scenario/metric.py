@@ -27,6 +27,7 @@ class MetricUnit:
 
 SECONDS = MetricUnit("seconds", "s", is_time=True)
 PARTITION_SECONDS = MetricUnit("partition-seconds", "s")
+TASK_SECONDS = MetricUnit("task-seconds", "s")
 SHARE = MetricUnit("share", "%")
 PER_CENT = MetricUnit("per cent", "%")
 COUNT = MetricUnit("count")
@@ -48,8 +49,9 @@ class MetricKind:
     ``cause`` takes. ``place``: its row in the table that is always shown, from 1; 0: shown where it is asked for. ``is_summary``:
     it stands in a result's list of metrics, without filters. ``counts_pods``: it is 0 of pods that there never were.
     ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
-    want of members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the
-    filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
+    want of members. ``is_of_tasks``: it is known of Kafka Streams applications alone. ``is_of_gaps``: about time
+    without a consumer, which has a cause that can be told. ``unmeasured``: the filters with which a play with real clients does
+    not know it; ``is_playable`` False: it does not know it at all.
     """
 
     unit: MetricUnit
@@ -65,6 +67,7 @@ class MetricKind:
     is_of_records: bool = False
     is_grave: bool = False
     is_of_gaps: bool = False
+    is_of_tasks: bool = False
     is_playable: bool = True
     unmeasured: tuple[str, ...] = ()
     name: str = ""
@@ -79,7 +82,8 @@ class MetricKind:
             label=self.label or name,
             help=" ".join((compute.__doc__ or "").split()),
             compute=compute,
-            is_of_records=self.is_of_records or self.unit is RECORDS,
+            is_of_records=self.is_of_records or (self.unit is RECORDS and not self.is_of_tasks),
+            is_playable=self.is_playable and not self.is_of_tasks,
             unmeasured=("step", *self.unmeasured),
         )
         return compute

@@ -44,6 +44,7 @@ from kgctl.simulate.scenario.fields import (
 from kgctl.simulate.scenario.output import Output, SweepReport
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
 from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, is_duration, parse_duration, shown
+from kgctl.simulate.scenario.streams import StreamsApplication, contradictions, with_client
 from kgctl.simulate.scenario.vocabulary import Subscribed, did_you_mean
 from kgctl.yaml_files import Path
 
@@ -247,6 +248,14 @@ class MemberSet(Section):
     heartbeat_drift_us: fields.Drift | None = Field(
         default=None, validation_alias="heartbeat_drift", description="How late each beat is, at most; random: never locked."
     )
+    streams: StreamsApplication | None = Field(
+        default=None, description="They are instances of a Kafka Streams application: its stores, how they are restored."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _client_of_streams(cls, raw: Any) -> Any:
+        return with_client(raw)
 
     @model_validator(mode="before")
     @classmethod
@@ -459,6 +468,10 @@ class Scenario(Section):
             if why := each.subscribe.refusal(each.client, found[-1].config.get("group.protocol", "")):
                 file.wrong((*path, "subscribe"), why)
             _check_protocol(found[-1], info.data.get("cluster"), file)
+            before = [(other.name, other.streams) for other in found[:-1] if other.group == each.group]
+            touched = [str(target) for kind, target in _raw_events(file) if kind.changes_sources]
+            for below, why in contradictions(found[-1], before, [topic.name for topic in info.data["topics"]], touched):
+                file.wrong((*path, *below), why)
         return tuple(found)
 
     @field_validator("traffic")

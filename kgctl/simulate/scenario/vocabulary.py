@@ -82,6 +82,7 @@ class GapCause(MeantNumber):
     COORDINATOR = 7, "there is no coordinator"
     FETCH = 8, "the owner runs its callback or fetches its offset"
     BROKER = 9, "a broker with the partition is away, and nobody can read it"
+    RESTORE = 10, "the owner has the task and restores its state"
 
     @property
     def label(self) -> str:

@@ -13,7 +13,7 @@ from tests.support.member_harness import World
 
 
 def test_clients_are_those_of_the_manual() -> None:
-    assert profile_names() == ("java", "librdkafka", "kafka-go", "franz-go", "kafka-python", "aiokafka")
+    assert profile_names() == ("java", "librdkafka", "kafka-go", "franz-go", "kafka-python", "aiokafka", "kafka-streams")
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -34,6 +34,7 @@ def test_defaults_differ_where_the_clients_do() -> None:
         "franz-go": (45_000, 60_000),
         "kafka-python": (45_000, 300_000),
         "aiokafka": (10_000, 10_000),
+        "kafka-streams": (45_000, 300_000),
     }
 
 

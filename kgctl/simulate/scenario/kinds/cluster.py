@@ -198,7 +198,7 @@ class AddPartitions(_OfTopics):
 
     kind = "add_partitions"
     one_of = ("to", "by")
-    is_planned = adds_partitions = True
+    is_planned = adds_partitions = changes_sources = True
     also = ("expand_topic",)
 
     to: Count | None = key("so many partitions", None)
@@ -243,6 +243,7 @@ class DeleteTopic(_OfTopics):
     """The topic is gone, and its offsets with it."""
 
     kind = "delete_topic"
+    changes_sources = True
 
     def begin(self, run: EventPort) -> None:
         if not run.partitions(self.target):

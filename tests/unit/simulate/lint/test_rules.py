@@ -31,6 +31,7 @@ DOUBTS = {
     "setting-without-effect": "members: {app: {client: librdkafka, config: {group.remote.assignor: range}}}",
     "setting-of-fetching": "members: {app: {config: {fetch.min.bytes: 5}}}",
     "no-members": "members: {app: {count: 0}}",
+    "standbys": "members: {app: {streams: {store: 1GB}, config: {num.standby.replicas: 3}}}",
     "idle-members": "members: {app: {count: 13}}",
     "drain-stuck": "{cluster: {nodes: 2}, events: [{at: 5s, drain: node/1, budget: 0}]}",
     "selects-nobody": "events: [{at: 5s, crash: app/3, for: 9s}]",

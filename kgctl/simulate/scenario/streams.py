@@ -1,0 +1,199 @@
+"""What a scenario says of a Kafka Streams application: its stores, how quickly they are restored, whether a disk is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
+
+from pydantic import Field, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
+
+from kgctl.member.config import STREAMS
+from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, in_short
+from kgctl.simulate.scenario.quantities import parse_rate, shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.yaml_files import Path
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M|G|T)?(B?)")
+_SCALE = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_LARGEST = 10**15
+
+
+def parse_size(raw: Any) -> tuple[int, bool]:
+    """Return (how much, whether it is bytes): ``10GB``, or records: ``600000`` or ``1.5M``. Raises ValueError."""
+    text = str(raw) if isinstance(raw, int | float) and not isinstance(raw, bool) else raw
+    match = _AMOUNT.fullmatch(text.strip().replace("K", "k")) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"{shown(raw)} is no size; write bytes, such as 10GB, or a number of records, such as 600000 or 2M")
+    number, scale, is_bytes = match.groups()
+    found = int(float(number) * _SCALE[scale])
+    if found > _LARGEST:
+        raise ValueError(f"{shown(raw)} is more than {_LARGEST:,}")
+    return found, bool(is_bytes)
+
+
+def parse_restore(raw: Any) -> tuple[int, bool]:
+    """Return (millionths a second, whether of bytes): ``50MB/s``, or records: ``20000/s``. Raises ValueError."""
+    if isinstance(raw, str) and raw.strip().endswith("B/s"):
+        found = parse_size(raw.strip().removesuffix("/s"))[0] * 10**6, True
+    else:
+        found = parse_rate(raw), False
+    if not found[0]:
+        raise ValueError("nothing is ever restored at 0/s")
+    return found
+
+
+_SIZE = WithJsonSchema({"type": ["string", "number"], "description": "Bytes: 10GB; a plain number is records: 600000, 2M."})
+_RESTORE = WithJsonSchema({"type": ["string", "number"], "description": "Bytes or records in a time: 50MB/s, 20000/s."})
+Amount: TypeAlias = tuple[int, bool]
+Size: TypeAlias = Annotated[Amount, as_written(parse_size), _SIZE]
+
+
+class TopologyPart(Section):
+    """A part of the topology, whose topics one task reads together (Kafka: sub-topology)."""
+
+    name: SkipJsonSchema[str] = Field(default="", validation_alias="\0")
+    topics: tuple[str, ...] = Field(
+        default=(), strict=False, description="What it reads; default: all that the set subscribes to."
+    )
+    store: Size = Field(default=(0, False), description="What its stores hold in all partitions; 0: it has none.")
+
+
+def short_part(raw: Any) -> Any:
+    """Return ``counts: [orders]``, which is short for its topics, written out."""
+    return {"topics": raw} if isinstance(raw, list) else raw
+
+
+class StreamsApplication(Section):
+    """A set of members that are instances of a Kafka Streams application, each with one stream thread."""
+
+    store: Size = Field(
+        default=(0, False), description="What its stores hold in all: bytes (10GB), or a number of records; 0: it has none."
+    )
+    record: Size = Field(default=(1_000, True), description="The size of a record of a changelog.")
+    restore: Annotated[Amount, as_written(parse_restore), _RESTORE] = Field(
+        default=(50_000_000 * 10**6, True), description="How quickly an instance reads changelogs, of bytes or records."
+    )
+    disk: Literal["kept", "lost"] = Field(
+        default="kept", description="Whether a pod that comes back has its state still: a StatefulSet's volume, or none."
+    )
+    subtopologies: Annotated[
+        tuple[TopologyPart, ...], ByName(Annotated[TopologyPart, in_short(short_part, TopologyPart | list)])
+    ] = Field(default=(), description="The parts of its topology, where it has several; default: one that reads all topics.")
+
+    @property
+    def parts(self) -> tuple[TopologyPart, ...]:
+        """The parts in the order of their numbers."""
+        return self.subtopologies or (TopologyPart(name="all", store=self.store),)
+
+    @property
+    def record_bytes(self) -> int:
+        """The size of a changelog's record."""
+        return max(self.record[0], 1)
+
+    def records(self, amount: Amount) -> int:
+        """A size, in records."""
+        number, is_bytes = amount
+        return number // self.record_bytes if is_bytes else number
+
+    @property
+    def restore_uhz(self) -> int:
+        """Millionths of a record that an instance restores in a second."""
+        number, is_bytes = self.restore
+        return max(number // self.record_bytes if is_bytes else number, 1)
+
+
+def with_client(raw: Any) -> Any:
+    """A set of members as a file has it, with the client where it says ``streams``, and the other way round."""
+    if not isinstance(raw, dict):
+        return raw
+    if raw.get("streams") is not None:
+        return {"client": STREAMS, **raw}
+    return {**raw, "streams": {}} if raw.get("client") == STREAMS else raw
+
+
+class Instances(Protocol):
+    """What `contradictions` looks at of a set of members."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def pattern(self) -> str | None: ...
+    @property
+    def topics(self) -> tuple[str, ...]: ...
+    @property
+    def commit(self) -> Commit: ...
+    @property
+    def config(self) -> dict[str, str]: ...
+    @property
+    def instance_id(self) -> str | None: ...
+    @property
+    def streams(self) -> StreamsApplication | None: ...
+
+
+def contradictions(
+    members: Instances,
+    others: Sequence[tuple[str, StreamsApplication | None]],
+    topics: Sequence[str],
+    touched: Sequence[str] = (),
+) -> Iterator[tuple[Path, str]]:
+    """Yield what cannot be of a set, where below it, and why.
+
+    ``others``: the sets of its group before it, by name; ``touched``: topics that an event deletes or gives more partitions.
+    """
+    application = members.streams
+    for name, other in others:
+        if (other is None) is not (application is None):
+            yield (), f"{name!r} is of the same group and is {'no' if other is None else 'an'} application of Kafka Streams"
+        elif other is not None and application is not None and other.parts != application.parts:
+            yield ("streams",), f"has other parts or stores than {name!r}: the instances of an application are alike in that"
+    if application is not None:
+        read = members.topics or tuple(topics)
+        for topic in touched:
+            if topic in read:
+                yield ("streams",), f"Kafka Streams ends when {topic!r}, which it reads, gets partitions or goes: not simulated"
+        yield from _of_instances(members)
+        yield from _parts(application, read)
+
+
+def _of_instances(members: Instances) -> Iterator[tuple[Path, str]]:
+    if members.client != STREAMS:
+        yield ("client",), f"{members.client!r} is no stream thread: beside streams it is {STREAMS}, or is left out"
+    if members.pattern is not None:
+        yield ("subscribe",), "Kafka Streams subscribes to the topics of its topology, by name"
+    if members.commit != Commit():
+        yield ("commit",), "Kafka Streams commits by itself, every commit.interval.ms: say that in config"
+    for name, why in _REFUSED.items():
+        if name in members.config:
+            yield ("config", name), why
+    if members.config.get("num.stream.threads", "1") != "1":
+        yield ("config", "num.stream.threads"), "one stream thread an instance is simulated: write more pods (count) instead"
+    if members.instance_id is not None and members.config.get("group.protocol") == "streams":
+        yield ("instance_id",), "streams groups of Kafka 4.3 have no static members: leave it out, or group.protocol: classic"
+
+
+_REFUSED: Mapping[str, str] = {
+    "partition.assignment.strategy": "Kafka Streams has an assignor of its own",
+    "enable.auto.commit": "Kafka Streams commits by itself, every commit.interval.ms",
+    "auto.commit.interval.ms": "is commit.interval.ms in Kafka Streams",
+}
+
+
+def _parts(application: StreamsApplication, topics: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    path: Path = ("streams", "subtopologies")
+    if application.subtopologies and application.store[0]:
+        yield ("streams", "store"), "each of subtopologies says its own store"
+    read: dict[str, str] = {}
+    for part in application.subtopologies:
+        if not part.topics and len(application.subtopologies) > 1:
+            yield (*path, part.name), "says which topics it reads: {topics: [orders]}"
+        for topic in part.topics:
+            if topic not in topics:
+                yield (*path, part.name, "topics"), f"the set does not read {topic!r}{did_you_mean(topic, topics, list_up_to=12)}"
+            elif topic in read:
+                yield (*path, part.name, "topics"), f"{topic!r} is read by {read[topic]!r}: one part reads a topic"
+            read.setdefault(topic, part.name)
+    for topic in topics if any(part.topics for part in application.subtopologies) else ():
+        if topic not in read:
+            yield path, f"no part reads {topic!r}"

@@ -1,0 +1,1 @@
+"""Recordings of Kafka Streams on Apache Kafka, which `simulate` is compared with."""
