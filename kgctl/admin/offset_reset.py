@@ -195,6 +195,7 @@ PLAN_OUTDATED = "PLAN_OUTDATED"
 CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
 """The code of what is refused, or has no effect, because somebody else was there meanwhile."""
 LEFT_ALONE = "left alone: other partitions of the group are not as they were"
+LEFT_OUTSIDE = "left alone: other offsets of the plan lie outside their logs"
 
 _INSISTS = " (--overwrite insists)"
 UNCHECKED = "the bounds of the log are not known: not checked"
@@ -338,8 +339,8 @@ def _failed(row: ResetRow, code: str, why: str) -> ResetRow:
     return replace(row, result=ResetResult.FAILED, note=why, code=code)
 
 
-def _left_alone(row: ResetRow) -> ResetRow:
-    return replace(row, result=ResetResult.REFUSED, note=LEFT_ALONE, code=CHANGED_MEANWHILE)
+def _left_alone(row: ResetRow, why: str = LEFT_ALONE, code: str = CHANGED_MEANWHILE) -> ResetRow:
+    return replace(row, result=ResetResult.REFUSED, note=why, code=code) if row.result is ResetResult.PLANNED else row
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +384,7 @@ class GroupPlan:
         """Return the plan with nothing to do where a partition is refused."""
         if not self.is_refused:
             return self
-        return replace(self, rows=tuple(_left_alone(row) if row.result is ResetResult.PLANNED else row for row in self.rows))
+        return replace(self, rows=tuple(map(_left_alone, self.rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,9 +405,16 @@ class ResetPlan:
         """Whether an offset lies outside its log and clamping was not wanted: then nothing at all is executed."""
         return any(row.code == OUT_OF_RANGE for row in self.rows)
 
+    def within_logs(self) -> ResetPlan:
+        """Return the plan with nothing to do where it `is_out_of_range`."""
+        if not self.is_out_of_range:
+            return self
+        groups = (
+            replace(each, rows=tuple(_left_alone(row, LEFT_OUTSIDE, OUT_OF_RANGE) for row in each.rows)) for each in self.groups
+        )
+        return replace(self, groups=tuple(groups))
+
     def to_change(self) -> tuple[ResetRow, ...]:
         """Return the rows that executing would change."""
-        if self.is_out_of_range:
-            return ()
         groups = [group for group in self.groups if group.state.is_inactive]
         return tuple(row for group in groups for row in group.rows if row.result is ResetResult.PLANNED)

@@ -107,7 +107,7 @@ def _plan_groups(
     ]
     plans = plans if request.per_partition else [plan.as_a_whole() for plan in plans]
     failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)
-    return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition)
+    return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition).within_logs()
 
 
 def _nothing_committed(group_id: str, so: str, lacks: str) -> KgctlError:

@@ -71,6 +71,7 @@ ROOMS = {
             (36, "events that nobody collects, and groups that are none, are not known"),
             (3, "the first sample of a log's life by its number"),
             (36, "a live cluster collected on Spark from the command line"),
+            (1, "two changes that landed at once"),
         ),
     ),
     "cli": Room(
@@ -83,7 +84,7 @@ ROOMS = {
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
             (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
-            (30, "--execute of deletions; what only the deed has a use for is no dry run's"),
+            (40, "--execute of deletions; what only the deed has a use for is no dry run's"),
             (40, "a live cluster collected on Spark from the command line"),
         ),
     ),
@@ -116,6 +117,7 @@ ROOMS = {
             (1, "the facts of settings stand in the model"),
             (5, "groups that are not deleted are shown as they are listed"),
             (6, "the state of share groups that are deleted in a data folder"),
+            (10, "rows beside an offset outside its log are not planned"),
         ),
     ),
     "coordinator": Room(

@@ -142,7 +142,13 @@ def test_no_clamp_fails_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -
 def test_no_clamp_with_one_good_partition_still_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g1 --topic t1:0 --topic t2 --to-offset 95 --no-clamp --execute")
     assert (ran.code, changes(cluster)) == (1, [])
-    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed on fake:9092: 1 failed.\n"
+    assert ran.err == (
+        "kgctl: group 'g1', t1-0: left alone: other offsets of the plan lie outside their logs\n"
+        "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed on fake:9092: 1 failed, 1 refused.\n"
+    )
+    for execute in ("", " --execute"):
+        ran = cli(f"reset-offsets g1 --topic t1:0 --topic t2 --to-offset 95 --no-clamp{execute} -o json")
+        assert [row["result"] for row in ran.data] == ["refused", "failed"]
 
 
 def test_negative_offset_is_a_usage_error(cli: Cli) -> None:
