@@ -14,8 +14,9 @@ from tests.docs.pages import ROOT, with_output
 from tests.support.patience import PATIENCE_S
 
 PAGE = "adding-things"
-_ADDED = re.compile(r"^```python\n# (?P<path>\S+?\.py)(?: (?P<place>.+?))?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+ADDED = re.compile(r"^```python\n# (?P<path>\S+?\.py)(?: (?P<place>.+?))?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 AT_THE_END = "at the end"
+BETWEEN = "\n\n"
 
 
 class CopyShell:
@@ -48,7 +49,7 @@ def copied(folder: Path) -> Path:
 
 
 def add(copy: Path, path: str, place: str | None, code: str) -> None:
-    """Put the code where the page says: into a new file, behind the end, or behind the line that has a text."""
+    """Put the code where the page says: into a new file, behind the end, or before or behind the line that has a text."""
     file = copy / path
     if place is None:
         assert not file.exists(), path
@@ -56,17 +57,17 @@ def add(copy: Path, path: str, place: str | None, code: str) -> None:
         return
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     if place == AT_THE_END:
-        lines += ["\n\n", code]
+        lines += [BETWEEN, code]
     else:
-        wanted = place.removeprefix("after ")
+        side, _, wanted = place.partition(" ")
         (number,) = [number for number, line in enumerate(lines) if line.strip().startswith(wanted)]
-        lines.insert(number + 1, code)
+        lines.insert(number + (side == "after"), code + (BETWEEN if side == "before" else ""))
     file.write_text("".join(lines), encoding="utf-8")
 
 
 def followed(text: str, folder: Path) -> str:
     """The page with what its commands show once its examples are added to a copy of the package in this folder."""
     copied(folder)
-    for example in _ADDED.finditer(text):
+    for example in ADDED.finditer(text):
         add(folder, example["path"], example["place"], example["code"])
     return with_output(text, CopyShell(folder), lambda mark: mark == "toys")

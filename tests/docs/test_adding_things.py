@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from shutil import copyfile
 
-from tests.docs.adding import AT_THE_END, PAGE, CopyShell, add, copied, followed
+import pytest
+
+from tests.docs.adding import ADDED, AT_THE_END, PAGE, CopyShell, add, copied, followed
 from tests.docs.pages import MANUAL, ROOT
 
 TEXT = (MANUAL / f"{PAGE}.md").read_text(encoding="utf-8")
@@ -16,6 +19,23 @@ def test_the_examples_do_what_the_page_shows(tmp_path: Path) -> None:
     assert followed(TEXT, tmp_path) == TEXT
 
 
+@pytest.mark.slow
+def test_the_examples_pass_the_checks_of_the_house(tmp_path: Path) -> None:
+    """Who copies them has nothing to mend: format, lint, types."""
+    copied(tmp_path)
+    copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
+    for example in ADDED.finditer(TEXT):
+        add(tmp_path, example["path"], example["place"], example["code"])
+    files = " ".join(dict.fromkeys(example["path"] for example in ADDED.finditer(TEXT)))
+    shell = CopyShell(tmp_path)
+    assert [shell.run(f"{check} {files}").splitlines()[-1] for check in CHECKS] == [
+        f"{len(set(files.split()))} files already formatted",
+        "All checks passed!",
+        f"Success: no issues found in {len(set(files.split()))} source files",
+    ]
+
+
+CHECKS = ("ruff format --check", "ruff check", "mypy --cache-dir cache")
 ONE_METRIC = '''@metric(COUNT, ("selector", *TIME), label="pods seen", hint="consumers that ran", is_better_higher=True)
 def pods_seen(run: Measured, filters: Filters) -> float:
     """Pods whose consumer ran."""
