@@ -281,10 +281,7 @@ RULES: Mapping[str, RuleKind] = {
         "the next record of one of its partitions has waited longer than TIME", _time_lag, "time", is_behind=True
     ),
     "catch-up": RuleKind(
-        "it will not have caught up with a topic within TIME, or never, if it goes on as in the last ten minutes",
-        _catch_up,
-        "time",
-        is_behind=True,
+        "it will not catch up with a topic within TIME, going on as in the last ten minutes", _catch_up, "time", is_behind=True
     ),
     "growing": RuleKind("its lag only grows (`WARN`)", _with_status("WARN", "is falling behind"), is_behind=True),
     "stalled": RuleKind("its commits do not move (`STALL`)", _with_status("STALL", "is stalled"), is_behind=True),
