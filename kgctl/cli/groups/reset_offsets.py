@@ -11,12 +11,7 @@ import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.notation import FromFile
-from kgctl.admin.offset_reset import (
-    ResetPlan,
-    ResetRequest,
-    Strategy,
-    ToHistory,
-)
+from kgctl.admin.offset_reset import ResetPlan, ResetRequest, Strategy, ToHistory
 from kgctl.admin.resets import from_group as copied
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import parse_duration_ms
@@ -39,12 +34,7 @@ from kgctl.cli.groups.undo_files import Backup, beside_topics, check_cluster, ch
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import (
-    ChangedGroups,
-    Selection,
-    check_count,
-    with_neighbours,
-)
+from kgctl.cli.selection import ChangedGroups, Selection, check_count, with_neighbours
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import UnsupportedError, UsageError
