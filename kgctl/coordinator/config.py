@@ -283,6 +283,14 @@ class GroupConfig:
         return cls(**{name: getattr(config, f"group_{name}") for name in _from_broker()})
 
     @classmethod
+    def _inherited(cls, config: CoordinatorConfig) -> Self:
+        """What a group with settings of its own has for those that it does not set."""
+        broker = cls.of_broker(config)
+        if config.profile.passes_streams_settings_on:
+            return broker
+        return replace(broker, **{name: _default(name) for name in _NOT_PASSED_ON})
+
+    @classmethod
     def from_properties(cls, properties: Mapping[str, str], config: CoordinatorConfig) -> Self:
         """The broker's settings with these of the group over them.
 
@@ -294,11 +302,19 @@ class GroupConfig:
             if name not in group_setting_names(config.profile):
                 raise UsageError(f"Unknown group config name: {name}")
             values[_group_settings()[name].name] = _of_group(_group_settings()[name], text)
-        group = replace(cls.of_broker(config), **values)
+        group = replace(cls._inherited(config), **values)
         if any(name in properties for name in _WORDS):
             _check_words(properties)
         _check_bounds(group, config)
         return group
+
+
+_NOT_PASSED_ON = (
+    "streams_session_timeout_ms",
+    "streams_heartbeat_interval_ms",
+    "streams_num_standby_replicas",
+    "streams_initial_rebalance_delay_ms",
+)
 
 
 def _of_group(entry: Any, text: str) -> SettingValue:
@@ -356,6 +372,10 @@ def _check_bounds(group: GroupConfig, config: CoordinatorConfig) -> None:
 @cache
 def _group_settings() -> dict[str, Any]:
     return {entry.metadata["name"]: entry for entry in fields(GroupConfig)}
+
+
+def _default(name: str) -> Any:
+    return next(entry.default for entry in fields(GroupConfig) if entry.name == name)
 
 
 @cache

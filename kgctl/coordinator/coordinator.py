@@ -75,6 +75,11 @@ from kgctl.coordinator.share.offsets import (
     initialized_partitions,
 )
 from kgctl.coordinator.share.partitions import SharePartitions
+from kgctl.coordinator.streams.describe import handle_streams_group_describe
+from kgctl.coordinator.streams.group import StreamsGroup
+from kgctl.coordinator.streams.heartbeat import handle_streams_group_heartbeat
+from kgctl.coordinator.streams.target_assignment import on_initial_rebalance_timer
+from kgctl.coordinator.streams.timers import on_streams_rebalance_timer, on_streams_session_timer, wake_streams_group
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.model.coordinator_records import CoordinatorRecord, TransactionMarker
@@ -117,6 +122,7 @@ from kgctl.model.share_requests import (
     ShareStateInitialized,
     ShareStateSummaryRead,
 )
+from kgctl.model.streams_requests import StreamsGroupDescribe, StreamsGroupHeartbeat
 from kgctl.model.values import quick_enum
 
 
@@ -184,12 +190,19 @@ def _names_of_consumer_heartbeat(request: ConsumerGroupHeartbeat) -> Iterable[st
     return (request.group_id, request.member_id, request.subscribed_topic_regex)
 
 
+def _names_of_streams_heartbeat(request: StreamsGroupHeartbeat) -> Iterable[str | None]:
+    tags = (text for pair in request.client_tags or () for text in pair)
+    endpoint = None if request.user_endpoint is None else request.user_endpoint.host
+    return (request.group_id, request.member_id, request.rack_id, request.process_id, endpoint, *tags)
+
+
 _NAMES: dict[type[Request], Callable[[Any], Iterable[str | None]]] = {
     JoinGroup: _names_of_join,
     OffsetCommit: _names_of_commit,
     TxnOffsetCommit: _names_of_commit,
     ConsumerGroupHeartbeat: _names_of_consumer_heartbeat,
     ShareGroupHeartbeat: _names_of_share_heartbeat,
+    StreamsGroupHeartbeat: _names_of_streams_heartbeat,
 }
 
 
@@ -215,6 +228,8 @@ HANDLERS: dict[type[Request], Handler] = {
     DescribeShareGroupOffsets: handle_describe_share_group_offsets,
     AlterShareGroupOffsets: handle_alter_share_group_offsets,
     DeleteShareGroupOffsets: handle_delete_share_group_offsets,
+    StreamsGroupHeartbeat: handle_streams_group_heartbeat,
+    StreamsGroupDescribe: handle_streams_group_describe,
     ShareStateInitialized: handle_share_state_initialized,
     ShareStateDeleted: handle_share_state_deleted,
     ShareStateSummaryRead: handle_share_state_summary_read,
@@ -235,6 +250,9 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.DELETE_OFFSETS: on_deletion_timer,
     **CONSUMER_TIMERS,
     TimerKind.SHARE_SESSION: on_share_session_timer,
+    TimerKind.STREAMS_SESSION: on_streams_session_timer,
+    TimerKind.STREAMS_REBALANCE: on_streams_rebalance_timer,
+    TimerKind.STREAMS_INITIAL_REBALANCE: on_initial_rebalance_timer,
 }
 """Timer kind -> what happens when it fires."""
 
@@ -262,6 +280,8 @@ def _wake(shard: Shard, group: Group) -> None:
         wake_group(shard, group)
     elif isinstance(group, ShareGroup):
         wake_share_group(shard, group)
+    elif isinstance(group, StreamsGroup):
+        wake_streams_group(shard, group)
 
 
 class GroupCoordinator:

@@ -102,7 +102,7 @@ def listed_groups(shard: Shard, request: ListGroups) -> Iterator[ListedGroup]:
     states = {state.strip().lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
     for group in shard.settled_groups():
-        if (not states or group.group_state.value.lower() in states) and (not types or group.type.value in types):
+        if (not states or group.state_filter in states) and (not types or group.type.value in types):
             yield ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.listed_protocol_type,

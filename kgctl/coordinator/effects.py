@@ -69,6 +69,8 @@ from kgctl.model.share_results import (
     ShareGroupDescribeResult,
     ShareGroupHeartbeatResult,
 )
+from kgctl.model.streams_requests import StreamsGroupDescribe, StreamsGroupHeartbeat
+from kgctl.model.streams_results import StreamsGroupDescribedGroup, StreamsGroupDescribeResult, StreamsGroupHeartbeatResult
 from kgctl.model.values import frozen_in_order
 
 
@@ -139,6 +141,11 @@ def _refuse_share_describe(request: ShareGroupDescribe, error: ErrorCode) -> Res
     return ShareGroupDescribeResult(groups=groups)
 
 
+def _refuse_streams_describe(request: StreamsGroupDescribe, error: ErrorCode) -> Result:
+    groups = tuple(StreamsGroupDescribedGroup(group_id=group_id or "", error=error) for group_id in request.group_ids)
+    return StreamsGroupDescribeResult(groups=groups)
+
+
 def _done(_: Request, error: ErrorCode) -> Result:
     return Done(error=error)
 
@@ -164,6 +171,8 @@ _REFUSALS: dict[type[Request], Callable[[Any, ErrorCode], Result]] = {
     DescribeShareGroupOffsets: lambda request, error: DescribeShareGroupOffsetsResult(group_id=request.group_id, error=error),
     AlterShareGroupOffsets: lambda _, error: AlterShareGroupOffsetsResult(error=error),
     DeleteShareGroupOffsets: lambda _, error: DeleteShareGroupOffsetsResult(error=error),
+    StreamsGroupHeartbeat: lambda _, error: StreamsGroupHeartbeatResult(error=error),
+    StreamsGroupDescribe: _refuse_streams_describe,
     ShareStateInitialized: _done,
     ShareStateDeleted: _done,
     ShareStateSummaryRead: _done,

@@ -1,15 +1,13 @@
-"""What the coordinator asks of a group whatever protocol it speaks; and streams groups, which are only carried."""
+"""What the coordinator asks of a group, whatever protocol it speaks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from struct import pack
 from typing import ClassVar
 
-from kgctl.coordinator.consumer.member import fetch_error
 from kgctl.coordinator.timers import TimerKey
-from kgctl.model.coordinator_records import OffsetCommitValue, OpaqueKey, RecordKey, RecordType
+from kgctl.model.coordinator_records import OffsetCommitValue, RecordKey
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MetadataImage
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
@@ -28,6 +26,11 @@ class Group(ABC):
     @abstractmethod
     def group_state(self) -> GroupState:
         """Return the state as ListGroups shows it."""
+
+    @property
+    def state_filter(self) -> str:
+        """Return the state as a filter of ListGroups has to name it, in small letters."""
+        return self.group_state.value.lower()
 
     @property
     @abstractmethod
@@ -75,71 +78,3 @@ class Group(ABC):
     @abstractmethod
     def durable(self) -> object:
         """Everything that survives a reload, as a value to compare."""
-
-
-_REMOVED = (
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-    RecordType.STREAMS_GROUP_METADATA,
-    RecordType.STREAMS_GROUP_TOPOLOGY,
-)
-"""What Kafka writes tombstones of for an empty group, in this order, whether the records are there or not."""
-
-
-class OpaqueGroup(Group):
-    """A streams group: its records by key."""
-
-    type = GroupType.STREAMS
-
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.records: dict[OpaqueKey, bytes] = {}
-
-    @property
-    def group_state(self) -> GroupState:
-        """Empty without members; the finer states would need the records' contents."""
-        return GroupState.STABLE if self.member_count else GroupState.EMPTY
-
-    @property
-    def listed_protocol_type(self) -> str:
-        """Return the protocol type that ListGroups shows, which is the group's type."""
-        return self.type.value
-
-    @property
-    def member_count(self) -> int:
-        """Return how many records of members the log has."""
-        return sum(1 for key in self.records if key.record_type == RecordType.STREAMS_GROUP_MEMBER_METADATA)
-
-    def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, _image: MetadataImage) -> ErrorCode:
-        """A streams group takes commits from outside while it is empty."""
-        if self.is_empty and request.generation_id < 0:
-            return ErrorCode.NONE
-        return ErrorCode.UNKNOWN_MEMBER_ID
-
-    def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
-        """Anybody may look, unless they claim to be a member."""
-        return fetch_error({}, request)
-
-    def offset_delete_error(self) -> ErrorCode:
-        """Always possible."""
-        return ErrorCode.NONE
-
-    def is_subscribed_to(self, _topic: str) -> bool:
-        """Return whether the group has members: which topics they subscribe to is not known here."""
-        return not self.is_empty
-
-    def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
-        """Return the commit's time."""
-        return offset.commit_timestamp_ms
-
-    def tombstone_keys(self) -> list[RecordKey]:
-        """Return the keys that an empty group has."""
-        group = self.group_id.encode()
-        return [OpaqueKey(number, pack(f">hh{len(group)}s", number, len(group), group), self.group_id) for number in _REMOVED]
-
-    def timer_keys(self) -> Iterable[TimerKey]:
-        """Return nothing: a group that is only carried has no timers."""
-        return ()
-
-    def durable(self) -> object:
-        """Return the records, as a value to compare."""
-        return dict(self.records)

@@ -14,6 +14,9 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.member import MemberState
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.share.group import ShareGroup
+from kgctl.coordinator.streams.group import StreamsGroup
+from kgctl.coordinator.streams.member import StreamsMemberState
+from kgctl.coordinator.streams.processes import TaskProcesses
 from kgctl.coordinator.timers import TimerKind, member_timer
 from kgctl.model.groups import GroupType
 
@@ -215,9 +218,59 @@ def _broken_share_timers(shard: Shard, group: ShareGroup) -> Iterator[str]:
             yield f"member {member_id!r} has no session timer"
 
 
+def check_streams(shard: Shard, group: StreamsGroup) -> None:
+    """Raises `InvariantViolation`, with the group's story, for the first thing that does not hold."""
+    epochs = () if group.group_id in shard.forgotten else _broken_streams_epochs(group)
+    for what in (*epochs, *_broken_tasks(group), *_broken_streams_timers(shard, group)):
+        raise shard.violation(group.group_id, what)
+
+
+def _broken_streams_epochs(group: StreamsGroup) -> Iterator[str]:
+    if group.assignment_epoch > group.group_epoch:
+        yield f"the assignment epoch {group.assignment_epoch} is above the group epoch {group.group_epoch}"
+    for member in group.members.values():
+        # Who waits for a first target is at epoch 1.
+        if not 0 <= member.member_epoch <= max(group.assignment_epoch, 1):
+            yield f"member {member.member_id!r} at epoch {member.member_epoch} is ahead of the target, or nowhere"
+        if any(member.pending_revocation) and member.state is not StreamsMemberState.UNREVOKED_TASKS:
+            yield f"member {member.member_id!r} has tasks to give up in {member.state.name}"
+    if any(member_id not in group.members for member_id in group.targets):
+        yield "there is a target for somebody who is no member"
+
+
+def _broken_tasks(group: StreamsGroup) -> Iterator[str]:
+    """One member at most processes a task, until it has given it up; and it is known which processes have which tasks."""
+    processed = Counter(
+        (key, number)
+        for member in group.members.values()
+        for tasks in (member.assigned, member.pending_revocation)
+        for key, numbers in tasks.active.items()
+        for number in numbers
+    )
+    if any(count > 1 for count in processed.values()):
+        yield f"tasks are processed twice: {sorted(task for task, count in processed.items() if count > 1)}"
+    known = TaskProcesses()
+    for member in group.members.values():
+        known.replace(None, member)
+    if not group.processes.is_like(known):
+        yield "the processes of tasks are wrong"
+
+
+def _broken_streams_timers(shard: Shard, group: StreamsGroup) -> Iterator[str]:
+    """Every member has a session; who has to give tasks up has a limit for it."""
+    for member_id, member in group.members.items():
+        session, rebalance = group.member_timers(member_id)
+        if session not in shard.timers:
+            yield f"member {member_id!r} has no session timer"
+        revokes = member.state is StreamsMemberState.UNREVOKED_TASKS
+        if (rebalance in shard.timers) != revokes and not group.has_loose_timers:
+            yield f"the limit for the tasks that member {member_id!r} has to give up is wrong"
+
+
 CHECKS: dict[GroupType, Callable[[Shard, Any], None]] = {
     GroupType.CLASSIC: check_classic,
     GroupType.CONSUMER: check_consumer,
     GroupType.SHARE: check_share,
+    GroupType.STREAMS: check_streams,
 }
 """Group type -> its checks."""

@@ -55,6 +55,16 @@ class Profile:
         "OffsetMetadataManager#onTopicsDeleted",
         "With a topic go the offsets that were committed for it, not all that bear the names of its partitions.",
     )
+    passes_streams_settings_on: bool = switch(
+        "4.3",
+        "GroupCoordinatorConfig#extractStreamsGroupConfigMap",
+        "A group with a setting of its own has the broker's settings of streams groups for the others; before, Kafka's defaults.",
+    )
+    caches_endpoints: bool = switch(
+        "4.3",
+        "StreamsGroup#buildEndpointToPartitions",
+        "What can be queried at a streams member's endpoint is worked out anew only when the member or the topology changes.",
+    )
     rejoins_at_epoch_0: bool = switch(
         "4.2", "KAFKA-19233", "A member of a consumer group may start over with epoch 0 at any time."
     )

@@ -1,7 +1,7 @@
 """The state of one coordinator, and the only ways in which handlers act on it.
 
-How a group type plugs in (`kgctl.coordinator.classic`, `kgctl.coordinator.consumer` and `kgctl.coordinator.share` are the
-three there are):
+How a group type plugs in (the four there are: `kgctl.coordinator.classic`, `kgctl.coordinator.consumer`,
+`kgctl.coordinator.share` and `kgctl.coordinator.streams`):
 
 * a subclass of `kgctl.coordinator.group.Group` answers what offsets, list, delete and expiry ask of any group;
 * ``REPLAYERS`` in `kgctl.coordinator.shard` gets a function for each of its record keys: these functions alone create, change
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, cast
@@ -35,11 +36,12 @@ from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
 from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, with_current_assignment, with_metadata
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
-from kgctl.coordinator.group import Group, OpaqueGroup
+from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.member import LEAVE_EPOCH
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.coordinator.share.partitions import SharePartitions
 from kgctl.coordinator.share.replay import SHARE_REPLAYERS
+from kgctl.coordinator.streams.replay import STREAMS_REPLAYERS
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
 from kgctl.model.coordinator_records import (
@@ -239,19 +241,8 @@ def _replay_group_metadata(shard: Shard, key: GroupMetadataKey, value: GroupMeta
     group.recorded = value
 
 
-def _replay_opaque(shard: Shard, key: OpaqueKey, value: bytes | None) -> None:
-    if key.group is None:
-        return
-    group = shard.groups.get(key.group)
-    if value is None:
-        if isinstance(group, OpaqueGroup):
-            group.records.pop(key, None)
-            if not group.records:
-                _remove(shard, key.group)
-        return
-    if not isinstance(group, OpaqueGroup):
-        group = shard.groups[key.group] = OpaqueGroup(key.group)
-    group.records[key] = value
+def _skip(_: Shard, __: OpaqueKey, ___: bytes | None) -> None:
+    """A newer broker's record stays in the log."""
 
 
 def _remove(shard: Shard, group_id: str) -> None:
@@ -261,9 +252,10 @@ def _remove(shard: Shard, group_id: str) -> None:
 
 REPLAYERS: dict[type, Replayer] = {
     GroupMetadataKey: _replay_group_metadata,
-    OpaqueKey: _replay_opaque,
+    OpaqueKey: _skip,
     **_CONSUMER_REPLAYERS,
     **SHARE_REPLAYERS,
+    **STREAMS_REPLAYERS,
 }
 """Key class -> what a record with such a key does."""
 
@@ -437,8 +429,17 @@ class Shard:
 
     def settled_groups(self) -> list[Group]:
         """All groups as those requests see them, in Kafka's order."""
-        groups = [group for group in self.groups.java_values() if group.group_id not in self.unsettled]
-        return [*groups, *(group for group in self.unsettled.values() if group is not None)]
+        groups = [self.unsettled.get(group.group_id, group) for group in self.groups.java_values()]
+        forgotten = [group for group_id, group in self.unsettled.items() if group_id not in self.groups]
+        return [group for group in (*groups, *forgotten) if group is not None]
+
+    def unsettle(self, group: Group) -> None:
+        """Keep the group as it is for those requests: what is done to it next, no record tells.
+
+        A copy that shares what only records change; a group that nobody knows yet is left alone.
+        """
+        if self.groups.get(group.group_id) is group:
+            self.unsettled.setdefault(group.group_id, copy(group))
 
     def violation(self, group_id: str, what: str) -> InvariantViolation:
         """The error for a group of which something does not hold, with what happened to it of late."""

@@ -30,6 +30,10 @@ class TimerKind(StrEnum):
     CONSUMER_JOIN = "consumer-join"
     CONSUMER_SYNC = "consumer-sync"
     SHARE_SESSION = "share-session"
+    # Streams groups. The last one belongs to the group: it waits for others to join as well.
+    STREAMS_SESSION = "streams-session"
+    STREAMS_REBALANCE = "streams-rebalance"
+    STREAMS_INITIAL_REBALANCE = "streams-initial-rebalance"
     # The coordinator's own.
     EXPIRE_OFFSETS = "expire-offsets"
     DELETE_OFFSETS = "delete-offsets"

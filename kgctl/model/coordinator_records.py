@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.share_records import ShareRecordKey, ShareRecordValue
+from kgctl.model.streams_records import StreamsRecordKey, StreamsRecordValue
 from kgctl.model.values import frozen_in_order
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
@@ -235,7 +236,7 @@ class ConsumerGroupRegularExpressionValue:
 
 @frozen_in_order
 class OpaqueKey:
-    """A key that kgctl carries but does not interpret: streams groups, types of newer brokers."""
+    """A key that kgctl carries but does not interpret: types of newer brokers."""
 
     record_type: int
     raw: bytes
@@ -253,6 +254,7 @@ RecordKey = (
     | ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupRegularExpressionKey
     | ShareRecordKey
+    | StreamsRecordKey
     | OpaqueKey
 )
 RecordValue = (
@@ -265,6 +267,7 @@ RecordValue = (
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
     | ShareRecordValue
+    | StreamsRecordValue
     | bytes
 )
 

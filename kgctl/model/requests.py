@@ -14,6 +14,7 @@ from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, OffsetAndMetadata, TopicPartition
 from kgctl.model.share_results import ShareResult
+from kgctl.model.streams_results import StreamsGroupDescribeResult, StreamsGroupHeartbeatResult
 from kgctl.model.values import frozen
 
 LATEST_VERSION = 32_767
@@ -526,5 +527,7 @@ Result = (
     | ConsumerGroupHeartbeatResult
     | ConsumerGroupDescribeResult
     | ShareResult
+    | StreamsGroupHeartbeatResult
+    | StreamsGroupDescribeResult
     | Done
 )

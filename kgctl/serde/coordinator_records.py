@@ -2,7 +2,7 @@
 
 Reading takes every version that Kafka ever wrote (OffsetCommit 0-4, GroupMetadata 0-4, the rest 0); writing uses the one that
 Kafka 4.3 uses: OffsetCommit 4, or 1 where the commit carries a retention of its own; GroupMetadata 3; the rest 0. Key types that
-kgctl does not interpret (streams groups, those of newer brokers) go through as `OpaqueKey` and raw bytes, nothing lost.
+kgctl does not interpret (those of newer brokers) go through as `OpaqueKey` and raw bytes, nothing lost.
 
 Bytes that cannot be read raise `RecordDecodeError`, whatever they hold. A tagged field of a newer broker is skipped, as Kafka
 does, so bytes that must come out unchanged are to be kept as bytes.
@@ -55,6 +55,7 @@ from kgctl.serde.record_schema import (
     write_varint,
 )
 from kgctl.serde.share_groups import SHARE_KEYS, SHARE_VALUES
+from kgctl.serde.streams_groups import STREAMS_KEYS, STREAMS_VALUES
 
 __all__ = [
     "RecordDecodeError",
@@ -193,7 +194,7 @@ VALUES: Mapping[int, ValueSchema] = {
         model.ConsumerGroupRegularExpressionValue,
         (Field("topics", array(string)), Field("version", INT64), Field("timestamp_ms", INT64)),
     ),
-    **{record_type: ValueSchema(build, fields) for record_type, (build, fields) in SHARE_VALUES.items()},
+    **{record_type: ValueSchema(build, fields) for record_type, (build, fields) in {**SHARE_VALUES, **STREAMS_VALUES}.items()},
 }
 
 _GROUP = (Field("group", string),)
@@ -217,11 +218,8 @@ KEYS: Mapping[int, KeySchema] = {
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: KeySchema(
         model.ConsumerGroupRegularExpressionKey, (*_GROUP, Field("regular_expression", string))
     ),
-    **{record_type: KeySchema(build, fields) for record_type, (build, fields) in SHARE_KEYS.items()},
+    **{record_type: KeySchema(build, fields) for record_type, (build, fields) in {**SHARE_KEYS, **STREAMS_KEYS}.items()},
 }
-
-OPAQUE_TYPES_WITH_GROUP = frozenset({17, *range(19, 24)})
-"""Streams groups: kgctl carries these records without looking inside, but their key begins with the group."""
 
 TYPE_OF_KEY: Mapping[type, int] = {
     schema.build: record_type  # type: ignore[misc]  # each build is a class
@@ -288,8 +286,7 @@ def decode_key(data: bytes) -> RecordKey:
     structure = key_structure(record_type)
     if structure is not None:
         return cast("RecordKey", structure.read(reader))
-    group = _plain_string(reader) if record_type in OPAQUE_TYPES_WITH_GROUP else None
-    return OpaqueKey(record_type, data, group)
+    return OpaqueKey(record_type, data)
 
 
 def encode_value(key: RecordKey, value: RecordValue | None) -> bytes | None:
@@ -387,13 +384,6 @@ def _decode_offset_commit_value(data: bytes) -> OffsetCommitValue:
     except UnicodeDecodeError as error:
         raise RecordDecodeError(f"a string that is not UTF-8: {error}") from None
     return OffsetCommitValue(offset, leader_epoch, metadata, _INT64.unpack_from(data, tags_at - 8)[0], -1, topic_id)
-
-
-def _plain_string(reader: Reader) -> str:
-    try:
-        return reader.take(_INT16.unpack(reader.take(2))[0]).decode()
-    except UnicodeDecodeError as error:
-        raise RecordDecodeError(f"a string that is not UTF-8: {error}") from None
 
 
 def _structure(found: Any) -> Any:

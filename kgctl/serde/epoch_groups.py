@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from kgctl.model import coordinator_records as model
 from kgctl.model.coordinator_records import OpaqueKey, RecordKey, RecordType, RecordValue
+from kgctl.model.streams_records import AssignedTaskIds
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import (
     KEYS,
@@ -29,7 +30,6 @@ from kgctl.serde.coordinator_records import (
 )
 from kgctl.serde.record_schema import (
     INT8,
-    INT16,
     INT32,
     INT64,
     PLAIN,
@@ -38,7 +38,6 @@ from kgctl.serde.record_schema import (
     Reader,
     Structure,
     array,
-    nullable_in_place,
     nullable_string,
     string,
     uuid,
@@ -51,14 +50,6 @@ class TopicNamesValue(NamedTuple):
     topics: tuple[tuple[UUID, str], ...]
 
 
-class Tasks(NamedTuple):
-    """Tasks of one subtopology, by the numbers of their partitions, with the epoch at which each was assigned."""
-
-    subtopology_id: str
-    partitions: tuple[int, ...]
-    assignment_epochs: tuple[int, ...] = ()
-
-
 class CurrentTasksValue(NamedTuple):
     """The active tasks of a streams group's member; standby and warm-up tasks do not read for the group.
 
@@ -67,25 +58,14 @@ class CurrentTasksValue(NamedTuple):
 
     member_epoch: int
     state: int
-    tasks: tuple[Tasks, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopologyKey:
-    """Key of type 23: what an application of Kafka Streams does, as a graph of topics."""
-
-    group: str
-
-
-GroupKey: TypeAlias = RecordKey | TopologyKey
-"""The key of a record of a group of any type."""
+    tasks: tuple[AssignedTaskIds, ...]
 
 
 @frozen_in_order
 class GroupRecord:
     """What a coordinator's record says, of a group of any type: a key with its value, or with None: a tombstone."""
 
-    key: GroupKey
+    key: RecordKey
     value: RecordValue | TopicNamesValue | CurrentTasksValue | None
 
 
@@ -116,23 +96,6 @@ def _names(initializing_topics: Any, initialized_topics: Any, deleting_topics: A
     return TopicNamesValue((*initializing_topics, *initialized_topics, *deleting_topics))
 
 
-def _tasks(layout: Layout) -> Structure:
-    fields = (
-        Field("subtopology_id", string),
-        Field("partitions", array(INT32)),
-        Field("assignment_epochs", array(INT32), tag=0, default=()),
-    )
-    return Structure(Tasks, fields, layout)
-
-
-def _pair(layout: Layout) -> Structure:
-    return Structure(lambda key, value: (key, value), (Field("key", string), Field("value", string)), layout)
-
-
-def _endpoint(layout: Layout) -> Structure:
-    return Structure(lambda host, port: (host, port), (Field("host", string), Field("port", INT16)), layout)
-
-
 _NAMED = (Field("topic_id", uuid), Field("topic_name", string))
 _EPOCH = (Field("epoch", INT32), Field("metadata_hash", INT64))
 _MEMBER_EPOCHS = (Field("member_epoch", INT32), Field("previous_member_epoch", INT32), Field("state", INT8))
@@ -147,20 +110,6 @@ _SHARE_STATE = (
     Field("initialized_topics", array(_named_partitions)),
     Field("deleting_topics", array(_named_topic)),
 )
-_STREAMS_MEMBER = (
-    Field("instance_id", nullable_string),
-    Field("rack_id", nullable_string),
-    Field("client_id", string),
-    Field("client_host", string),
-    Field("rebalance_timeout_ms", INT32),
-    Field("topology_epoch", INT32),
-    Field("process_id", string),
-    Field("user_endpoint", nullable_in_place(_endpoint)),
-    Field("client_tags", array(_pair)),
-)
-_TASKS = ("active_tasks", "standby_tasks", "warmup_tasks")
-_TARGET_TASKS = tuple(Field(name, array(_tasks)) for name in _TASKS)
-_CURRENT_TASKS = (*_TARGET_TASKS, *(Field(f"{name}_pending_revocation", array(_tasks)) for name in _TASKS))
 
 
 def _streams_member(
@@ -179,8 +128,8 @@ def _current_tasks(
     *,
     member_epoch: int,
     state: int,
-    active_tasks: tuple[Tasks, ...],
-    active_tasks_pending_revocation: tuple[Tasks, ...],
+    active_tasks: tuple[AssignedTaskIds, ...],
+    active_tasks_pending_revocation: tuple[AssignedTaskIds, ...],
     **_: Any,
 ) -> CurrentTasksValue:
     return CurrentTasksValue(member_epoch, state - 1, (*active_tasks_pending_revocation, *active_tasks))
@@ -199,6 +148,10 @@ def _as(
     return _Schema(group_type, KEYS[of_consumers], value or theirs.build, theirs.fields if fields is None else fields)
 
 
+def _of_tasks(of_consumers: RecordType, own: RecordType, value: Callable[..., Any]) -> _Schema:
+    return _as("streams", of_consumers, VALUES[own].fields, value)
+
+
 SCHEMAS: Mapping[int, _Schema] = {
     RecordType.SHARE_GROUP_MEMBER_METADATA: _as("share", RecordType.CONSUMER_GROUP_MEMBER_METADATA, _SHARE_MEMBER),
     RecordType.SHARE_GROUP_METADATA: _as("share", RecordType.CONSUMER_GROUP_METADATA, _EPOCH),
@@ -213,17 +166,17 @@ SCHEMAS: Mapping[int, _Schema] = {
         "share", RecordType.CONSUMER_GROUP_PARTITION_METADATA, _SHARE_STATE, _names
     ),
     RecordType.STREAMS_GROUP_METADATA: _as("streams", RecordType.CONSUMER_GROUP_METADATA, _EPOCH),
-    RecordType.STREAMS_GROUP_MEMBER_METADATA: _as(
-        "streams", RecordType.CONSUMER_GROUP_MEMBER_METADATA, _STREAMS_MEMBER, _streams_member
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: _of_tasks(
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA, _streams_member
     ),
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _as("streams", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA),
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _as(
-        "streams", RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, _TARGET_TASKS, _target_tasks
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _of_tasks(
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, _target_tasks
     ),
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _as(
-        "streams", RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, (*_MEMBER_EPOCHS, *_CURRENT_TASKS), _current_tasks
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _of_tasks(
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, _current_tasks
     ),
-    RecordType.STREAMS_GROUP_TOPOLOGY: _Schema("streams", KeySchema(TopologyKey, KEYS[RecordType.GROUP_METADATA].fields)),
+    RecordType.STREAMS_GROUP_TOPOLOGY: _Schema("streams", KEYS[RecordType.STREAMS_GROUP_TOPOLOGY]),
 }
 
 
@@ -242,14 +195,14 @@ def _key_structure(record_type: int) -> Structure:
     return Structure(key.build, key.fields, PLAIN)
 
 
-def interpreted_key(raw: bytes) -> GroupKey:
+def interpreted_key(raw: bytes) -> RecordKey:
     """Return what a record's key says, of a share or streams group as a key of the consumer protocol.
 
     Raises `RecordDecodeError`, and KeyError for a type of record that nobody writes yet.
     """
     record_type = int.from_bytes(raw[:2], "big", signed=True)
     if record_type in SCHEMAS:
-        found: GroupKey = _key_structure(record_type).read(Reader(raw, 2))
+        found: RecordKey = _key_structure(record_type).read(Reader(raw, 2))
         return found
     plain = decode_key(raw)
     if isinstance(plain, OpaqueKey):

@@ -335,6 +335,7 @@ def _fixed(layout: str) -> Type:
 
 INT8 = _fixed(">b")
 INT16 = _fixed(">h")
+UINT16 = _fixed(">H")
 INT32 = _fixed(">i")
 INT64 = _fixed(">q")
 

@@ -11,9 +11,11 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.share.group import ShareGroup
+from kgctl.coordinator.streams.group import StreamsGroup
 from tests.conformance.notation import assigned, from_topic_ids, subscribed
 from tests.conformance.records import classic_view, with_epochs
 from tests.conformance.share import share_view
+from tests.conformance.streams import streams_view
 
 View = dict[str, Any]
 Names = Mapping[UUID, str]
@@ -30,7 +32,8 @@ def group_view(coordinator: GroupCoordinator, group_id: str, names: Names) -> Vi
         return _consumer(group, names)
     if isinstance(group, ShareGroup):
         return share_view(coordinator.shard, group, names)
-    return {"exists": True, "type": group.type.value, "state": group.group_state.value}
+    assert isinstance(group, StreamsGroup)
+    return streams_view(group)
 
 
 def _classic(group: ClassicGroup) -> View:

@@ -29,7 +29,6 @@ from kgctl.model.coordinator_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     OpaqueKey,
-    RecordType,
     TransactionMarker,
 )
 from tests.conformance.notation import START_MS, assigned, from_topic_ids, short, subscribed
@@ -136,7 +135,7 @@ def _regex(value: ConsumerGroupRegularExpressionValue, _: Names) -> Record:
     return {"topics": list(value.topics), "timestamp": virtual(value.timestamp_ms)}
 
 
-# Of share groups the bytes are compared.
+# Of share and streams groups the bytes are compared.
 _RECORDS: dict[type, tuple[str, Callable[[Any, Names], Record]]] = {
     GroupMetadataKey: ("GroupMetadata", _group_metadata),
     OffsetCommitKey: ("OffsetCommit", _offset),
@@ -150,19 +149,13 @@ _RECORDS: dict[type, tuple[str, Callable[[Any, Names], Record]]] = {
 }
 
 
-def _name_of(key: OpaqueKey) -> str:
-    """As Kafka calls a record that is not looked into."""
-    return RecordType(key.record_type).name.title().replace("_", "")
-
-
 def record_of(appended: AppendRecord, names: Names) -> Record:
     """One record; ``names`` knows every topic id that there ever was."""
     if isinstance(appended.record, TransactionMarker):
         result = "commit" if appended.record.committed else "abort"
         return {"type": "marker", "result": result, "producer_id": appended.record.producer_id}
     key, value = appended.record.key, appended.record.value
-    if isinstance(key, OpaqueKey):
-        return {"type": _name_of(key), "value": None if value is None else {}}
+    assert not isinstance(key, OpaqueKey)
     name, view = _RECORDS.get(type(key)) or (type(key).__name__.removesuffix("Key"), lambda _, __: {})
     entry: Record = {"type": name, "group": key.group}
     if isinstance(key, OffsetCommitKey):

@@ -26,6 +26,7 @@ from kgctl.model.requests import (
 from tests.conformance.notation import assigned, from_topic_ids
 from tests.conformance.requests import Step
 from tests.conformance.share import SHARE_REPLIES
+from tests.conformance.streams import STREAMS_REPLIES
 
 Reply = dict[str, Any]
 Names = Mapping[UUID, str]
@@ -163,6 +164,7 @@ _REPLIES: dict[type, Callable[[Any, Step, Names], Reply]] = {
     ConsumerGroupDescribeResult: _describe_consumer_groups,
     ListGroupsResult: _list_groups,
     **SHARE_REPLIES,
+    **STREAMS_REPLIES,
 }
 
 

@@ -36,6 +36,7 @@ from tests.conformance.notation import (
     text,
 )
 from tests.conformance.share import SHARE_OPERATIONS
+from tests.conformance.streams import STREAMS_OPERATIONS
 
 Step = dict[str, Any]
 
@@ -207,6 +208,7 @@ OPERATIONS: dict[str, tuple[int, Callable[[Step, dict[str, Any], MetadataImage],
     "list_groups": (5, _list_groups),
     "group_config": (0, _group_config),
     **SHARE_OPERATIONS,
+    **STREAMS_OPERATIONS,
 }
 """Operation -> (the version it has unless the step says another, how its request is made)."""
 

@@ -39,6 +39,14 @@ def test_recorded_sequences_of_share_groups_are_as_in_kafka() -> None:
     assert len(found) == 80
 
 
+def test_recorded_sequences_of_streams_groups_are_as_in_kafka() -> None:
+    """Records byte by byte. Made by ``python -m tests.differential.search 100 --about streams --seed 9 --record ...``."""
+    found = {case["id"]: verdict(case, case["expect"]) for case in load(CASES / "coordinator_streams_generated.jsonl.gz")}
+
+    assert {name: differences for name, differences in found.items() if differences} == {}
+    assert len(found) == 100
+
+
 def test_the_command_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sequence that agrees, and the same with another answer."""
     file = tmp_path / "two.jsonl"

@@ -35,6 +35,10 @@ SETTINGS: dict[str, tuple[object, ...]] = {
     "group.share.assignment.interval.ms": (0, 0, 0, 1000, 5000),
     "group.share.max.size": (1, 2, 3, 10),
     "group.share.initialize.retry.interval.ms": (1, 10_000),
+    "group.streams.initial.rebalance.delay.ms": (0, 0, 3000, 500),
+    "group.streams.assignment.interval.ms": (0, 0, 0, 1000, 5000),
+    "group.streams.num.standby.replicas": (0, 1, 2),
+    "group.streams.max.size": (1, 2, 3),
     "group.consumer.assignors": ("range", "range,uniform", "uniform"),
     "group.consumer.migration.policy": ("disabled", "upgrade", "downgrade", "bidirectional"),
     "group.consumer.regex.refresh.interval.ms": (10000, 15000),
@@ -48,6 +52,7 @@ TOPIC_IDS = {
     "T3": "T3-CU8fVTLCz5YMkLoDQsa",
     "T4": "AAAAAAAAAAEAAAAAAAAAAg",
     "t3": "-0___________________w",
+    **{name: f"{name}-A4s3VTwiI5CTbEp6POw" for name in ("C1", "C2", "R1", "R2")},
 }
 AGAIN = {name: f"{text[:10]}Z{text[11:]}" for name, text in TOPIC_IDS.items()}
 """The ids of topics of the same names that come after those."""

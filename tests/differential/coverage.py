@@ -74,7 +74,7 @@ class Coverage:
 
 def _operation(step: Case) -> str:
     """Heartbeats of the consumer protocol by what they are for."""
-    if step["op"] not in ("cg_heartbeat", "share_heartbeat"):
+    if step["op"] not in ("cg_heartbeat", "share_heartbeat", "streams_heartbeat"):
         return str(step["op"])
     epoch = step["epoch"]
     return f"{step['op']} {epoch if epoch <= 0 else 'n'}{' static' if 'instance' in step else ''}"

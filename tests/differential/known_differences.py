@@ -13,9 +13,6 @@ NOT_GENERATED = {
     "a JoinGroup that names a protocol twice": (
         "Kafka counts it as two members' protocol, elects none and leaves the group in PreparingRebalance; here it counts once."
     ),
-    "streams groups with members": (
-        "Kafka's members of such groups expire; here the records are carried without being looked into, and stay."
-    ),
     "a group in the place of an empty streams group, or a share group in that of an empty consumer group, that a JoinGroup with a"
     " member id has made Kafka forget": ("Kafka forgets the group but not its records, and cannot load the log that follows."),
 }

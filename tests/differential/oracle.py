@@ -25,8 +25,8 @@ class KafkaFailedError(AssertionError):
 VERSIONS = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.1"}
 """The broker versions whose coordinator can be driven, and the release of each that is."""
 LATEST = "4.3"
-WITH_SHARE_GROUPS = ("4.2", "4.3")
-"""Those whose share groups are driven."""
+WITH_NEWER_GROUPS = ("4.2", "4.3")
+"""Those whose share and streams groups are driven."""
 _PACKAGES = {
     "common.record.internal.": "common.record.",
     "server.util.PartitionMetadataClient": "coordinator.group.PartitionMetadataClient",
@@ -42,8 +42,10 @@ class KafkaCoordinator:
 
     def __init__(self, version: str = LATEST) -> None:
         own = SOURCES / f"v{version.replace('.', '_')}" / "Version.java"
-        share = sorted((SOURCES / "share").glob("*.java")) if version in WITH_SHARE_GROUPS else ()
-        sources, replaced = [*sorted(SOURCES.glob("*.java")), *share, own], {} if version == LATEST else _PACKAGES
+        newer = (
+            [*(SOURCES / "share").glob("*.java"), *(SOURCES / "streams").glob("*.java")] if version in WITH_NEWER_GROUPS else []
+        )
+        sources, replaced = [*sorted(SOURCES.glob("*.java")), *sorted(newer), own], {} if version == LATEST else _PACKAGES
         classes = compile_java(SOURCES / "pom.xml", sources, replaced, kafka_version=VERSIONS[version])
         self.version = version
         self._process = subprocess.Popen(

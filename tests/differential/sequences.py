@@ -30,6 +30,14 @@ from tests.differential.steps.share import (
     share_join,
     share_leave,
 )
+from tests.differential.steps.streams import (
+    internal_topics,
+    look_at_streams,
+    streams_commit,
+    streams_heartbeat,
+    streams_join,
+    streams_leave,
+)
 from tests.differential.steps.surroundings import change_topics, delete_groups, look, reload, set_group_config
 
 Step = dict[str, Any]
@@ -58,6 +66,15 @@ SHARES: tuple[Theme, ...] = (
     (*_SHARE, *_SHARE_ADMIN, *_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
 )
 """Share groups: with all that concerns any group, by themselves, as administrators see them, beside groups of the same names."""
+_STREAMS = (streams_join,) * 5 + (streams_heartbeat,) * 12 + (streams_leave,) * 2 + (internal_topics,) * 5
+_STREAMS_ASIDE = (look_at_streams,) * 2 + (streams_commit,) * 3
+STREAMS: tuple[Theme, ...] = (
+    (*_STREAMS, *_STREAMS_ASIDE, *_OTHERS),
+    (*_STREAMS, *_STREAMS, *_STREAMS_ASIDE, change_topics, reload, set_group_config),
+    (*_STREAMS, *_STREAMS, streams_join, streams_leave, look_at_streams),
+    (*_STREAMS, *_STREAMS_ASIDE, *_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
+)
+"""Streams groups: with all that concerns any group, with topics that change, by themselves, beside groups of the same names."""
 MOVES: tuple[Theme, ...] = (
     (move,) * 12 + (consumer_heartbeat,) * 3 + (sync,) * 3 + (heartbeat, join, leave, consumer_leave, look, commit),
 )
@@ -70,6 +87,7 @@ KINDS: dict[str, tuple[Theme, ...]] = {
     "offsets": (_OFFSETS,),
     "moves": MOVES,
     "share": SHARES,
+    "streams": STREAMS,
 }
 """By the name that `tests.differential.search` takes."""
 
@@ -85,6 +103,7 @@ class SequenceBuilder:
         self.world = World(self.case)
         self.now = 1
         self.recreated: set[str] = set()
+        self.shapes: dict[str, Any] = {}
         logged = sorted({group for group, _, _ in given.get("records", {}).values()})
         self.groups = sorted({*GROUPS, *logged})
         self.protocol_type = choice.often("consumer", "consumer", "consumer", "consumer", "connect")
@@ -146,6 +165,7 @@ _WITHOUT_GROUP = {
     "end_txn",
     "describe_consumer_groups",
     "describe_share_groups",
+    "describe_streams_groups",
     "persister",
     "describe_groups",
     "list_groups",

@@ -25,7 +25,8 @@ SEQUENCES = 2_000 if settings.get_current_profile_name() == "deep" else 20
 RECORDED = GOLDEN.parents[1] / "conformance" / "cases" / "coordinator_generated.jsonl.gz"
 
 
-_NO_TIMERS_OF_THESE = (TimerKind.STUCK_REBALANCE, TimerKind.DELETE_OFFSETS, TimerKind.SHARE_SESSION)
+_STREAMS_TIMERS = (TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REBALANCE, TimerKind.STREAMS_INITIAL_REBALANCE)
+_NO_TIMERS_OF_THESE = (TimerKind.STUCK_REBALANCE, TimerKind.DELETE_OFFSETS, TimerKind.SHARE_SESSION, *_STREAMS_TIMERS)
 REACHED = {
     "timers": {kind.value for kind in TimerKind if kind not in _NO_TIMERS_OF_THESE},
     "records": {
@@ -93,6 +94,33 @@ SHARES_REACHED = {
     },
 }
 """And in a run of share groups."""
+STREAMS_REACHED = {
+    "timers": {kind.value for kind in _STREAMS_TIMERS},
+    "records": {
+        "StreamsGroupTopology",
+        "StreamsGroupTargetAssignmentMember",
+        "StreamsGroupCurrentMemberAssignment tombstone",
+        "StreamsGroupMetadata tombstone",
+    },
+    "changes of groups": {
+        "none -> streams NotReady",
+        "none -> streams Assigning",
+        "streams NotReady -> streams Stable",
+        "streams Assigning -> streams Reconciling",
+        "streams Reconciling -> streams Stable",
+        "streams Stable -> streams Empty",
+        "streams Empty -> classic PreparingRebalance",
+    },
+    "changes of members": {"STABLE -> UNREVOKED_TASKS", "STABLE -> UNRELEASED_TASKS", "UNREVOKED_TASKS -> STABLE"},
+    "answers": {
+        "streams_heartbeat n: FENCED_MEMBER_EPOCH",
+        "streams_heartbeat 0: GROUP_MAX_SIZE_REACHED",
+        "streams_heartbeat 0: STREAMS_INVALID_TOPOLOGY",
+        "describe_streams_groups: NONE",
+        "offset_commit: STALE_MEMBER_EPOCH",
+    },
+}
+"""And in a run of streams groups."""
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +182,21 @@ def test_share_groups_go_as_in_kafka(version: str, sequences: int, tmp_path: Pat
     assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
     missing = {kind: reached - tally.coverage.seen[kind].keys() for kind, reached in SHARES_REACHED.items()}
     assert {kind: found for kind, found in missing.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "sequences"), [("4.3", 250), ("4.2", 25), pytest.param("4.3", 20_000, marks=pytest.mark.deep)]
+)
+def test_streams_groups_go_as_in_kafka(version: str, sequences: int, tmp_path: Path) -> None:
+    """With internal topics that somebody makes, well, ill, late or never. ``--about streams`` is the deep run."""
+    kafka = KafkaCoordinator(version)
+    tally = run(kafka, sequences, start=1, folder=tmp_path, themes=KINDS["streams"])
+    kafka.close()
+
+    assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
+    if version == LATEST:
+        missing = {kind: reached - tally.coverage.seen[kind].keys() for kind, reached in STREAMS_REACHED.items()}
+        assert {kind: found for kind, found in missing.items() if found} == {}
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "consumer-states": lambda: _states("consumer_states"),
     "consumer-when": lambda: _table("| state | when | what it means |", _states("consumer_when")),
     "share-states": lambda: _states("share_states"),
+    "streams-states": lambda: _states("streams_states"),
     "member-states": lambda: _states("member_states"),
     "member-steps": lambda: _table(
         "| state | at the target | with a new subscription | Heartbeat | behind | SyncGroup | behind |", _states("member_steps")

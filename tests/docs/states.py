@@ -9,6 +9,7 @@ from kgctl.coordinator.classic.group import DEAD, EMPTY, RESPONSES, STATE, TRANS
 from kgctl.coordinator.consumer.member import CLASSIC_RESPONSES, GROUP_STATES, GROUP_TRANSITIONS, MEMBER_RULES, MEMBER_TRANSITIONS
 from kgctl.coordinator.modern.member import MemberState
 from kgctl.coordinator.share.group import SHARE_TRANSITIONS
+from kgctl.coordinator.streams.group import STREAMS_TRANSITIONS
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, Transition
 
@@ -51,6 +52,11 @@ def consumer_when() -> str:
 def share_states() -> str:
     """The diagram of a share group."""
     return diagram(SHARE_TRANSITIONS, GroupState.EMPTY)
+
+
+def streams_states() -> str:
+    """The diagram of a streams group."""
+    return diagram(STREAMS_TRANSITIONS, GroupState.EMPTY)
 
 
 def member_states() -> str:

@@ -72,6 +72,7 @@ ROOMS = {
             (3, "the first sample of a log's life by its number"),
             (36, "a live cluster collected on Spark from the command line"),
             (1, "two changes that landed at once"),
+            (7, "records of streams groups are those that the coordinator writes"),
         ),
     ),
     "cli": Room(
@@ -130,6 +131,7 @@ ROOMS = {
             (12, "Kafka's own words for numbers of groups' settings"),
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
             (321, "topologies of streams groups, laid out on the topics of the cluster"),
+            (1_164, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
         ),
     ),
     "server": Room(
@@ -212,6 +214,7 @@ ROOMS = {
             (97, "records of the state of share groups"),
             (80, "records of share groups, to be written as well"),
             (58, "what Kafka Streams puts into subscriptions and assignments"),
+            (70, "records of streams groups, to be written as well"),
         ),
     ),
     "group": Room(
@@ -255,6 +258,7 @@ ROOMS = {
             (308, "share groups: requests, results, calls for the state of partitions, records"),
             (36, "Kafka's words for errors, which the server and the tool had"),
             (45, "topologies as members of streams groups declare them"),
+            (186, "streams groups: requests, results, records"),
         ),
     ),
     "library": Room(
@@ -303,7 +307,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 556  # streams groups (KIP-1071); before them some 55 for share groups (KIP-932), makers of tokens
+MOST_FILES = 571  # streams groups (KIP-1071): 30; before them some 55 for share groups (KIP-932), makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -35,6 +35,7 @@ from kgctl.model.coordinator_records import (
 )
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.share_records import ShareGroupMetadataKey, ShareGroupMetadataValue
+from kgctl.model.streams_records import StreamsGroupMetadataKey, StreamsGroupMetadataValue
 
 A = UUID("11111111-1111-1111-2222-222222222222")
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")
@@ -223,8 +224,8 @@ WRITTEN_BY_KAFKA = {
         "000000000002000000000000000000",
     ),
     "streams group": (
-        OpaqueKey(17, bytes.fromhex("001100027374"), "st"),
-        bytes.fromhex("000000000002000000000000000000"),
+        StreamsGroupMetadataKey("st"),
+        StreamsGroupMetadataValue(2),
         "001100027374",
         "000000000002000000000000000000",
     ),

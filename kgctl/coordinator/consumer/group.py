@@ -18,11 +18,11 @@ from kgctl.coordinator.consumer.member import (
     WITHOUT_EPOCHS,
     ConsumerMember,
     Partitions,
-    commit_error,
-    fetch_error,
+    has_owned_all,
 )
 from kgctl.coordinator.consumer.records import group_tombstone_keys
-from kgctl.coordinator.modern.group import ModernGroup
+from kgctl.coordinator.modern.commits import commit_error, fetch_error
+from kgctl.coordinator.modern.group import PartitionGroup
 from kgctl.coordinator.modern.member import Refusal
 from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.coordinator.timers import TimerKey, TimerKind
@@ -63,7 +63,7 @@ class TopicCount:
     by_regex: int = 0
 
 
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(PartitionGroup[ConsumerMember]):
     """The state of one group, as the broker version of ``profile`` has it.
 
     ``resolution_started_ms`` says that a resolution of expressions is under way: it is not durable.
@@ -122,7 +122,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
         """Whether a commit is accepted: by the member's epoch, or by the epochs of its partitions (KIP-1251)."""
-        return commit_error(self.members, request, image, older_epochs=self.profile.has_partition_epochs)
+        since = self.profile.has_partition_epochs
+        return commit_error(self.members, request, lambda member: since and has_owned_all(member, request, image))
 
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
         """Whether a fetch is accepted: a member has to be up to date."""

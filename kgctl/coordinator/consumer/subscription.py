@@ -143,7 +143,7 @@ def on_topics_changed(shard: Shard, old: MetadataImage) -> None:
         shard.last_version_with_new_topics = shard.image.version
     changed = {name for name in (*before, *after) if before.get(name) != after.get(name)}
     for group in shard.groups.values():
-        if isinstance(group, ModernGroup) and any(map(group.is_subscribed_to, changed)):
+        if isinstance(group, ModernGroup) and any(map(group.depends_on, changed)):
             group.ask_for_metadata()
 
 

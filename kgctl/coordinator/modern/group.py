@@ -1,6 +1,6 @@
 """A group that makes one target for each of its epochs, towards which its members go. Kafka: ModernGroup.
 
-Members are values of `M`: what differs between the two protocols.
+Members are values of `M` and targets of `T`: what differs between the protocols.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kgctl.model.values import TimelineHashMap, hash_map_order
 
 
 class ModernMember(Protocol):
-    """What a group asks of a member of either protocol."""
+    """What a group asks of a member of any of these protocols."""
 
     @property
     def member_id(self) -> str:
@@ -26,9 +26,10 @@ class ModernMember(Protocol):
 
 
 M = TypeVar("M", bound=ModernMember)
+T = TypeVar("T")
 
 
-class ModernGroup(Group, Generic[M]):
+class ModernGroup(Group, Generic[M, T]):
     """The state of one group, as the broker version of ``profile`` has it.
 
     ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again: they are not
@@ -42,7 +43,7 @@ class ModernGroup(Group, Generic[M]):
         self.assignment_timestamp_ms = 0
         self.metadata_hash = 0
         self.members: TimelineHashMap[str, M] = TimelineHashMap()
-        self.targets: TimelineHashMap[str, Target] = TimelineHashMap()
+        self.targets: TimelineHashMap[str, T] = TimelineHashMap()
         self.metadata_deadline_ms = 0
         self.metadata_deadline_epoch = 0
         self.is_homogeneous = True
@@ -57,12 +58,6 @@ class ModernGroup(Group, Generic[M]):
         """Return how many members the group has."""
         return len(self.members)
 
-    def durable_targets(self) -> object:
-        """Return the targets of all members, as a value to compare."""
-        return {
-            member_id: {topic: set(numbers) for topic, numbers in target.items()} for member_id, target in self.targets.items()
-        }
-
     def is_metadata_due(self, now_ms: int) -> bool:
         """Whether the topics' hash has to be computed again."""
         return now_ms >= self.metadata_deadline_ms or self.group_epoch < self.metadata_deadline_epoch
@@ -76,16 +71,31 @@ class ModernGroup(Group, Generic[M]):
         """Have the topics' hash computed again: the next heartbeat does."""
         self.metadata_deadline_ms = self.metadata_deadline_epoch = 0
 
-    def members_with(self, new: M) -> dict[str, M]:
+    def members_with(self, new: M | None) -> dict[str, M]:
         """All members with ``new``, in the order of the HashMap in which Kafka gathers them for an assignor."""
         members = {member_id: self.members[member_id] for member_id in self.members.java_order()}
-        members[new.member_id] = new
+        if new is not None:
+            members[new.member_id] = new
         return {member_id: members[member_id] for member_id in hash_map_order(members)}
 
     def may_compute_target(self, interval_ms: int, now_ms: int) -> bool:
         """The interval between two targets keeps a burst of joins from making one target each (new in Kafka 4.3)."""
         last_ms = self.assignment_timestamp_ms
         return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
+
+    def depends_on(self, topic: str) -> bool:
+        """Whether the group's topics are to be looked at again when this one has changed."""
+        return self.is_subscribed_to(topic)
+
+
+class PartitionGroup(ModernGroup[M, Target]):
+    """A group whose members are to read partitions of topics."""
+
+    def durable_targets(self) -> object:
+        """Return the targets of all members, as a value to compare."""
+        return {
+            member_id: {topic: set(numbers) for topic, numbers in target.items()} for member_id, target in self.targets.items()
+        }
 
     def has_target(self, member_id: str, target: Target) -> bool:
         """Whether this is recorded to be the member's target; "nothing" counts only if it is recorded as well."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from kgctl.assignors.spec import Target
 from kgctl.assignors.target_order import have_same_partitions
-from kgctl.coordinator.modern.group import ModernGroup
+from kgctl.coordinator.modern.group import PartitionGroup
 from kgctl.coordinator.modern.member import NO_TARGET, MemberState, Refusal
 from kgctl.coordinator.profile import LATEST, Profile
 from kgctl.coordinator.share.records import group_tombstone_keys
@@ -61,7 +61,7 @@ SHARE_TRANSITIONS: tuple[Transition[GroupState], ...] = (
 )
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(PartitionGroup[ShareMember]):
     """The state of one group. ``topic_counts``: how many members subscribe to each topic."""
 
     type: ClassVar[GroupType] = GroupType.SHARE

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, RecordKey
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.schemas import Reason
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_value
-from kgctl.serde.epoch_groups import GroupKey, interpreted_key
+from kgctl.serde.epoch_groups import interpreted_key
 from kgctl.serde.record_schema import (
     INT8_MAX,
     Array,
@@ -214,7 +214,7 @@ class KeyDictionary:
     partition: Int32s
     groups: pa.Array
     topics: pa.Array
-    others: dict[int, GroupKey] = field(default_factory=dict)
+    others: dict[int, RecordKey] = field(default_factory=dict)
     reasons: dict[int, Reason] = field(default_factory=dict)
 
 

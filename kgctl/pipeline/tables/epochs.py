@@ -26,6 +26,7 @@ from kgctl.model.coordinator_records import (
     ConsumerGroupTargetAssignmentMemberValue,
     RecordType,
 )
+from kgctl.model.streams_records import AssignedTaskIds
 from kgctl.pipeline.tables.group_history import (
     Arrival,
     Cause,
@@ -37,7 +38,7 @@ from kgctl.pipeline.tables.group_history import (
     Place,
     change_of_members,
 )
-from kgctl.serde.epoch_groups import CurrentTasksValue, GroupRecord, Tasks, TopicNamesValue, interpreted
+from kgctl.serde.epoch_groups import CurrentTasksValue, GroupRecord, TopicNamesValue, interpreted
 from kgctl.serde.partition_metadata import decode_partition_metadata
 from kgctl.serde.record_schema import RecordDecodeError, uuid_text
 
@@ -388,15 +389,19 @@ class EpochGroup:
         """Return what a member has, with the epoch at which it got each; of a streams group its active tasks."""
         found: dict[Partition, int] = {}
         for name, partitions, epochs in self._shares(value):
-            known = epochs if len(epochs) == len(partitions) else (max(value.member_epoch, 0),) * len(partitions)
+            known = (
+                epochs
+                if epochs is not None and len(epochs) == len(partitions)
+                else (max(value.member_epoch, 0),) * len(partitions)
+            )
             found.update(((name, partition), epoch) for partition, epoch in zip(partitions, known, strict=True))
         return found
 
-    def _shares(self, value: ConsumerGroupCurrentMemberAssignmentValue | CurrentTasksValue) -> Iterable[Tasks]:
+    def _shares(self, value: ConsumerGroupCurrentMemberAssignmentValue | CurrentTasksValue) -> Iterable[AssignedTaskIds]:
         if isinstance(value, CurrentTasksValue):
             return value.tasks
         topics = (*value.partitions_pending_revocation, *value.assigned_partitions)
-        return (Tasks(self._topics.of(each.topic_id), each.partitions, each.assignment_epochs) for each in topics)
+        return (AssignedTaskIds(self._topics.of(each.topic_id), each.partitions, each.assignment_epochs) for each in topics)
 
 
 @dataclass(slots=True)

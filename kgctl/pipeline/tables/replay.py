@@ -41,6 +41,7 @@ from kgctl.model.coordinator_records import (
     MemberMetadata,
     RecordType,
 )
+from kgctl.model.streams_records import StreamsGroupTopologyKey
 from kgctl.pipeline.tables.classic import ReplayedClassicGroup
 from kgctl.pipeline.tables.epochs import Changes, EpochGroup, TopicNames, names_in, telling
 from kgctl.pipeline.tables.group_history import (
@@ -57,7 +58,7 @@ from kgctl.pipeline.tables.group_history import (
     Spans,
 )
 from kgctl.serde.coordinator_records import decode_key
-from kgctl.serde.epoch_groups import SCHEMAS, CurrentTasksValue, GroupRecord, TopicNamesValue, TopologyKey, interpreted
+from kgctl.serde.epoch_groups import SCHEMAS, CurrentTasksValue, GroupRecord, TopicNamesValue, interpreted
 from kgctl.serde.record_schema import uuid_from_bytes
 
 if TYPE_CHECKING:
@@ -400,7 +401,7 @@ class _Group:
                 group.regex(key.regular_expression, value)
             case ConsumerGroupPartitionMetadataKey(), TopicNamesValue():
                 group.shared()
-            case TopologyKey(), _:
+            case StreamsGroupTopologyKey(), _:
                 group.topology(value)
             case _:
                 pass  # members' targets say nothing that their current assignments do not

@@ -434,7 +434,7 @@ class GroupObserver:
         newest = self._shard.last_version_with_new_topics
         return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
-    def _wake_at_new_target(self, group: ModernGroup[Any]) -> None:
+    def _wake_at_new_target(self, group: ModernGroup[Any, Any]) -> None:
         epochs = (group.group_epoch, group.assignment_epoch)
         if epochs != self._epochs:
             self._epochs = epochs

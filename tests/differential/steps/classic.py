@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.group import Group, OpaqueGroup
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from tests.differential.choices import INSTANCES, PROTOCOLS
@@ -39,7 +40,7 @@ def join(builder: SequenceBuilder, group: Group | None) -> Step:
     known = list(group.members) if isinstance(group, ClassicGroup | ConsumerGroup) else []
     pending = list(group.pending_joins) if isinstance(group, ClassicGroup) else []
     member_id = choice.of(["", "", *pending, *pending, *known, *known, *(["ghost"] * (not known or choice.chance(6)))])
-    if isinstance(group, OpaqueGroup):
+    if isinstance(group, StreamsGroup):
         # With an id, Kafka forgets an empty streams group but leaves its records, and cannot read its own log any more if another
         # group takes the name.
         member_id = ""

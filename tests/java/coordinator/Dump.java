@@ -57,7 +57,7 @@ final class Dump {
             else if (group instanceof ConsumerGroup consumer) consumerGroup(node, consumer);
             else {
                 node.put("state", group.stateAsString());
-                broker.showShare(node, group, manager(shard), this);
+                broker.showNewer(node, group, manager(shard), this);
             }
         } catch (GroupIdNotFoundException e) {
             node.put("exists", false);
@@ -184,7 +184,7 @@ final class Dump {
             node.put("value_hex", appended.value() == null ? null : HexFormat.of().formatHex(appended.value()));
         }
         keyFields(node, key);
-        broker.showShareKey(node, key);
+        broker.showNewerKey(node, key);
         node.set("value", appended.record().value() == null ? null : value(appended.record().value().message()));
         return node;
     }

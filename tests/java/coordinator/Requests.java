@@ -79,7 +79,7 @@ final class Requests {
                 broker.service.updateGroupConfig(group(step), properties);
             }
             default -> {
-                return broker.share(step);
+                return broker.newer(step);
             }
         }
         return CompletableFuture.completedFuture(error(Errors.NONE.code()));

@@ -111,15 +111,15 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
     abstract CompletableFuture<OffsetFetchResponseData.OffsetFetchResponseGroup> fetch(
         RequestContext context, OffsetFetchRequestData.OffsetFetchRequestGroup request, boolean stable);
 
-    /** Steps about share groups, where the version has them; nothing else is left. */
-    CompletableFuture<ObjectNode> share(JsonNode step) {
+    /** Steps about share and streams groups, where the version has them; nothing else is left. */
+    CompletableFuture<ObjectNode> newer(JsonNode step) {
         throw new IllegalArgumentException("unknown op " + step);
     }
 
-    /** Says more of a share group than its state, where the version has them. */
-    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) { }
+    /** Says more of a share or streams group than its state, where the version has them. */
+    void showNewer(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) { }
 
-    void showShareKey(ObjectNode node, ApiMessage key) { }
+    void showNewerKey(ObjectNode node, ApiMessage key) { }
 
     abstract CompletableFuture<Void> endTransaction(long producerId, TransactionResult result);
 

@@ -19,7 +19,8 @@ from kgctl.model.coordinator_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from kgctl.serde.epoch_groups import CurrentTasksValue, Tasks, TopicNamesValue, TopologyKey
+from kgctl.model.streams_records import AssignedTaskIds, StreamsGroupTopologyKey
+from kgctl.serde.epoch_groups import CurrentTasksValue, TopicNamesValue
 
 T, U, D = UUID("11111111-1111-1111-2222-222222222222"), UUID(int=3 << 64 | 4), UUID(int=5 << 64 | 6)
 HOST = "/127.0.0.1"
@@ -91,8 +92,8 @@ RECORDS: list[tuple[str, str, Any, Any]] = [
         "001600016700016d",
         "000000000003000000020202023003000000010000000201000903000000020000000302023102000000000001020230020000000000010100",
         ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
-        CurrentTasksValue(3, 1, (Tasks("0", (0,)), Tasks("0", (1, 2), (2, 3)))),
+        CurrentTasksValue(3, 1, (AssignedTaskIds("0", (0,)), AssignedTaskIds("0", (1, 2), (2, 3)))),
     ),
-    ("0017000167", "0000000000010100", TopologyKey("g"), bytes.fromhex("0000000000010100")),
+    ("0017000167", "0000000000010100", StreamsGroupTopologyKey("g"), bytes.fromhex("0000000000010100")),
 ]
 """Key and value as bytes in hex, and what they are read as."""

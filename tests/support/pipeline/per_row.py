@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, RecordKey
 from kgctl.model.groups import ZERO_UUID
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
 from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError
-from kgctl.serde.epoch_groups import GroupKey, interpreted, interpreted_key
+from kgctl.serde.epoch_groups import interpreted, interpreted_key
 
 Row = dict[str, Any]
 
@@ -47,7 +47,7 @@ def _decode(record: Row) -> tuple[str, Row]:
         return _undecoded(record, place, Reason.NO_KEY, None)
     record_type = int.from_bytes(record["key"][:2], "big", signed=True) if len(record["key"]) > 1 else None
     try:
-        key: GroupKey = interpreted_key(record["key"])
+        key: RecordKey = interpreted_key(record["key"])
     except LookupError:
         return _undecoded(record, place, Reason.UNKNOWN_TYPE, record_type)
     except RecordDecodeError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OpaqueKey, RecordType
+from kgctl.coordinator.streams.records import group_record as streams_record
+from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import CoordinatorStatistics, DescribedGroup, DescribedMember
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
@@ -52,8 +53,7 @@ def test_an_unknown_group_is_dead_and_newer_clients_are_told_why() -> None:
 
 def test_a_group_of_another_type_is_no_classic_group() -> None:
     harness = CoordinatorHarness()
-    share = CoordinatorRecord(OpaqueKey(RecordType.STREAMS_GROUP_METADATA, b"k", "s"), b"v")
-    harness.driver.load([AppendRecord(share)])
+    harness.driver.load([AppendRecord(streams_record("s", 2, 0, 0, {}))])
 
     assert harness.describe("s").error_message == "Group s is not a classic group."
     assert harness.describe("s", version=5).error is ErrorCode.NONE

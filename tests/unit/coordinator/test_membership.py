@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.coordinator_records import CoordinatorRecord, OpaqueKey, RecordType
+from kgctl.coordinator.streams.member import StreamsMember
+from kgctl.coordinator.streams.records import current_assignment_record, group_record, member_record, topology_record
+from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import JoinGroupResult, LeaveGroupResult, MemberIdentity
 from kgctl.model.share_records import ShareGroupMetadataKey, ShareGroupMetadataValue
+from kgctl.model.streams_topology import StreamsTopology
 from tests.support.coordinator_harness import CoordinatorHarness
 
 
-def harness_with(record_types: list[int]) -> CoordinatorHarness:
-    """A coordinator that found records of these types for the group ``s``."""
+def harness_with(*records: CoordinatorRecord) -> CoordinatorHarness:
+    """A coordinator that found these records of the group ``s``."""
     harness = CoordinatorHarness()
-    keys = [OpaqueKey(record_type, bytes([0, record_type, 0, 1]) + b"s", "s") for record_type in record_types]
-    records = [CoordinatorRecord(key, b"v") for key in keys]
     harness.driver.load([AppendRecord(record) for record in records])
     return harness
 
@@ -63,13 +64,15 @@ def test_share_groups_have_no_classic_members() -> None:
 
 
 def test_a_streams_group_with_members_is_left_alone() -> None:
-    harness = harness_with([RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA])
+    harness = harness_with(
+        group_record("s", 2, 0, 0, {}), member_record("s", StreamsMember("m")), current_assignment_record("s", StreamsMember("m"))
+    )
 
     assert harness.join(group="s").join == JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def test_an_empty_streams_group_gives_way() -> None:
-    harness = harness_with([RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY])
+    harness = harness_with(group_record("s", 2, 0, 0, {}), topology_record("s", StreamsTopology(0)))
 
     assert harness.join(group="s").error is ErrorCode.MEMBER_ID_REQUIRED
     assert harness.list_groups() == [("s", "", "Empty", "classic")]

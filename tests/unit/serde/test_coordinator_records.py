@@ -234,4 +234,4 @@ def test_a_flipped_byte_decodes_or_raises_the_one_error(record: CoordinatorRecor
 
 
 def test_every_key_class_of_the_model_has_its_type() -> None:
-    assert sorted(TYPE_OF_KEY.values()) == [*range(1, 9), *range(10, 17)]
+    assert sorted(TYPE_OF_KEY.values()) == [*range(1, 9), *range(10, 18), *range(19, 24)]

@@ -9,9 +9,11 @@ import pytest
 
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.streams.records import group_record
 from kgctl.errors import StorageError
 from kgctl.model.groups import partition_for
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
+from kgctl.serde.coordinator_records import encode_record
 from kgctl.storage.folder import DataFolder, load_coordinator
 from kgctl.storage.record_log import StoredRecord
 from tests.support.coordinator_traffic import CONFIG, Traffic
@@ -100,7 +102,7 @@ def test_a_damaged_record_of_a_transaction_does_not_keep_the_folder_from_opening
 
 
 def test_an_unknown_type_is_no_obstacle(folder: DataFolder) -> None:
-    streams_group = b"\x00\x11\x00\x01s"
-    folder.record_log.write([StoredRecord(0, 0, 0, b"\x00\x63x", b"?"), StoredRecord(0, 1, 0, streams_group, b"\x00\x00")])
+    key, value = encode_record(group_record("s", 2, 0, 0, {}))
+    folder.record_log.write([StoredRecord(0, 0, 0, b"\x00\x63x", b"?"), StoredRecord(0, 1, 0, key, value)])
 
     assert group_ids(load(folder)) == ["s"]

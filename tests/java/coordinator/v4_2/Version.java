@@ -16,6 +16,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetFetchRequestData;
@@ -33,6 +35,8 @@ import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage
 import org.apache.kafka.coordinator.group.generated.*;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.modern.consumer.ResolvedRegularExpression;
+import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.coordinator.group.streams.StreamsGroup;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
@@ -50,7 +54,9 @@ final class Version extends VirtualBroker {
     GroupCoordinatorService start(Map<String, String> properties) {
         calls = new ShareCalls(this);
         GroupCoordinatorConfig config = GroupCoordinatorConfig.fromProps(properties);
-        GroupConfigManager groupConfigs = new GroupConfigManager(properties);
+        ShareGroupConfig shareConfig = new ShareGroupConfig(new AbstractConfig(
+            new ConfigDef(merge(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)), properties, false));
+        GroupConfigManager groupConfigs = new GroupConfigManager(config.extractGroupConfigMap(shareConfig));
         GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics(new com.yammer.metrics.core.MetricsRegistry(), new Metrics());
         var runtime = runtime().withCoordinatorMetrics(metrics)
             .withCoordinatorShardBuilderSupplier(() -> new GroupCoordinatorShard.Builder(config, groupConfigs) {
@@ -64,19 +70,28 @@ final class Version extends VirtualBroker {
         return new GroupCoordinatorService(new LogContext(), config, runtime, metrics, groupConfigs, calls, timer, calls);
     }
 
-    @Override
-    CompletableFuture<ObjectNode> share(JsonNode step) {
-        return new ShareRequests(this, calls).send(step);
+    private static ConfigDef merge(ConfigDef... definitions) {
+        ConfigDef merged = new ConfigDef();
+        for (ConfigDef definition : definitions) definition.configKeys().values().forEach(merged::define);
+        return merged;
     }
 
     @Override
-    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
-        ShareRequests.show(node, group, manager, dump);
+    CompletableFuture<ObjectNode> newer(JsonNode step) {
+        boolean streams = StreamsRequests.KNOWN.contains(step.get("op").asText());
+        return streams ? new StreamsRequests(this).send(step) : new ShareRequests(this, calls).send(step);
     }
 
     @Override
-    void showShareKey(ObjectNode node, ApiMessage key) {
+    void showNewer(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
+        if (group instanceof StreamsGroup streams) StreamsRequests.show(node, streams);
+        else ShareRequests.show(node, group, manager, dump);
+    }
+
+    @Override
+    void showNewerKey(ObjectNode node, ApiMessage key) {
         ShareRequests.keyFields(node, key);
+        StreamsRequests.keyFields(node, key);
     }
 
     @Override

@@ -28,6 +28,7 @@ import org.apache.kafka.coordinator.group.generated.*;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.modern.consumer.ResolvedRegularExpression;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.coordinator.group.streams.StreamsGroup;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
@@ -47,7 +48,8 @@ final class Version extends VirtualBroker {
         GroupCoordinatorConfig config = GroupCoordinatorConfig.fromProps(properties);
         AbstractConfig shareProperties = new AbstractConfig(
             new ConfigDef(merge(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)), properties, false);
-        GroupConfigManager groupConfigs = new GroupConfigManager(Map.of(), config, new ShareGroupConfig(shareProperties));
+        ShareGroupConfig shareConfig = new ShareGroupConfig(shareProperties);
+        GroupConfigManager groupConfigs = new GroupConfigManager(config.extractGroupConfigMap(shareConfig), config, shareConfig);
         GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics(new com.yammer.metrics.core.MetricsRegistry(), new Metrics());
         var runtime = runtime().withCoordinatorMetrics(metrics)
             .withCoordinatorShardBuilderSupplier(() -> new GroupCoordinatorShard.Builder(config, groupConfigs) {
@@ -68,18 +70,21 @@ final class Version extends VirtualBroker {
     }
 
     @Override
-    CompletableFuture<ObjectNode> share(JsonNode step) {
-        return new ShareRequests(this, calls).send(step);
+    CompletableFuture<ObjectNode> newer(JsonNode step) {
+        boolean streams = StreamsRequests.KNOWN.contains(step.get("op").asText());
+        return streams ? new StreamsRequests(this).send(step) : new ShareRequests(this, calls).send(step);
     }
 
     @Override
-    void showShare(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
-        ShareRequests.show(node, group, manager, dump);
+    void showNewer(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) {
+        if (group instanceof StreamsGroup streams) StreamsRequests.show(node, streams);
+        else ShareRequests.show(node, group, manager, dump);
     }
 
     @Override
-    void showShareKey(ObjectNode node, ApiMessage key) {
+    void showNewerKey(ObjectNode node, ApiMessage key) {
         ShareRequests.keyFields(node, key);
+        StreamsRequests.keyFields(node, key);
     }
 
     @Override

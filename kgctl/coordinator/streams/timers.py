@@ -1,0 +1,66 @@
+"""The timers of streams groups: a session for each member, a limit on how long it may hold on to tasks. Members that are fenced.
+
+Kafka: GroupMetadataManager#scheduleStreamsGroup*, #streamsGroupFenceMember.
+"""
+
+from __future__ import annotations
+
+from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.streams.group import StreamsGroup
+from kgctl.coordinator.streams.member import StreamsMember, StreamsMemberState
+from kgctl.coordinator.streams.records import group_record, member_tombstone_keys
+from kgctl.coordinator.timers import Timer
+
+
+def fence(shard: Shard, group: StreamsGroup, member: StreamsMember) -> None:
+    """Take a member out and bump the group epoch; the next heartbeat of somebody else computes the new target."""
+    record = group_record(
+        group.group_id,
+        group.group_epoch + 1,
+        group.metadata_hash,
+        group.validated_topology_epoch,
+        group.last_assignment_configs,
+    )
+    for key in group.member_timers(member.member_id):
+        shard.disarm(key)
+    shard.append_tombstones(member_tombstone_keys(group.group_id, member.member_id))
+    shard.append_record(record)
+
+
+def arm_session(shard: Shard, group: StreamsGroup, member_id: str) -> None:
+    """Start the member's session anew."""
+    session, _ = group.member_timers(member_id)
+    shard.arm(session, shard.group_config(group.group_id).streams_session_timeout_ms)
+
+
+def watch_revocation(shard: Shard, group: StreamsGroup, member: StreamsMember) -> None:
+    """Give the member its rebalance timeout to give tasks up, if it has to; else stop that time."""
+    _, rebalance = group.member_timers(member.member_id)
+    if member.has_assignment and member.state is StreamsMemberState.UNREVOKED_TASKS:
+        shard.arm(rebalance, member.rebalance_timeout_ms, member.member_epoch)
+    else:
+        shard.disarm(rebalance)
+
+
+def on_streams_session_timer(shard: Shard, timer: Timer) -> None:
+    """Take the member out whose session is over, if it is still there."""
+    group = shard.groups.get(timer.key.group_id)
+    member = group.members.get(timer.key.member_id) if isinstance(group, StreamsGroup) else None
+    if isinstance(group, StreamsGroup) and member is not None:
+        shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
+        fence(shard, group, member)
+
+
+def on_streams_rebalance_timer(shard: Shard, timer: Timer) -> None:
+    """Take the member out if it is still at the epoch in which it had to give tasks up."""
+    group = shard.groups.get(timer.key.group_id)
+    member = group.members.get(timer.key.member_id) if isinstance(group, StreamsGroup) else None
+    if member is not None and member.member_epoch == timer.argument:
+        on_streams_session_timer(shard, timer)
+
+
+def wake_streams_group(shard: Shard, group: StreamsGroup) -> None:
+    """The log is loaded: all sessions start anew, and so does the time of those that have to give tasks up."""
+    for member in group.members.java_values():
+        arm_session(shard, group, member.member_id)
+        watch_revocation(shard, group, member)
