@@ -10,6 +10,8 @@ from kgctl.server.acls import ANY, Acl, parse_acl
 from tests.support.wire.raw_client import RawClient
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
     ALTER_CLIENT_QUOTAS,
     ALTER_CONFIGS,
     ALTER_LOG_DIRS,
@@ -38,6 +40,7 @@ from tests.wire.differential.talk import (
     DESCRIBE_TOPIC_PARTITIONS,
     DESCRIBE_TRANSACTIONS,
     ELECT_LEADERS,
+    END_TXN,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -62,6 +65,7 @@ from tests.wire.differential.talk import (
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
     SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
     batch,
     commit_values,
     join_values,
@@ -69,7 +73,6 @@ from tests.wire.differential.talk import (
     sync_values,
 )
 
-ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 24, 25, 26, 28
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 PRODUCER = {"producer_id": 4_000, "producer_epoch": 3}

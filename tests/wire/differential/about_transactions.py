@@ -8,13 +8,17 @@ from typing import Any
 
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
     DESCRIBE_TRANSACTIONS,
+    END_TXN,
     FETCH,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
     LIST_TRANSACTIONS,
     OFFSET_FETCH,
+    TXN_OFFSET_COMMIT,
     batch,
     create_topic,
     fetch_all,
@@ -22,7 +26,6 @@ from tests.wire.differential.talk import (
     resealed,
 )
 
-ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 24, 25, 26, 28
 TOPIC_PRODUCE = 9
 TRANSACTIONAL = b"\x00\x10"
 NOW_MS = time.time_ns() // 1_000_000

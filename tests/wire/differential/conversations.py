@@ -90,7 +90,6 @@ from tests.wire.differential.about_topics import (
     versions,
 )
 from tests.wire.differential.about_transactions import (
-    END_TXN,
     fencing,
     telling_of_transactions,
     transactional_ids,
@@ -121,6 +120,7 @@ from tests.wire.differential.talk import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     DESCRIBE_TOPIC_PARTITIONS,
     ELECT_LEADERS,
+    END_TXN,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
