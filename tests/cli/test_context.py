@@ -57,6 +57,17 @@ def test_flag_wins_over_environment_and_environment_over_context(cli: Cli, confi
     assert address(cli, "list groups --embedded d", KGCTL_BOOTSTRAP_SERVER="e:1")[:2] == (None, "d")
 
 
+@pytest.mark.parametrize("name", ["KGCTL_BOOTSTRAP_SERVERS", "KGCTL_CTX"])
+def test_a_variable_whose_name_is_nearly_right_does_not_lead_to_another_cluster(cli: Cli, config: Path, name: str) -> None:
+    ran = cli("delete-groups g1 --yes", variables={name: "desk"})
+    assert (ran.code, ran.err.startswith(f"kgctl: {name} is no variable of kgctl; did you mean KGCTL_"), cli.settings) == (
+        2,
+        True,
+        [],
+    )
+    assert cli("list groups --context staging", variables={name: "desk", "KGCTL_OWN": "1"}).code == 0
+
+
 def test_named_context_keeps_its_credentials_for_another_address(cli: Cli, config: Path) -> None:
     assert address(cli, "list groups --context staging --bootstrap-server f:1") == (
         "f:1",
