@@ -80,7 +80,7 @@ def _plan_groups(
         scopes = {each: _scope(request, each, found[each], offsets[each], common) for each in found if each in offsets}
     if bare := [group_id for group_id, partitions in scopes.items() if not partitions]:
         lacks = admin.sight().lacks_topics
-        errors.update((group_id, _nothing_committed(group_id, "nothing to reset", lacks)) for group_id in bare)
+        errors.update((group_id, _nothing_to_reset(request, group_id, lacks)) for group_id in bare)
         scopes = {group_id: partitions for group_id, partitions in scopes.items() if partitions}
     facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
     plans = [
@@ -108,6 +108,12 @@ def _plan_groups(
     plans = plans if request.per_partition else [plan.as_a_whole() for plan in plans]
     failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)
     return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition).within_logs()
+
+
+def _nothing_to_reset(request: ResetRequest, group_id: str, lacks: str) -> KgctlError:
+    if request.scopes is None:
+        return _nothing_committed(group_id, "nothing to reset", lacks)
+    return NotFoundError(f"group {group_id!r}: none of these topics or partitions exists: nothing to reset", group=group_id)
 
 
 def _nothing_committed(group_id: str, so: str, lacks: str) -> KgctlError:

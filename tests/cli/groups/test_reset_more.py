@@ -90,6 +90,11 @@ def test_wait_empty_gives_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
 def test_skip_missing_leaves_out_what_is_not_there(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("g4", {TopicPartition("gone", 0): 5, T1[0]: 5})
     assert [row["topic"] for row in cli("reset-offsets g4 --all-topics --to-latest --skip-missing -o json").data] == ["t1"]
+    ran = cli("reset-offsets g1 --topic nope --to-latest --skip-missing")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        4,
+        "kgctl: group 'g1': none of these topics or partitions exists: nothing to reset",
+    )
     ran = cli("reset-offsets g1 --topic nope --topic t1:1-7 --to-latest --skip-missing -o json")
     assert (ran.code, [row["partition"] for row in ran.data]) == (0, [1, 2])
 
