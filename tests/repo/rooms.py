@@ -86,6 +86,7 @@ ROOMS = {
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
             (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
             (40, "--execute of deletions; what only the deed has a use for is no dry run's"),
+            (40, "records that are older than those before them; names of variables that are nearly right"),
             (40, "a live cluster collected on Spark from the command line"),
         ),
     ),

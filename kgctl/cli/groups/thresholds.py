@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
 import typer
 
-from kgctl.admin import GroupAdmin, Sight
+from kgctl.admin import GroupAdmin, Place, Sight
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, view_offsets
 from kgctl.admin.times import parse_duration_ms
 from kgctl.admin.topic_scopes import TopicScope
@@ -146,7 +147,8 @@ def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:
 def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresholds, now_ms: int) -> list[KgctlError]:
     """Partitions whose next record to read is older than the limit.
 
-    Every record before the first one at or after the limit is older than that, so no record needs to be fetched.
+    Every record before the first one at or after the limit is older than that, so none of these is fetched. One behind it may be
+    older, too: not every log has its records in the order of their times.
     """
     if thresholds.time_lag_ms is None:
         return []
@@ -154,6 +156,7 @@ def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresho
     at_ms = max(0, now_ms - thresholds.time_lag_ms)
     found = admin.list_offsets_at(sorted({each.partition for _, each in behind}), at_ms)
     errors: list[KgctlError] = []
+    passed: list[tuple[GroupView, PartitionView]] = []
     for view, each in behind:
         partition, committed, end = each.partition, each.current_offset, each.log.log_end_offset
         if partition in found.errors:
@@ -166,7 +169,21 @@ def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresho
                 is_older = "is" if each.knows_next else "may be"
                 what = f"its next record {is_older} older than {_span(thresholds.time_lag_ms)}"
                 errors.append(_of_partition(view, each, what))
-    return errors
+            elif each.knows_next:
+                passed.append((view, each))
+    times = _record_times(admin, passed)
+    older = [(view, each) for view, each in passed if times.get((each.partition, each.current_offset or 0), at_ms) < at_ms]
+    what = f"its next record is older than {_span(thresholds.time_lag_ms)}"
+    return [*errors, *(_of_partition(view, each, what) for view, each in older)]
+
+
+def _record_times(admin: GroupAdmin, wanted: Sequence[tuple[GroupView, PartitionView]]) -> dict[Place, int]:
+    """When the next record of each was written, as far as this user may read it."""
+    known = {each.place: each.record_time_ms for _, each in wanted if each.place}
+    unread = sorted({place for place, at_ms in known.items() if at_ms is None})
+    with suppress(KgctlError):
+        known |= admin.list_record_times(unread).values if unread else {}
+    return {place: at_ms for place, at_ms in known.items() if at_ms is not None}
 
 
 def _span(milliseconds: int) -> str:

@@ -8,7 +8,7 @@ from kgctl.admin import ItemError, Record, Span
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
-from tests.cli.harness import Cli, Ran
+from tests.cli.harness import NOW_MS, Cli, Ran
 
 G1 = (
     "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG\n"
@@ -286,6 +286,15 @@ def test_right_that_lacks_exits_with_8(cli: Cli, cluster: FakeGroupAdmin) -> Non
 def test_time_lag_is_the_age_of_the_next_record(cli: Cli, limit: str, code: int) -> None:
     """Record 50 of the partition is 50 minutes old."""
     assert cli(f"describe group g1 --topic t1:0-1 --fail-if-time-lag-over {limit}").code == code
+
+
+@pytest.mark.parametrize("shown", ["", " --time-lag"])
+def test_a_record_that_is_older_than_those_before_it_is_too_old(cli: Cli, cluster: FakeGroupAdmin, shown: str) -> None:
+    log = cluster.logs[TopicPartition("t1", 1)]
+    recent, old = (NOW_MS - minutes * 60_000 for minutes in (1, 500))
+    log.timestamps = ((0, recent), *((offset, old) for offset in range(50, 60)), *((offset, recent) for offset in range(60, 100)))
+    ran = cli(f"describe group g1 --topic t1:0-1 --fail-if-time-lag-over 5m{shown}")
+    assert (ran.code, "kgctl: group 'g1', t1-1: its next record is older than 300 s" in ran.err) == (6, True), ran.err
 
 
 def test_partition_lag_is_held_against_its_own_limit(cli: Cli) -> None:
