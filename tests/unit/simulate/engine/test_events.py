@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.event import Event, Share
+from kgctl.simulate.scenario.event import PODS, RACK, Event, Share, TargetType
 from kgctl.simulate.scenario.events import EVENT_KINDS
-from kgctl.simulate.scenario.fields import Commit, CommitMode
+from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 from kgctl.simulate.scenario.vocabulary import Subscribed
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
+from tests.unit.simulate.batch.test_explain import NAMED
 
 pytestmark = pytest.mark.usefixtures("exact_warmup")
 
@@ -34,6 +37,18 @@ def test_every_kind_has_help_and_fields_with_one_name_each() -> None:
         assert (kind.kind, kind.help()[-1:]) == (name, ".")
         assert set(kind.one_of) <= set(kind.by_key())
         assert all(kind.model_fields[field].description for field in kind.by_key().values()), name
+
+
+NOBODY: Mapping[TargetType, str] = {PODS: "app/9", RACK: "c"}
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in EVENT_KINDS.items() if kind.target_type in NOBODY])
+def test_an_event_that_finds_nobody_says_so(kind: str) -> None:
+    """It fails a run that does not allow it: what was to be rehearsed was not."""
+    on_nobody = changed(NAMED[kind], target=NOBODY[EVENT_KINDS[kind].target_type])
+    given = scenario(on_nobody, duration_s=120, rate=100, rack="a")
+    result = run(changed(given, cluster=changed(given.cluster, brokers=1, racks=("a", "b", "c"))), 1)
+    assert [what for _, _, what, _ in result.events_marks()] == ["begins", "has no effect", "ends"]
 
 
 def test_a_crash_with_a_duration_boots_again_after_it() -> None:
