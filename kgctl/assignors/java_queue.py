@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -17,8 +17,21 @@ class PriorityQueue(Generic[T]):
         for element in elements:
             self.offer(element)
 
+    @classmethod
+    def heapified(cls, key: Callable[[T], Any], elements: Iterable[T]) -> PriorityQueue[T]:
+        """Return the queue that Java makes of a collection at once: another heap than that of elements put in one by one."""
+        queue = cls(key)
+        queue._heap = list(elements)
+        for place in range(len(queue._heap) // 2 - 1, -1, -1):
+            queue._sift_down(queue._heap[place], place)
+        return queue
+
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[T]:
+        """In the order of the heap, as in Java."""
+        return iter(self._heap)
 
     def offer(self, element: T) -> None:
         """Put an element in."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from kgctl.assignors.high_availability import NumberedTask
-from kgctl.member.streams_leader import TaskTopology
+from kgctl.assignors.streams.partition_assignor import TaskTopology
 
 
 class TaskHost(Protocol):

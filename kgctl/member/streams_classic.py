@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgctl.assignors.high_availability import NumberedTask, TaskSettings
+from kgctl.assignors.high_availability import TaskSettings
 from kgctl.assignors.spec import GroupSpec
+from kgctl.assignors.streams.user_data import (
+    NO_REBALANCE_MS,
+    AssignmentInfo,
+    SubscriptionInfo,
+    decode_assignment_info,
+    encode_subscription_info,
+)
 from kgctl.member.api import MemberIdentity, PositionsOf, Rng
 from kgctl.member.classic_member import ClassicMember, Rebalance
 from kgctl.member.config import MemberConfig
@@ -18,12 +25,6 @@ from kgctl.member.streams_leader import PROTOCOL, StreamsPartitionAssignor
 from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import JoinProtocol
 from kgctl.serde.consumer_protocol import decode_assignment, encode_subscription
-from kgctl.serde.streams_protocol import (
-    NO_REBALANCE_MS,
-    AssignmentInfo,
-    decode_assignment_info,
-    encode_subscription_info,
-)
 
 FOLLOW_UP = "follow-up rebalance"
 
@@ -46,7 +47,9 @@ class StreamsLeader:
         """The one protocol of a JoinGroup. Its user data differs each time, so that each joining is a rebalance."""
         self._joins += 1
         sums = self._host.offset_sums(self._runtime.now_us)
-        user_data = encode_subscription_info(self._host.process_id, sums.items(), self._joins)
+        user_data = encode_subscription_info(
+            SubscriptionInfo(self._host.process_id, dict(sorted(sums.items())), unique_field=self._joins)
+        )
         owned, generation_id = subscription.owned_partitions, subscription.generation_id
         says = ConsumerSubscription(subscription.topics, user_data, owned, generation_id, subscription.rack_id)
         return (JoinProtocol(name=PROTOCOL, metadata=encode_subscription(says)),)
@@ -77,8 +80,7 @@ class StreamsRebalance(Rebalance):
     def _hand_over(self, assigned: set[TopicPartition]) -> None:
         """Kafka: StreamsPartitionAssignor#onAssignment, between the two callbacks."""
         runtime, told = self._member.runtime, self._told
-        active = dict.fromkeys(NumberedTask(*task) for task in told.active)
-        self._host.assigned(active, [NumberedTask(*task) for task, _ in told.standby], runtime.now_us)
+        self._host.assigned(dict.fromkeys(told.active), told.standby, runtime.now_us)
         runtime.deadlines.cancel(FOLLOW_UP)
         if told.next_rebalance_ms < NO_REBALANCE_MS:
             runtime.deadlines.arm(FOLLOW_UP, max(told.next_rebalance_ms * 1000, runtime.now_us))

@@ -11,4 +11,4 @@ def test_recorded_questions_are_answered_as_by_kafka() -> None:
 
     assert {case["id"]: found for case in cases if (found := differences(KINDS[case["kind"]].answer(case), case["expect"]))} == {}
     assert {case["kind"] for case in cases} == set(KINDS)
-    assert len(cases) > 300
+    assert len(cases) > 500

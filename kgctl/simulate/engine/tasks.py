@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from kgctl.assignors.high_availability import LATEST_OFFSET, NumberedTask
-from kgctl.member.streams_leader import TaskTopology
+from kgctl.assignors.streams.partition_assignor import TaskTopology
 from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.recording.recording import Counted

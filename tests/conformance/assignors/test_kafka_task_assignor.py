@@ -1,4 +1,4 @@
-"""`HighAvailabilityTaskAssignor` and the user data of Kafka Streams beside Kafka's own classes."""
+"""`HighAvailabilityTaskAssignor` beside Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,6 @@ from kgctl.assignors.high_availability import (
     HighAvailabilityTaskAssignor,
     NumberedTask,
     TaskSettings,
-)
-from kgctl.serde.streams_protocol import (
-    NO_REBALANCE_MS,
-    AssignmentInfo,
-    decode_assignment_info,
-    decode_subscription_info,
-    encode_assignment_info,
-    encode_subscription_info,
 )
 from tests.support.maven import FAST_JVM, compile_java, java_command
 
@@ -107,32 +99,3 @@ def test_tasks_of_many_applications_go_where_kafka_puts_them(partner: JavaPartne
     """The same, of more of them."""
     for seed in range(600, 20_000):
         _compare(partner, seed)
-
-
-@pytest.mark.parametrize("sums", [{}, {NumberedTask(0, 3): -2}, {NumberedTask(1, 0): 2**40, NumberedTask(0, 7): 0}])
-@pytest.mark.parametrize("unique", [0, 127, 128, 300])
-def test_subscriptions_are_kafkas_bytes(partner: JavaPartner, sums: dict[NumberedTask, int], unique: int) -> None:
-    """And are read back."""
-    process_id = UUID("7c9e6679-7425-40de-944b-e07fc1f90ae7")
-    said = " ".join(f"{task}={offset}" for task, offset in sums.items())
-    data = encode_subscription_info(process_id, sums.items(), unique)
-    assert data.hex() == partner.answer("subscription", process_id, (unique + 128) % 256 - 128, said)
-    assert decode_subscription_info(data) == (process_id, sums)
-
-
-@pytest.mark.parametrize(
-    "info",
-    [
-        AssignmentInfo(),
-        AssignmentInfo(((0, 1), (0, 2)), (), 0),
-        AssignmentInfo(((1, 5),), (((0, 3), (("orders", 3), ("pays", 3))), ((2, 0), (("größe", 0),))), 1_700_000_000_000),
-    ],
-)
-def test_assignments_are_kafkas_bytes(partner: JavaPartner, info: AssignmentInfo) -> None:
-    """And are read back."""
-    given = [" ".join((f"{part}_{number}", *(f"{topic}:{at}" for topic, at in of))) for (part, number), of in info.standby]
-    active = " ".join(f"{part}_{number}" for part, number in info.active)
-    next_ms = "" if info.next_rebalance_ms == NO_REBALANCE_MS else info.next_rebalance_ms
-    data = encode_assignment_info(info)
-    assert data.hex() == partner.answer("assignment", active, next_ms, *given)
-    assert decode_assignment_info(data) == info

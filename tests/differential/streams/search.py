@@ -17,6 +17,13 @@ from typing import Any, NamedTuple
 
 from tests.differential.choices import Choice
 from tests.differential.java_partner import JavaFailedError, JavaPartner
+from tests.differential.streams.applications import (
+    application_answer,
+    application_reached,
+    application_rounds,
+    user_data_answer,
+    user_data_questions,
+)
 from tests.differential.streams.groups import task_answer, task_rounds, tasks_reached
 from tests.differential.streams.topologies import topology_answer, topology_question, topology_reached
 
@@ -39,6 +46,8 @@ class Kind(NamedTuple):
 KINDS = {
     "topology": Kind(lambda choice: [topology_question(choice)], topology_answer, lambda _, answer: topology_reached(answer)),
     "tasks": Kind(task_rounds, task_answer, tasks_reached),
+    "classic": Kind(application_rounds, application_answer, application_reached),
+    "user_data": Kind(user_data_questions, user_data_answer, lambda question, _: [f"version {question['version']}"]),
 }
 
 
@@ -82,7 +91,7 @@ def differences(own: Answer, expected: Answer) -> list[str]:
 
 
 def record(kafka: JavaPartner, count: int, seed: int, file: Path) -> None:
-    """Write the questions of so many numbers of each kind, and more topologies, with what Kafka answers."""
+    """Write the questions of so many numbers of each kind, and more of those that are short, with what Kafka answers."""
     with gzip.GzipFile(file, "wb", mtime=0) as packed:
         for kind in KINDS:
             for number in range(count * (5 if kind == "topology" else 1)):

@@ -1,4 +1,4 @@
-"""The core makes of generated topologies and streams groups what Kafka's own classes do; `search` beside this takes many more."""
+"""Topologies, streams groups and Kafka Streams applications, as Kafka's own classes have them; `search` takes many more."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ REACHED = {
         "standby tasks",
         "too few processes for the standby tasks",
     },
+    "classic": {
+        "another rebalance is asked for",
+        "at once",
+        "endpoints",
+        "error 1",
+        "error 4",
+        "probing",
+        "stable",
+        "standby tasks",
+        "threads that share an instance",
+        "warm-ups",
+        *(f"version {version}" for version in range(1, 12)),
+    },
+    "user_data": {f"version {version}" for version in range(1, 12)},
 }
 """What has to occur in any run: a generator that no longer gets there proves less than it seems to."""
 

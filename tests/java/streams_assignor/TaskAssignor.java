@@ -3,8 +3,6 @@ package org.apache.kafka.streams.processor.internals.assignment;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -15,23 +13,18 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.assignment.AssignmentConfigs;
 import org.apache.kafka.streams.processor.assignment.ProcessId;
 
-/** Kafka Streams' assignor and the bytes of its user data, a line in and a line out. */
+/** Kafka Streams' assignor, a line in and a line out. */
 public final class TaskAssignor {
     public static void main(String[] arguments) throws IOException {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] parts = line.split("\\|", -1);
-            System.out.println(switch (parts[0]) {
-                case "assign" -> assign(parts);
-                case "subscription" -> subscription(parts);
-                default -> assignment(parts);
-            });
+            System.out.println(assign(parts));
             System.out.flush();
         }
     }
@@ -59,37 +52,6 @@ public final class TaskAssignor {
         clients.forEach((id, client) -> answer.append('|').append(text(client.activeTasks())).append('/')
             .append(text(client.standbyTasks())));
         return answer.toString();
-    }
-
-    /** subscription|UUID|UNIQUE|TASK=OFFSET ... */
-    private static String subscription(String[] parts) {
-        Map<TaskId, Long> sums = new TreeMap<>();
-        for (String each : parts[3].isEmpty() ? new String[0] : parts[3].split(" ")) {
-            String[] pair = each.split("=");
-            sums.put(TaskId.parse(pair[0]), Long.parseLong(pair[1]));
-        }
-        ProcessId id = new ProcessId(UUID.fromString(parts[1]));
-        byte unique = (byte) Integer.parseInt(parts[2]);
-        return HexFormat.of().formatHex(new SubscriptionInfo(11, 11, id, null, sums, unique, 0, Map.of()).encode().array());
-    }
-
-    /** assignment|TASKS|NEXT|TASK TOPIC:PARTITION ...|... */
-    private static String assignment(String[] parts) {
-        Map<TaskId, Set<TopicPartition>> standbys = new LinkedHashMap<>();
-        for (int each = 3; each < parts.length; each++) {
-            String[] standby = parts[each].split(" ");
-            Set<TopicPartition> partitions = new LinkedHashSet<>();
-            for (int at = 1; at < standby.length; at++) {
-                String[] pair = standby[at].split(":");
-                partitions.add(new TopicPartition(pair[0], Integer.parseInt(pair[1])));
-            }
-            standbys.put(TaskId.parse(standby[0]), partitions);
-        }
-        AssignmentInfo info = new AssignmentInfo(11, 11, new ArrayList<>(tasks(parts[1])), standbys, Map.of(), Map.of(), 0);
-        if (!parts[2].isEmpty()) {
-            info.setNextRebalanceTime(Long.parseLong(parts[2]));
-        }
-        return HexFormat.of().formatHex(info.encode().array());
     }
 
     private static Set<TaskId> tasks(String text) {

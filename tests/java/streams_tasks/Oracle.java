@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.streams.processor.internals.ClassicStreams;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -45,6 +46,8 @@ public final class Oracle {
         switch (question.get("kind").asText()) {
             case "topology": return Topologies.answer(question);
             case "tasks": return TaskAssignments.answer(question);
+            case "classic": return ClassicStreams.answer(question);
+            case "user_data": return ClassicStreams.userData(question);
             default: throw new IllegalArgumentException(question.get("kind").asText());
         }
     }

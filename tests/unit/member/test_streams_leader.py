@@ -8,9 +8,10 @@ import pytest
 
 from kgctl.assignors.high_availability import LATEST_OFFSET, NumberedTask, TaskSettings
 from kgctl.assignors.spec import AssignorError, GroupSpec, MemberSpec, TopicSpec
-from kgctl.member.streams_leader import StreamsPartitionAssignor, TaskTopology
+from kgctl.assignors.streams.partition_assignor import TaskTopology
+from kgctl.assignors.streams.user_data import NO_REBALANCE_MS, SubscriptionInfo, decode_assignment_info, encode_subscription_info
+from kgctl.member.streams_leader import StreamsPartitionAssignor
 from kgctl.serde.consumer_protocol import decode_assignment
-from kgctl.serde.streams_protocol import NO_REBALANCE_MS, decode_assignment_info, encode_subscription_info
 
 LEADER, OTHER = UUID(int=1), UUID(int=2)
 TOPOLOGY = TaskTopology((("orders", "pays"), ("clicks",)), frozenset({0}))
@@ -20,11 +21,11 @@ ALL = {"orders": (0, 1), "pays": (0,), "clicks": (0,)}
 
 
 def member(name: str, process_id: UUID, sums: dict[NumberedTask, int], owned: dict[str, tuple[int, ...]]) -> MemberSpec:
-    data = encode_subscription_info(process_id, sums.items(), 1)
+    data = encode_subscription_info(SubscriptionInfo(process_id, sums))
     return MemberSpec(name, ("orders", "pays", "clicks"), owned=owned, user_data=data)
 
 
-def told(*members: MemberSpec, settings: TaskSettings | None = None) -> dict[str, tuple[list[str], list[tuple[int, int]], int]]:
+def told(*members: MemberSpec, settings: TaskSettings | None = None) -> dict[str, tuple[list[str], list[NumberedTask], int]]:
     """Member -> (its partitions, its copies, when it joins again)."""
     assignor = StreamsPartitionAssignor(TOPOLOGY, settings or TaskSettings(), 60_000, LEADER)
     found = {}
@@ -32,14 +33,8 @@ def told(*members: MemberSpec, settings: TaskSettings | None = None) -> dict[str
         assignment = decode_assignment(data)
         info = decode_assignment_info(assignment.user_data or b"")
         assert len(info.active) == len(assignment.partitions)
-        found[name] = ([str(each) for each in assignment.partitions], [task for task, _ in info.standby], info.next_rebalance_ms)
+        found[name] = ([str(each) for each in assignment.partitions], list(info.standby), info.next_rebalance_ms)
     return found
-
-
-def test_a_task_has_the_partitions_of_its_number_of_each_topic() -> None:
-    counts = {name: topic.partition_count for name, topic in TOPICS.items()}
-    found = {str(task): [str(each) for each in partitions] for task, partitions in TOPOLOGY.tasks(counts).items()}
-    assert found == {"0_0": ["orders-0", "pays-0"], "0_1": ["orders-1"], "1_0": ["clicks-0"]}
 
 
 def test_the_leader_joins_again_while_a_copy_warms_up() -> None:
@@ -60,5 +55,5 @@ def test_what_another_has_to_give_up_first_is_withheld() -> None:
 def test_a_member_that_says_nothing_of_its_tasks_is_none() -> None:
     with pytest.raises(AssignorError, match="member 'c' says nothing of its tasks"):
         told(MemberSpec("c", ("orders",)))
-    with pytest.raises(AssignorError, match="member 'c': the subscription of a Kafka Streams member cannot be read"):
+    with pytest.raises(AssignorError, match="member 'c': user data of Kafka Streams ends too early"):
         told(MemberSpec("c", ("orders",), user_data=b"x"))
