@@ -290,8 +290,9 @@ RULES: Mapping[str, RuleKind] = {
         "a commit lies past its log's end (`PAST_END`)", _with_status(PAST_END, "is committed past the log's end"), is_behind=True
     ),
     "below-start": RuleKind(
-        "a commit lies before what is left of its log (`BELOW_START`)",
+        "a commit lies before its log's start (`BELOW_START`)",
         _with_status(BELOW_START, "is committed before the log's start"),
+        is_behind=True,
     ),
     "unmeasured": RuleKind("its lag is not known, or not measured often enough", _unmeasured),
     "rebalances": RuleKind("it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, "rebalanced"),

@@ -103,6 +103,11 @@ def test_a_look_that_is_the_only_one_tells_patterns_that_are_no_groups(warehouse
 TEXTS = [name + {"count": " > 1", "time": " > 1m"}.get(kind.limit, "") for name, kind in RULES.items()]
 
 
+def test_a_rule_is_about_what_happens_to_groups_or_finds_those_that_are_behind() -> None:
+    """As `kgctl.pipeline.answers.causes` has it, which is asked why: a commit out of the log's range is behind, at either end."""
+    assert {name for name, kind in RULES.items() if kind.is_behind == bool(kind.of_events)} == {"unmeasured"}
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path, text: str) -> None:
     assert found(warehouse, text, -60) == []
