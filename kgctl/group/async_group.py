@@ -99,6 +99,8 @@ class AsyncConsumerGroup(_Group):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         await self.close()
+        if kind is None:
+            self._raise_unheard()
 
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):

@@ -35,6 +35,7 @@ class _Group(ABC):
 
     _driver: MemberDriver
     _generations: Generations
+    _ready: queue.SimpleQueue[Ready] | asyncio.Queue[Ready]
 
     @checked(not_empty=("bootstrap", "group_id", "topics", "pattern", "assignors", "server_assignor", "group_instance_id"))
     def __init__(
@@ -111,6 +112,17 @@ class _Group(ABC):
         held, self._held = self._held, None
         if held is not None:
             held._release()
+
+    def _raise_unheard(self) -> None:
+        """Of a group that has ended: raise what a function of a generation raised and no `next` was asked about."""
+        left: list[Ready] = []
+        while not self._ready.empty():
+            left.append(self._ready.get_nowait())
+        for ready in left[-1:]:  # how the group ended, for whoever asks
+            self._ready.put_nowait(ready)
+        for ready in left[:-1]:
+            if isinstance(ready, BaseException):
+                raise ready
 
     def _closed(self) -> ClosedError:
         return ClosedError(
@@ -225,6 +237,8 @@ class ConsumerGroup(_Group):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+        if kind is None:
+            self._raise_unheard()
 
     async def __aenter__(self) -> Self:
         return self
@@ -232,6 +246,8 @@ class ConsumerGroup(_Group):
     async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._check_is_outside("close()")
         await asyncio.to_thread(self.close)
+        if kind is None:
+            self._raise_unheard()
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

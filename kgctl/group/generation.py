@@ -103,7 +103,7 @@ class Generation:
 
         A plain function runs in a thread of its own and watches `ended` (or calls `wait`). A coroutine function, started from a
         running event loop, runs as a task there and is cancelled at the end. Started after the end, it runs with `ended` set.
-        An exception ends the generation, is kept as `error`, and is raised by the group's next call.
+        An exception ends the generation, is kept as `error`, and is raised by the group's next call, or where its `with` ends.
 
         Raises:
             UsageError: this is no function.

@@ -187,6 +187,20 @@ def test_an_error_for_good_comes_out_and_the_member_leaves(cluster: EmbeddedServ
     run(live())
 
 
+def test_what_a_function_raised_is_not_lost_where_nobody_asks_for_the_next(cluster: EmbeddedServer) -> None:
+    async def fail(_: kgctl.Generation) -> None:
+        raise AssertionError("a test's own")
+
+    async def live() -> None:
+        async with kgctl.AsyncConsumerGroup(cluster.bootstrap, "g", [TOPIC], heartbeat_interval_ms=30) as group:
+            generation = await group.next(timeout_ms=PATIENCE_MS)
+            generation.start(fail)
+            await asyncio.to_thread(generation.ended.wait, PATIENCE_S)
+
+    with pytest.raises(AssertionError, match="a test's own"):
+        run(live())
+
+
 class Failing:
     """An assignor that raises."""
 

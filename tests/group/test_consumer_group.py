@@ -167,6 +167,24 @@ def test_an_exception_of_a_function_comes_out_of_next(server: BackgroundServer, 
         assert group.next(timeout_ms=PATIENCE_MS).topics == ALL
 
 
+def test_an_exception_of_a_function_is_not_lost_where_nobody_asks_for_the_next(server: BackgroundServer, group_id: str) -> None:
+    def fail(generation: Generation) -> None:
+        raise AssertionError(f"a test's own, in generation {generation.id}")
+
+    def leave(*, by: Exception | None) -> None:
+        with member(server, group_id) as group:
+            generation = group.next(timeout_ms=PATIENCE_MS)
+            generation.start(fail)
+            generation.ended.wait(PATIENCE_MS / 1000)
+            if by is not None:
+                raise by
+
+    with pytest.raises(AssertionError, match="a test's own"):
+        leave(by=None)
+    with pytest.raises(KeyError):
+        leave(by=KeyError("nearer"))
+
+
 def test_a_function_started_too_late_sees_the_end(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id) as group:
         generation = group.next(timeout_ms=PATIENCE_MS)
