@@ -473,7 +473,10 @@ def is_cooperative(strategy: tuple[str, ...]) -> bool:
 OF_OTHER_PROTOCOL = {
     "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"),
     "classic": ("group.remote.assignor",),
-    "streams": ("session.timeout.ms", "heartbeat.interval.ms", "group.instance.id"),
+    "streams": (
+        *("session.timeout.ms", "heartbeat.interval.ms", "group.membership.operation", "num.standby.replicas"),
+        *("acceptable.recovery.lag", "max.warmup.replicas", "probing.rebalance.interval.ms"),
+    ),
 }
 """Protocol -> settings of the other one. Kafka: ConsumerConfig#checkUnsupportedConfigsPostProcess."""
 _REFUSES_OTHERS = frozenset({("java", "consumer"), ("librdkafka", "consumer"), ("java", "classic")})

@@ -255,12 +255,16 @@ class Heartbeats:
         if membership.phase not in TAKES_ASSIGNMENTS or result.member_epoch < 0:
             return
         membership.epoch = result.member_epoch
-        if result.assignment is not None:
-            membership.target = membership.target.updated(result.assignment)
+        if (assignment := self.assignment_in(result)) is not None:
+            membership.target = membership.target.updated(assignment)
             if not membership.is_reconciled:
                 membership.phase = MembershipPhase.RECONCILING
             elif membership.phase in (MembershipPhase.RECONCILING, MembershipPhase.JOINING):
                 membership.phase = MembershipPhase.STABLE
+
+    def assignment_in(self, result: Any) -> Any:
+        """What the answer to a beat assigns, as `LocalAssignment.updated` takes it; None: it says nothing of that."""
+        return result.assignment
 
     def _refused(self, result: ConsumerGroupHeartbeatResult) -> None:
         """Act on an error: find the coordinator, wait, join anew or give up.

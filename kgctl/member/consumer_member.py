@@ -145,6 +145,7 @@ class MemberReconciliation:
         def callback() -> None:
             if self._goes_on(number):
                 added = assigned - member.owned
+                self.on_assigned(resolved)
                 member.owned.clear()
                 member.owned.update(assigned)
                 member.call_back(CallbackKind.ASSIGNED, added, after)
@@ -154,6 +155,9 @@ class MemberReconciliation:
                 self._acknowledge(resolved)
 
         member.queue(callback)
+
+    def on_assigned(self, resolved: LocalAssignment) -> None:
+        """Hear of an assignment before the application does."""
 
     def _acknowledge(self, resolved: LocalAssignment) -> None:
         member = self._member

@@ -47,6 +47,10 @@ def make_streams_member(
     host: TaskHost,
 ) -> Member:
     """A stream thread of Kafka Streams, of the protocol that ``group.protocol`` names; its tasks are ``host``'s."""
+    if config.group_protocol == "streams":
+        from kgctl.member.streams_protocol_member import StreamsProtocolMember
+
+        return StreamsProtocolMember(config, identity, rng, positions_of, request_ids, host=host)
     from kgctl.member.streams_classic import ClassicStreamsMember
 
     return ClassicStreamsMember(config, identity, rng, positions_of, request_ids, host=host)

@@ -25,6 +25,7 @@ from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
+from kgctl.simulate.scenario.streams import milder
 from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
 
 _BEFORE_US = 600_000_000
@@ -358,7 +359,8 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
         short = {"session.timeout.ms": str(_SHORT_SESSION_MS), "heartbeat.interval.ms": str(_SHORT_SESSION_MS // 3)}
         yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_config(scenario, short, _SHORT_SESSION_MS)
     session_ms = read_broker_settings(scenario.cluster.config).group_consumer_session_timeout_ms
-    if any(_session_ms(each) == 0 for each in scenario.members) and session_ms > _SHORT_SESSION_MS:
+    protocols = {member_config(each, each.config).group_protocol for each in scenario.members}
+    if "consumer" in protocols and session_ms > _SHORT_SESSION_MS:
         yield f"long sessions (group.consumer.session.timeout.ms={_SHORT_SESSION_MS})", _with_short_broker_sessions(scenario)
     if any(_has_long_batches(each) for each in scenario.members):
         sets = (
@@ -368,6 +370,7 @@ def variations(scenario: Scenario, *, asked: Collection[str] = (), was_empty: bo
             for each in scenario.members
         )
         yield f"long batches (max.poll.records for {duration(_SHORT_BATCH_US)})", changed(scenario, members=tuple(sets))
+    yield from ((name, changed(scenario, members=better)) for name, better in milder(scenario.members))
     yield from _without_habits(scenario)
     yield from _without_settings(scenario, asked, was_empty=was_empty)
     if scenario.cluster.network != Network():

@@ -87,8 +87,12 @@ class ReasonContext:
         return [each for each in self.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
 
     def is_classic(self, number: int) -> bool:
-        history = self.result.recording.history.pods[number]
-        return member_config(history.members, history.settings).group_protocol == "classic"
+        return self.setting(number, "group.protocol").endswith("classic")
+
+    def brokers(self, number: int, name: str) -> str:
+        """A setting of the brokers for groups of this pod's protocol, as Kafka writes it."""
+        full = self.setting(number, "group.protocol").replace("protocol=", "") + "." + name
+        return f"{full}={getattr(read_broker_settings(self.scenario.cluster.config), full.replace('.', '_'))}"
 
 
 def _session(look: ReasonContext, *, is_static: bool = False) -> str:
@@ -438,10 +442,7 @@ def _going(look: ReasonContext, out: Removed) -> tuple[str, str]:
 
 def _session_limit(look: ReasonContext, number: int) -> str:
     """Return the setting by which the coordinator gives this pod up, with its value."""
-    if look.is_classic(number):
-        return look.setting(number, "session.timeout.ms")
-    broker = read_broker_settings(look.scenario.cluster.config)
-    return f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms}"
+    return (look.setting if look.is_classic(number) else look.brokers)(number, "session.timeout.ms")
 
 
 def _handover(look: ReasonContext) -> str:
@@ -450,9 +451,8 @@ def _handover(look: ReasonContext) -> str:
         return rule
     given = ""
     if look.gap.after != NOBODY:
-        interval_ms = read_broker_settings(look.scenario.cluster.config).group_consumer_heartbeat_interval_ms
-        beat = f"its next heartbeat (group.consumer.heartbeat.interval.ms={interval_ms})"
-        by = "the next round" if look.is_classic(look.gap.after) else beat
+        after, name = look.gap.after, "heartbeat.interval.ms"
+        by = "the next round" if look.is_classic(after) else f"its next heartbeat ({look.brokers(after, name)})"
         given = f"{look.pod(look.gap.after)} is given it by {by} only"
     return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
 

@@ -33,7 +33,7 @@ from kgctl.simulate.scenario.vocabulary import GapCause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
-_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
+_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"})
 
 
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})

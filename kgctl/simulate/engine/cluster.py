@@ -49,7 +49,7 @@ class TopicChanger:
         return ((), members.pattern) if members.pattern is not None else (members.topics or self._first, None)
 
     def create_all(self) -> None:
-        for topic in self._context.scenario.topics:
+        for topic in (*self._context.scenario.topics, *self._kind.own_topics()):
             self._add(topic)
 
     def create(self, topic: Topic) -> None:

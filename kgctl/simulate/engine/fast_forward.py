@@ -52,6 +52,7 @@ def _interval_us(process: Process, late_us: int) -> int:
     return max(process.commit.interval_us + late_us, 1) if mode is CommitMode.EVERY else BATCHES_US
 
 
+_BEATS = {"classic": "Heartbeat", "consumer": "ConsumerGroupHeartbeat", "streams": "StreamsGroupHeartbeat"}
 _NEVER_MS = 1 << 60
 _BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 
@@ -76,7 +77,7 @@ class FastForward:
         self._broker = broker
         self._ownership = ownership
         self._skipping: dict[Process, _Skip] = {}
-        self._sessions: dict[str, tuple[TimerKey, TimerKey]] = {}
+        self._sessions: dict[str, tuple[TimerKey, ...]] = {}
         self._settled: dict[Process, int] = {}
         """The last commit of each that `settle_commits` has entered."""
 
@@ -103,12 +104,13 @@ class FastForward:
                 process.is_skipping = True
                 return
 
-    def _sessions_of(self, member_id: str) -> tuple[TimerKey, TimerKey]:
-        """The keys under which a session may be timed: that of a classic member, and that of the consumer protocol."""
+    def _sessions_of(self, member_id: str) -> tuple[TimerKey, ...]:
+        """The keys under which a session may be timed: that of a classic member, and those of the other protocols."""
         keys = self._sessions.get(member_id)
         if keys is None:
             group_id = self._context.group_id
-            keys = TimerKey(TimerKind.SESSION, group_id, member_id), TimerKey(TimerKind.CONSUMER_SESSION, group_id, member_id)
+            kinds = (TimerKind.SESSION, TimerKind.CONSUMER_SESSION, TimerKind.STREAMS_SESSION)
+            keys = tuple(TimerKey(kind, group_id, member_id) for kind in kinds)
             self._sessions[member_id] = keys
         return keys
 
@@ -187,8 +189,7 @@ class FastForward:
         if skipped.heartbeats and skipped.last_heartbeat_us is not None:
             beats = Counted(skipped.last_heartbeat_us, skipped.heartbeats, process.pod.number)
             self._context.history.skipped_beats.append(beats)
-            api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
-            self._count_requests(api, skipped.heartbeats)
+            self._count_requests(_BEATS[process.config.group_protocol], skipped.heartbeats)
         if skipped.commits:
             self._count_requests("OffsetCommit", skipped.commits)
         if skipped.metadata_refreshes:

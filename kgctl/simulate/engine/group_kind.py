@@ -13,6 +13,7 @@ from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, Surroundings
+from kgctl.simulate.scenario.model import Topic
 
 
 class GroupKind:
@@ -35,6 +36,10 @@ class GroupKind:
     def perform(self, effect: Effect) -> None:
         """Do what the coordinator wants done, of what only this kind of group has done."""
         raise AssertionError(f"nothing does {type(effect).__name__} for a group of consumers")
+
+    def own_topics(self) -> list[Topic]:
+        """Topics that the group has beside those of the scenario, from the beginning on."""
+        return []
 
     def topics_changed(self) -> None:
         """Topics have come, grown or gone, or are written to at other rates from now on."""

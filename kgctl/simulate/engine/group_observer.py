@@ -13,6 +13,7 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.group import ModernGroup
+from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.coordinator_records import (
@@ -27,9 +28,11 @@ from kgctl.model.coordinator_records import (
     OffsetCommitValue,
 )
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
 from kgctl.model.share_requests import ShareGroupHeartbeat
+from kgctl.model.streams_records import StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue
+from kgctl.model.streams_requests import StreamsGroupHeartbeat
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
@@ -41,15 +44,18 @@ from kgctl.simulate.recording.trace import GroupChanged, Removed
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 _CACHED = 100_000
-MAY_JOIN: frozenset[type] = frozenset({JoinGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat})
+MAY_JOIN: frozenset[type] = frozenset({JoinGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat})
 """Requests by which a member joins, and names itself."""
 
 
 class Assignments:
     """``withheld``: partitions that a cooperative round has taken from their owner and given to nobody yet.
 
-    ``doubled``: those that the leader of this generation gave to two members.
+    ``doubled``: those that the leader of this generation gave to two members. ``numbers_of_tasks``: which partitions the tasks
+    of a streams group read, given as (subtopology, partitions).
     """
+
+    numbers_of_tasks: Callable[[Sequence[tuple[str, Sequence[int]]]], tuple[int, ...]]
 
     def __init__(self, context: RunContext, view: GroupObserver) -> None:
         self._context = context
@@ -81,6 +87,8 @@ class Assignments:
                 self._on_end_of_classic()
         elif isinstance(key, ConsumerGroupMetadataKey):
             self._is_going_back = record.value is None
+        elif isinstance(key, StreamsGroupCurrentMemberAssignmentKey):
+            self._on_tasks(key.member_id, cast("StreamsGroupCurrentMemberAssignmentValue | None", record.value))
 
     # --- consumer protocol
 
@@ -93,6 +101,15 @@ class Assignments:
             self._recorded[member_id] = value.assigned_partitions
             numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
             self._set({member_id: numbers} if numbers != self._of_member.get(member_id) else {}, ())
+
+    # --- streams protocol
+
+    def _on_tasks(self, member_id: str, value: StreamsGroupCurrentMemberAssignmentValue | None) -> None:
+        if value is None:
+            self._set({}, (member_id,))
+            return
+        numbers = self.numbers_of_tasks([(each.subtopology_id, each.partitions) for each in value.active_tasks])
+        self._set({member_id: numbers} if numbers != self._of_member.get(member_id) else {}, ())
 
     # --- classic
 
@@ -212,6 +229,8 @@ def error_of(result: Any) -> ErrorCode:
 
 NO_GROUP = "Dead"
 _SETTLED = frozenset({GroupState.STABLE.value})
+_HAND_OVER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
+"""Types of groups whose coordinator hands each partition over when its owner has given it up."""
 _WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
 
 
@@ -279,7 +298,7 @@ class GroupObserver:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        return type(self._shard.groups.get(self._context.group_id)) is ConsumerGroup
+        return getattr(self._shard.groups.get(self._context.group_id), "type", None) in _HAND_OVER
 
     def has_in_group(self, process: Process) -> bool:
         return process.member is not None and not process.is_suspended and process.member.member_id in self._members
@@ -320,6 +339,8 @@ class GroupObserver:
             member = group.members.get(member_id)
             if member is None or member.classic is None:
                 return shard.group_config(group.group_id).consumer_session_timeout_ms
+        elif type(group) is StreamsGroup:
+            return shard.group_config(group.group_id).streams_session_timeout_ms
         return configured_ms
 
     # --- what changes
@@ -423,6 +444,9 @@ class GroupObserver:
                 return False
             member = group.members.get(member_id)
             return member is not None and member.classic is None and member.is_reconciled_to(epoch)
+        if type(group) is StreamsGroup:
+            tasks_of = group.members.get(member_id)
+            return group.group_state is GroupState.STABLE and tasks_of is not None
         return type(group) is ClassicGroup and group.state is GroupState.STABLE
 
     def _awaits_heartbeat(self, group: ConsumerGroup) -> bool:

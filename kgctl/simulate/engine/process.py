@@ -364,7 +364,7 @@ class DrivenMember(ABC):
             return True
         if self.config.behaviour.joins_itself:
             return polls.is_inside(self.loop.now_us)
-        if self.config.group_protocol == "consumer" or (polls.timeout_us is None and not self.context.has_traffic):
+        if self.config.group_protocol != "classic" or (polls.timeout_us is None and not self.context.has_traffic):
             return False
         return polls.is_inside(self.loop.now_us)
 

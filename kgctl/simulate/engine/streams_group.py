@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from kgctl.assignors.high_availability import NumberedTask
 from kgctl.member.api import Member, StopReason
@@ -15,6 +16,7 @@ from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, ProcessPhase, Surroundings
 from kgctl.simulate.engine.tasks import Changelogs, TaskGroup, TaskInstance
+from kgctl.simulate.scenario.model import Topic
 from kgctl.simulate.scenario.streams import StreamsApplication
 from kgctl.simulate.scenario.vocabulary import GapCause, PodChange
 
@@ -112,9 +114,26 @@ class StreamsKind(GroupKind):
         self._ownership = StreamsOwnership(context, pods, broker.observer.check, broker)
         changelogs = Changelogs(context, first.streams or StreamsApplication(), topics, self._settle)
         self._group = TaskGroup(context, changelogs)
+        broker.observer.assignments.numbers_of_tasks = self._numbers_of
 
     def new_ownership(self) -> Ownership:
         return self._ownership
+
+    def own_topics(self) -> list[Topic]:
+        """The changelogs: the application has run before. A classic group's coordinator does not ask for them."""
+        scenario, topology = self.context.scenario, self._group.changelogs.topology
+        if all(members.config.get("group.protocol") != "streams" for members in scenario.members):
+            return []
+        from kgctl.member.streams_protocol_member import changelog_name
+
+        counts = {topic.name: topic.partitions for topic in scenario.topics}
+        sizes = {number: max(counts.get(topic, 0) for topic in topology.sources[number]) for number in sorted(topology.stateful)}
+        return [Topic(name=changelog_name(scenario.group_id, number), partitions=size) for number, size in sizes.items()]
+
+    def _numbers_of(self, tasks: Sequence[tuple[str, Sequence[int]]]) -> tuple[int, ...]:
+        known = self._group.tasks
+        found = (known.get(NumberedTask(int(part), number), ()) for part, numbers in tasks for number in numbers)
+        return tuple(chain.from_iterable(found))
 
     def new_process(self, pod: Pod, around: Surroundings) -> Process:
         return StreamsProcess(pod, around, self._group)

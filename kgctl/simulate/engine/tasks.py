@@ -24,6 +24,8 @@ from kgctl.simulate.scenario.streams import StreamsApplication
 
 CHECKPOINT_RECORDS = 10_000
 """A running task writes a checkpoint with a commit when so much is new (StateManagerUtil#checkpointNeeded)."""
+POLL_US = 100_000
+"""poll.ms: the restore consumer waits so long for records before it sees that there are none (StoreChangelogReader#restore)."""
 
 
 class Changelogs:
@@ -89,6 +91,7 @@ class TaskInstance:
         self.standby: dict[NumberedTask, None] = {}
         self.running: dict[NumberedTask, None] = {}
         self._checkpoints: dict[NumberedTask, int] = {}
+        self._ready_us: dict[NumberedTask, int] = {}
         self._at_us = pod.context.loop.now_us
         self._look: object | None = None
 
@@ -130,7 +133,11 @@ class TaskInstance:
         self.active, self.standby = dict.fromkeys(active), dict.fromkeys(standby)
         for task in (*active, *standby):
             self._disk.left_us.pop(task, None)
-        self._group.begun_copies(self, begun, self._config.num_standby_replicas)
+        new = (task for task in active if task not in self.running and task not in self._ready_us)
+        self._ready_us.update((task, now_us + POLL_US * self._group.changelogs.is_stateful(task)) for task in new)
+        self._ready_us = {task: at_us for task, at_us in self._ready_us.items() if task in active}
+        if self._config.group_protocol == "classic":  # the streams protocol has no warm-ups yet
+            self._group.begun_copies(self, begun, self._config.num_standby_replicas)
         self.plan()
         self._group.note_copies()
 
@@ -163,24 +170,29 @@ class TaskInstance:
     def plan(self) -> None:
         """Tasks that are restored run; look again when the next one will be."""
         self.advance()
-        ready = [task for task in self.active if task not in self.running and self._left_pr(task) <= 0]
+        ready = [task for task in self.active if task not in self.running and self._waits_us(task) <= 0]
         self.running.update(dict.fromkeys(ready))
         for task in ready:
             self._disk.offsets.pop(task, None)
+            self._ready_us.pop(task, None)
             self._checkpoints[task] = self._group.end_pr(task)
         if ready:
             self._on_running(ready)
         self._arm()
 
     def _arm(self) -> None:
-        restoring = self._restoring()
         self._look = look = object()
-        if restoring:
-            least_pr = min(map(self._left_pr, restoring))
-            wait_us = -(-least_pr * len(restoring) // self._restore_uhz)
-            now_us = self._context.loop.now_us
-            at_us = now_us + wait_us if now_us >= self._context.warmup_us else now_us
-            self._context.loop.at(at_us, self._on_look, look)
+        waits = [self._waits_us(task) for task in self.active if task not in self.running]
+        if waits:
+            self._context.loop.at(self._context.loop.now_us + min(waits), self._on_look, look)
+
+    def _waits_us(self, task: NumberedTask) -> int:
+        """How long it is at least until an active task can run."""
+        now_us = self._context.loop.now_us
+        if now_us < self._context.warmup_us:
+            return 0
+        restores_us = -(-self._left_pr(task) * len(self._restoring()) // self._restore_uhz) if self._left_pr(task) > 0 else 0
+        return max(restores_us, self._ready_us.get(task, 0) - now_us)
 
     def _on_look(self, look: object) -> None:
         if look is self._look:

@@ -117,6 +117,8 @@ def copies_without_instances(context: Context) -> Iterator[LintFinding]:
     """Standbys for which there are no instances, or that have no store to copy."""
     for members, config in context.sets():
         standbys, path = config.num_standby_replicas, context.path_of_setting(members.name, "num.standby.replicas")
+        if config.group_protocol != "classic":
+            standbys, path = context.broker.group_streams_num_standby_replicas, ("members", members.name)
         if members.streams is None or not standbys:
             continue
         if not any(part.store[0] for part in members.streams.parts):

@@ -82,7 +82,7 @@ def _rule(each: Counted, pod: PodHistory) -> str:
     polls = f"max.poll.interval.ms={format_duration(config.max_poll_interval_ms * 1000)}"
     if each.what:
         return f"left the group, past {polls} without a poll(),"
-    session = "group.consumer.session.timeout.ms"
+    session = f"group.{config.group_protocol}.session.timeout.ms"
     if config.group_protocol == "classic":
         session = f"session.timeout.ms={format_duration(config.session_timeout_ms * 1000)}"
     return f"was taken out of the group ({session} without a heartbeat, or {polls} without the answer that a rebalance wants)"

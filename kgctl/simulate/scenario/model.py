@@ -561,16 +561,17 @@ def _check_client(members: MemberSet, group: Group, group_path: Path, file: Read
 
 
 def _check_protocol(members: MemberSet, cluster: Cluster | None, file: Reading) -> None:
-    """A client of the consumer protocol ends at once where the brokers have it not, or not switched on."""
-    if cluster is None or members.config.get("group.protocol", "").lower() != "consumer":
+    """A client of another protocol than the classic one ends at once where the brokers have it not, or not switched on."""
+    protocol = members.config.get("group.protocol", "classic").lower()
+    if cluster is None or protocol == "classic":
         return
     try:
         broker = read_broker_settings(cluster.config)
     except UsageError:  # which is told of `cluster`
         return
-    if "consumer" not in broker.group_coordinator_rebalance_protocols:
-        on = "cluster: {config: {group.coordinator.rebalance.protocols: [classic, consumer]}}"
-        why = f"group.protocol=consumer is off on these brokers, of {broker.profile.version}; {on} switches it on"
+    if protocol not in broker.group_coordinator_rebalance_protocols:
+        on = f"cluster: {{config: {{group.coordinator.rebalance.protocols: [classic, {protocol}]}}}}"
+        why = f"group.protocol={protocol} is off on these brokers, of {broker.profile.version}; {on} switches it on"
         file.wrong(("members", members.name), why)
 
 

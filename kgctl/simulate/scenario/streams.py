@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from kgctl.member.config import STREAMS
-from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, in_short
+from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, changed, in_short
 from kgctl.simulate.scenario.quantities import parse_rate, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path
@@ -111,6 +111,26 @@ def with_client(raw: Any) -> Any:
     if raw.get("streams") is not None:
         return {"client": STREAMS, **raw}
     return {**raw, "streams": {}} if raw.get("client") == STREAMS else raw
+
+
+_M = TypeVar("_M", bound=Section)
+
+
+def milder(members: Sequence[_M]) -> Iterator[tuple[str, tuple[_M, ...]]]:
+    """Each habit of applications that makes tasks wait for longer, with the sets without it."""
+    found: list[tuple[_M, StreamsApplication | None]] = [(each, getattr(each, "streams", None)) for each in members]
+    if any(streams is not None and streams.disk == "lost" for _, streams in found):
+        kept = ((each, streams and changed(streams, disk="kept")) for each, streams in found)
+        yield "disks that are lost (disk: kept)", tuple(changed(each, streams=streams) for each, streams in kept)
+    config: dict[str, str]
+    for each, streams in found:
+        config = getattr(each, "config", {})
+        if streams is not None and config.get("group.protocol", "classic") == "classic" and _LEAVES not in config:
+            leaving = tuple(changed(one, config={**config, _LEAVES: "leave"}) if one is each else one for one in members)
+            yield f"close() that stays in the group ({_LEAVES}=leave)", leaving
+
+
+_LEAVES = "group.membership.operation"
 
 
 class Instances(Protocol):
