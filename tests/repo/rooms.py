@@ -73,6 +73,7 @@ ROOMS = {
             (36, "a live cluster collected on Spark from the command line"),
             (1, "two changes that landed at once"),
             (7, "records of streams groups are those that the coordinator writes"),
+            (16, "minutes before the first collection; what a watch with an end could not tell"),
         ),
     ),
     "cli": Room(
@@ -88,6 +89,7 @@ ROOMS = {
             (40, "--execute of deletions; what only the deed has a use for is no dry run's"),
             (40, "records that are older than those before them; names of variables that are nearly right"),
             (40, "a live cluster collected on Spark from the command line"),
+            (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),
         ),
     ),
     "admin": Room(

@@ -282,13 +282,18 @@ def _unknown(group: str, history: History) -> NotFoundError:
 
 def limits(question: HistoryQuestion, first_ms: int | None, last_ms: int | None) -> list[str]:
     """What a reader must know of an answer about the time between these two, both included; None: no limit."""
-    notices = []
     reach = question.history.reach(question.groups)
-    if reach is not None and first_ms is not None and first_ms < reach.first_ms:
-        notices.append(f"Nothing from before {format_instant(reach.first_ms)} was collected.")
+    notices = before_all(question.history, first_ms, question.groups)
     if reach is not None and last_ms is not None and last_ms > reach.last_ms:
         notices.append(f"Collected up to {format_instant(reach.last_ms)}: what came later is not known.")
     return [*notices, *behind_text(question.behind)]
+
+
+def before_all(history: History, first_ms: int | None, groups: Sequence[str] | None = None) -> list[str]:
+    """A line where a time is earlier than all that was collected."""
+    reach = history.reach(groups)
+    is_early = reach is not None and first_ms is not None and first_ms < reach.first_ms
+    return [f"Nothing from before {format_instant(reach.first_ms)} was collected."] if reach is not None and is_early else []
 
 
 def behind_text(behind: Behind) -> Iterator[str]:
@@ -361,21 +366,23 @@ def answer(session: Session, asked: AskedOptions, shape: Shape, series_name: str
     chosen: TableSeries = getattr(series, series_name)
     if at_ms is not None:
         rows = series.rows_at(question.history, chosen, question.groups, at_ms)
-        told = limits(question, at_ms, at_ms)
     else:
         rows = series.rows_between(question.history, chosen, question.groups, span.from_ms, span.to_ms)
-        told = limits(question, span.from_ms, span.to_ms)
     rows = [row for row in rows if not scopes or is_in(row["topic"], row["partition"], scopes)]
+    is_to_now = span.to_ms is None and (span.from_ms is not None or not rows)
+    last_ms = session.environment.now_ms() if is_to_now else span.to_ms
+    told = limits(question, span.from_ms, last_ms) if at_ms is None else limits(question, at_ms, at_ms)
+    absent = unknown_topics(question, scopes, ((row["topic"], row["partition"]) for row in rows) if scopes else ())
     if shape.finish is not None:
         told = [*shape.finish(question, rows, at_ms), *told]
-    nothing = [] if rows else [shape.nothing]
+    nothing = [] if rows or absent else [shape.nothing]
     return Report(
         shape.columns,
         [shape.row(row) for row in rows],
-        question.errors,
+        [*question.errors, *absent],
         [*nothing, *told],
         shape.name_keys,
-        something_done=True,
+        something_done=len(absent) < max(len(scopes), 1),
         summary=not_built(question.behind),
     )
 
@@ -412,6 +419,27 @@ def is_in(topic: str, partition: int, scopes: Sequence[TopicScope]) -> bool:
     from kgctl.model.groups import TopicPartition
 
     return is_within(TopicPartition(topic, partition), scopes)
+
+
+def unknown_topics(question: HistoryQuestion, scopes: Sequence[TopicScope], found: Iterable[tuple[str, int]]) -> list[KgctlError]:
+    """Errors for what ``--topic`` names and none of the groups has ever committed to; ``found``: the partitions of an answer."""
+    from kgctl.model.groups import TopicPartition
+    from kgctl.pipeline.store.tables import LATEST_MS
+
+    there = {TopicPartition(*each) for each in found}
+    missing = [scope for scope in scopes if not any(each in scope for each in there)]
+    if missing:
+        rows = question.history.looked_back("offset_commits", ("topic", "partition"), question.groups, LATEST_MS)
+        there = {TopicPartition(*each) for each in zip(*(column.to_pylist() for column in rows.columns), strict=True)}
+    return [_unknown_topic(scope.topic, there) for scope in missing if not any(each in scope for each in there)]
+
+
+def _unknown_topic(topic: str, there: Iterable[TopicPartition]) -> NotFoundError:
+    topics = sorted({each.topic for each in there})
+    if topic in topics:
+        return NotFoundError(f"topic {topic!r}: no group that is asked about has committed to these partitions", topic=topic)
+    near = did_you_mean(topic, topics, quoted=True)
+    return NotFoundError(f"topic {topic!r}: no group that is asked about has committed to it{near}", topic=topic)
 
 
 def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:

@@ -83,8 +83,9 @@ def history_slo(
 ) -> Report:
     """Whether groups kept to an objective over weeks: minutes in which it held, did not hold, and of which it is not known.
 
-    Of the last 30 days, or from --from to --to. Minutes in which nothing happened count: they are as the last. Not known are
-    those without a sample of log ends, and those after the last collection. Exit code 6 where a target was missed.
+    Of the last 30 days as far as they were collected, or from --from to --to. Minutes in which nothing happened count: they are
+    as the last. Not known, which is not good, are those without a sample of log ends, those after the last collection and, with
+    --from, those before the first one. Exit code 6 where a target was missed.
     """
     session = session_of(ctx)
     objective, span = _objective(within, records, target), _span(session, from_, to)
@@ -94,7 +95,7 @@ def history_slo(
         return Report(SLO_COLUMNS, errors=question.errors)
     from kgctl.pipeline.answers.objectives import kept
 
-    found = kept(question.history, question.groups, span, objective)
+    found = kept(question.history, question.groups, span, objective, is_whole=from_ is not None)
     missed = [each for each in found if each.left(objective.target) < 0]
     absent = question.left_out(each.group for each in found)
     told = [] if found else ["Nothing is known of that time."]
@@ -207,11 +208,12 @@ def history_fleet(
     opened = Opened.open(asking.warehouse_path(warehouse, session.environment))
     rows: list[Row] = []
     errors: list[KgctlError] = []
-    histories, behind = [], []
+    histories, behind, told = [], [], list[str]()
     for name in opened.clusters():
         try:
             history = asking.open_history(session, str(opened.location), name)
             rows += _fleet_rows(history, session.environment.now_ms() if at_ms is None else at_ms, labels)
+            told += [f"Cluster {name!r}: {limit}" for limit in asking.before_all(history, at_ms)]
             behind.append(history.behind())
             histories.append(history)
         except KgctlError as error:
@@ -220,7 +222,7 @@ def history_fleet(
         FLEET_COLUMNS,
         rows,
         errors,
-        _unowned(labels, *histories) if rows or errors else ["Nothing was collected yet."],
+        [*told, *_unowned(labels, *histories)] if rows or errors else ["Nothing was collected yet."],
         ("cluster", "owner", "team"),
         summary=asking.not_built(*behind),
     )

@@ -93,14 +93,15 @@ def history_offsets(
         for commit in offsets_at(question.history, question.groups, at_ms)
         if asking.is_in(commit.topic, commit.partition, scopes)
     ]
-    notices = [] if found else [f"Nothing was committed at {format_instant(at_ms)}."]
+    absent = asking.unknown_topics(question, scopes, ((commit.topic, commit.partition) for commit in found))
+    notices = [] if found or absent else [f"Nothing was committed at {format_instant(at_ms)}."]
     return Report(
         OFFSETS_COLUMNS,
         [_offsets_row(commit) for commit in found],
-        question.errors,
+        [*question.errors, *absent],
         [*notices, *limits(question, at_ms, at_ms)],
         ("topic", "partition"),
-        something_done=True,
+        something_done=len(absent) < max(len(scopes), 1),
         summary=asking.not_built(question.behind),
     )
 

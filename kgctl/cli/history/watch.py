@@ -166,7 +166,8 @@ def history_watch(
 
     With --no-collect one watch is enough for all clusters of a warehouse, and what goes wrong with one harms no other.
 
-    A threshold does not hold on what cannot be measured: such an alert says so, after 2 minutes, with --once at once.
+    A threshold does not hold on what cannot be measured: such an alert says so, after 2 minutes, with --once and at the end of
+    --for at once.
     """
     session = session_of(ctx)
     rules = _read_rules(alert or ())
@@ -288,9 +289,9 @@ class _Told:
         self._changes: list[Change] = []
         self.has_looked = False
 
-    def look(self) -> None:
+    def look(self, *, is_last: bool = False) -> None:
         """One look; what changed is written at once, on a terminal as a table of the groups that is drawn anew."""
-        changes = self._watches.look()
+        changes = self._watches.look(is_last=is_last)
         self.has_looked = True
         self._changes += changes
         if self._redraws:
@@ -445,8 +446,8 @@ def _follow(session: Session, told: _Told, source: LiveSource | None, every_ms: 
                 break
             else:
                 halt.wait(AFTER_TROUBLE_S)
-        if source is not None and not told.is_over:
-            told.look()  # what came since the last look
+        if not told.is_over and (source is not None or for_ms is not None):
+            told.look(is_last=for_ms is not None)  # what came since the last look
 
 
 def _is_through(session: Session, told: _Told, follow: Callable[[], object]) -> bool:

@@ -95,11 +95,11 @@ class Watches:
             raise UsageError("--state is for one cluster: name it with --cluster; each of several has a file of its own")
         self._watch_too(found)
 
-    def look(self) -> list[Change]:
-        """Look at each, one after the other, and return what has changed."""
+    def look(self, *, is_last: bool = False) -> list[Change]:
+        """Look at each, one after the other, and return what has changed; ``is_last``: what is unknown fires now."""
         with suppress(KgctlError):  # each watch tells of a warehouse that is away
             self._watch_too(self.names or self._warehouse().clusters())
-        return [(each.cluster, alert) for each in self for alert in each.look()]
+        return [(each.cluster, alert) for each in self for alert in each.look(is_last=is_last)]
 
     def _watch_too(self, clusters: Sequence[str]) -> None:
         for name in clusters:

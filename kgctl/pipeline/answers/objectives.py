@@ -68,21 +68,38 @@ class Kept:
         return self.minutes * (1 - target) - self.bad - self.unknown
 
 
-def kept(history: History, groups: Sequence[str] | None, span: tuple[int, int], objective: Objective) -> list[Kept]:
+def kept(
+    history: History, groups: Sequence[str] | None, span: tuple[int, int], objective: Objective, *, is_whole: bool = False
+) -> list[Kept]:
     """Of each group that was there, sorted. It counts from its first row on, if that is later than the span's begin, and up to
-    the minute in which it went, if it is gone at the span's end."""
+    the minute in which it went, if it is gone at the span's end. ``is_whole``: the minutes before its first row are not known,
+    unless it is known to have come with that."""
     from kgctl.pipeline.store.states import rounds_of
 
     first, last = span[0] // DEFAULT_WINDOW_MS, span[1] // DEFAULT_WINDOW_MS
-    unmeasured = _Unmeasured(rounds_of(history.warehouse.table("state", history.as_of), history.cluster))
+    rounds = rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
+    unmeasured = _Unmeasured(rounds)
     rows = history.rows("group_health", _COLUMNS, groups).to_pylist()
     rows.sort(key=lambda row: (row["group"], row["window_start_ms"]))
     ended = {group: time_ms // DEFAULT_WINDOW_MS for group, time_ms in gone(history, groups, span[1]).items()}
     of_groups = groupby(rows, lambda row: str(row["group"]))
     ends = {group: min(end, last) for group, end in ended.items()}
     found = [_kept(group, list(own), (first, ends.get(group, last)), objective, unmeasured) for group, own in of_groups]
+    for each in found if is_whole else ():
+        before = each.from_ms // DEFAULT_WINDOW_MS - first
+        if before and each.minutes and not _came(history, each, rounds):
+            each.from_ms, each.unknown = first * DEFAULT_WINDOW_MS, each.unknown + before
     wanted = None if groups is None else set(groups)
     return [each for each in found if each.minutes and (wanted is None or each.group in wanted)]
+
+
+def _came(history: History, found: Kept, rounds: Sequence[int]) -> bool:
+    """Whether the cluster was looked at before a group's first row, or its log was collected whole up to there."""
+    from kgctl.pipeline.answers.history import is_whole_until
+
+    was_looked_at = found.from_ms > (rounds[0] if rounds else 1 << 40) * DEFAULT_WINDOW_MS
+    runs = [run for partition in history.partitions([found.group]) for run in history.coverage(partition)]
+    return found.from_ms >= history.pruned_until_ms and (was_looked_at or is_whole_until(runs, found.from_ms))
 
 
 def _kept(

@@ -61,12 +61,13 @@ class Watch:
         self.alerts = self.state.load()
         self.measured = WatchState(self.cluster)
 
-    def look(self) -> list[Alert]:
-        """Build, judge, tell; the alerts that fire from now on or are resolved. What fails is told and counted, never raised."""
+    def look(self, *, is_last: bool = False) -> list[Alert]:
+        """Build, judge, tell; the alerts that fire from now on or are resolved. What fails is told and counted, never raised.
+        ``is_last``: what is unknown fires now, as no other look will tell."""
         began_ms = self.outside.now_ms()
         built_ms = began_ms if self._tried("build", self.outside.build) else self.measured.built_ms
         changes: list[Alert] = []
-        self._tried("rules", lambda: changes.extend(self._judge(began_ms)))
+        self._tried("rules", lambda: changes.extend(self._judge(began_ms, is_patient=self.settings.is_patient and not is_last)))
         self._deliver(changes)
         self._show(began_ms, built_ms)
         return changes
@@ -75,9 +76,10 @@ class Watch:
         """What went wrong at the last look; empty where nothing did."""
         return "; ".join(self._troubles.values())
 
-    def _judge(self, now_ms: int) -> list[Alert]:
+    def _judge(self, now_ms: int, *, is_patient: bool) -> list[Alert]:
         picture = WatchPicture(History.open(self.location, self.cluster), now_ms)
-        is_patient = self.settings.is_patient
+        nobody = [text for rule in self.settings.rules for text in rule.of_nobody(picture)] if is_patient else []
+        self._troubles.pop("groups", None) if not nobody else self._told("groups", "; ".join(dict.fromkeys(nobody)))
         found: Mapping[Rule, Sequence[AlertFinding]] = {
             rule: rule.findings(picture, is_patient=is_patient) for rule in self.settings.rules
         }

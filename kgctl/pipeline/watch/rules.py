@@ -64,12 +64,19 @@ class Rule:
         """What holds now, of the groups that it is about. ``is_patient``: those that a pattern means may still come."""
         kind = RULES[self.name]
         found = [each for each in kind.judge(picture, self) if self.concerns(each.group)]
-        missing = (
-            AlertFinding(name, text, is_unknown=True) for name, text in self._missing(picture, kind, is_patient=is_patient)
-        )
-        return [*found, *(self._unseen(picture, kind) if kind.of_events else ()), *missing]
+        missing = {**dict(self._missing(picture, kind)), **({} if is_patient else self._of_nobody(picture))}
+        unknown = [AlertFinding(name, text, is_unknown=True) for name, text in missing.items()]
+        return [*found, *(self._unseen(picture, kind) if kind.of_events else ()), *unknown]
 
-    def _missing(self, picture: WatchPicture, kind: RuleKind, *, is_patient: bool) -> Iterator[tuple[str, str]]:
+    def of_nobody(self, picture: WatchPicture) -> Collection[str]:
+        """Say which patterns of ``on`` no group matches."""
+        return self._of_nobody(picture).values()
+
+    def _of_nobody(self, picture: WatchPicture) -> Mapping[str, str]:
+        patterns = [name for name in self.groups if _GLOB.search(name) and name != "*"]
+        return {name: f"no group is {name!r}" for name in patterns if not any(fnmatchcase(each, name) for each in picture.groups)}
+
+    def _missing(self, picture: WatchPicture, kind: RuleKind) -> Iterator[tuple[str, str]]:
         """What ``on`` names and is not there: nothing is known of it."""
         for name in self.groups:
             if not _GLOB.search(name):
@@ -77,8 +84,6 @@ class Rule:
                     yield name, f"of {name} nothing is known"
                 elif not kind.of_events and name not in picture.by_group:
                     yield name, f"of {name} no committed offset is known"
-            elif not is_patient and name != "*" and not any(fnmatchcase(group, name) for group in picture.groups):
-                yield name, f"no group is {name!r}"
 
     def _unseen(self, picture: WatchPicture, kind: RuleKind) -> Iterator[AlertFinding]:
         """The groups that are there, while nobody collects: what happens to them is not known."""

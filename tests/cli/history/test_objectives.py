@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.admin.times import format_instant
 from tests.cli.harness import Cli
+from tests.support.pipeline.gold import START_MS, commit, run, write_gold
 
 MORNING = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:00:00Z"
 
@@ -101,6 +103,31 @@ def test_a_group_that_is_gone_is_in_no_fleet_and_a_cluster_without_groups_is(cli
     for at, groups in (("08:29", 2), ("08:31", 1), ("07:00", 0)):
         (row,) = cli(f"history fleet --at 2026-03-02T{at}:00Z -o json").data
         assert (row["cluster"], row["groups"]) == ("staging", groups)
+
+
+def test_weeks_of_which_a_day_was_collected_are_not_kept_by_that_day(cli: Cli, tmp_path: Path) -> None:
+    begin, day = START_MS // 60_000, 1_440
+    health = {"group": "g", "window_start_ms": begin * 60_000, "window_ms": 60_000, "max_lag_ms": 0}
+    health |= dict.fromkeys(("rebalances", "commits", "resets", "stalled_partitions", "past_end", "below_start"), 0)
+    tables = {
+        "coverage": [run(7, 99, START_MS, START_MS + day * 60_000)],
+        "offset_commits": [commit("g", "t", 0, 5, START_MS, 50)],
+        "group_health": [health],
+    }
+    write_gold(tmp_path / "w", tables, sampled_ms=[(begin + minute) * 60_000 for minute in range(0, day + 1, 60)])
+    span = f"--to {(begin + day) * 60_000} --within 1s --target 50 --warehouse {tmp_path / 'w'} -o json"
+    cli.now_ms = (begin + day) * 60_000
+    ran = cli(f"history slo g {span} --from {(begin - 27 * day) * 60_000}")
+    (row,) = ran.data
+    assert (ran.code, row["minutes"], row["good"], row["unknown"]) == (6, 28 * day, day, 27 * day)
+    ran = cli(f"history slo g {span}")
+    (row,) = ran.data
+    assert (ran.code, row["minutes"], row["good"], row["from"]) == (0, day, day, format_instant(begin * 60_000))
+
+
+def test_a_fleet_before_all_that_was_collected_is_told(cli: Cli) -> None:
+    ran = cli("history fleet --at 2026-03-01T08:42:00Z")
+    assert (ran.code, ran.err) == (0, "Cluster 'staging': Nothing from before 2026-03-02T08:00:00.000Z was collected.\n")
 
 
 def test_minutes_after_a_group_has_gone_are_not_counted(cli: Cli) -> None:

@@ -107,6 +107,31 @@ def test_what_cannot_be_answered_is_said_in_one_line(cli: Cli, line: str, code: 
     assert message in ran.err
 
 
+@pytest.mark.parametrize(
+    "line", ["offsets payments --at 2026-03-02T08:39:00Z", "lag payments --at 2026-03-02T08:41:00Z", "resets payments"]
+)
+def test_topics_that_none_of_the_groups_has_committed_to_are_errors(cli: Cli, line: str) -> None:
+    """Nothing was found of them is no answer: they may be misspelt."""
+    missing = "kgctl: topic 'ordrs': no group that is asked about has committed to it; did you mean 'orders'?"
+    ran = cli(f"history {line} --topic ordrs -o json")
+    assert (ran.code, ran.data, ran.err.splitlines()[0]) == (4, [], missing)
+    ran = cli(f"history {line} --topic ordrs --topic orders -o json")
+    assert (ran.code, {row["topic"] for row in ran.data}, ran.err.splitlines()[0]) == (3, {"orders"}, missing)
+    ran = cli(f"history {line} --topic orders:7")
+    assert (ran.code, ran.out) == (4, "")
+    assert "kgctl: topic 'orders': no group that is asked about has committed to these partitions\n" in ran.err
+
+
+@pytest.mark.parametrize("line", ["resets payments", "rebalances payments", "lag payments", "health payments"])
+def test_from_a_time_on_means_until_now(cli: Cli, line: str) -> None:
+    """What came after the last collection is not known to be nothing; of all that there is nothing is said."""
+    cli.now_ms = minute(90)
+    ran = cli(f"history {line} --from 2026-03-02T09:10:00Z -o json")
+    assert (ran.code, ran.data) == (0, [])
+    assert "Collected up to 2026-03-02T09:00:00.000Z: what came later is not known.\n" in ran.err
+    assert "Collected up to" not in cli(f"history {line} --to 2026-03-02T08:50:00Z").err
+
+
 def test_folder_that_is_no_warehouse(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -96,6 +96,14 @@ def test_what_nobody_collects_and_what_nobody_is_called_is_no_pass(
     assert (ran.code, ran.err) == (6, f"kgctl: {told}\n")
     assert cli.run([*WATCH, "--once", "--alert", rule, "--allow-unknown", "--state", str(cli.folder / "s")]).code == 0
 
+    (cli.folder / "s").unlink()
+    span = ["--for", "1s", "--every", "1s", "--state", str(cli.folder / "s")]
+    ran = cli.run([*WATCH, *span, "--alert", rule])
+    assert (ran.code, ran.out[26:]) == (6, f"firing    {rule.partition(' ')[0]:14}  {told}\n")
+    assert ran.err == (f"kgctl: {told}\n" if "*" in rule else ""), "a pattern that is no group's is told as it begins"
+    (cli.folder / "s").unlink()
+    assert cli.run([*WATCH, *span, "--alert", rule, "--allow-unknown"]).code == 0
+
 
 WHY = (
     "; as it began: 1 rebalance, at least 0.041 s together (member left); 1 member, 2 before; "
@@ -329,7 +337,7 @@ def test_what_goes_wrong_with_one_cluster_harms_no_other(several: Cli, monkeypat
     )
 
 
-def judging_only_west(watch: Watch, now_ms: int) -> list[Alert]:
+def judging_only_west(watch: Watch, now_ms: int, **_: object) -> list[Alert]:
     if watch.cluster == "east":
         raise StorageError("unreadable")
     watch.measured = WatchState(watch.cluster, looked_ms=now_ms)

@@ -10,7 +10,7 @@ import pytest
 
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.objectives import Kept, Objective, kept
-from tests.support.pipeline.gold import Row, write_gold
+from tests.support.pipeline.gold import Row, commit, run, write_gold
 
 MINUTE_MS = 60_000
 NINE = Objective(1_000, None, Fraction(9, 10))
@@ -66,6 +66,27 @@ def test_minutes_that_no_sample_tells_of_are_not_known(tmp_path: Path, sampled: 
     """A sample counts for four hours before it; what came before makes nothing known."""
     (found,) = asked(tmp_path / "w", [window(0)], sampled, (0, 500))
     assert (found.unknown, found.good) == (unknown, 500 - unknown)
+
+
+@pytest.mark.parametrize(
+    ("sampled", "first_offset", "unknown"),
+    [((20, 40), 7, 15), ((19, 40), 7, 0), ((20, 40), 0, 0), ((), 7, 35), ((), 0, 20)],
+)
+def test_minutes_before_the_first_collection_are_not_known(
+    tmp_path: Path, sampled: Sequence[int], first_offset: int, unknown: int
+) -> None:
+    """A group whose first row is later than the first look at the cluster, or whose log is there from offset 0 on, was not there
+    before; of another one that is not known. Where nothing was sampled nothing is."""
+    moments = [minute * MINUTE_MS for minute in sampled]
+    covered = [run(first_offset, 99, 19 * MINUTE_MS, 40 * MINUTE_MS)]
+    commits = [commit("g", "t", 0, 5, 20 * MINUTE_MS, 50)]
+    tables = {"coverage": covered, "offset_commits": commits, "group_health": [window(20)]}
+    write_gold(tmp_path / "w", tables, sampled_ms=moments)
+    span = (5 * MINUTE_MS, 40 * MINUTE_MS)
+    (whole,) = kept(History.open(tmp_path / "w"), None, span, NINE, is_whole=True)
+    assert (whole.from_ms // MINUTE_MS, whole.unknown) == (5 if unknown in (15, 35) else 20, unknown)
+    (found,) = kept(History.open(tmp_path / "w"), None, span, NINE)
+    assert (found.from_ms // MINUTE_MS, found.minutes) == (20, 20)
 
 
 def test_a_commit_outside_of_its_log_is_bad_and_both_limits_count(tmp_path: Path) -> None:
