@@ -100,9 +100,12 @@ class Generations:
         """``then`` runs in the driver's thread, once no function of the generation runs any more."""
         current = self.current
         assert current is not None
+        told = current.error
 
         def over() -> None:
             def step() -> list[Any]:
+                if current.error is not told and not isinstance(current.error, KgctlError):  # ours are about the end
+                    self.ready.put(current.error)
                 self.current = None
                 then()
                 return []

@@ -185,6 +185,26 @@ def test_an_exception_of_a_function_is_not_lost_where_nobody_asks_for_the_next(s
         leave(by=KeyError("nearer"))
 
 
+def test_an_exception_after_the_end_of_the_generation_is_not_lost(server: BackgroundServer, group_id: str) -> None:
+    def fail(generation: Generation) -> None:
+        generation.ended.wait(PATIENCE_MS / 1000)
+        raise AssertionError("read too few")
+
+    def leave() -> None:
+        with member(server, group_id) as group:
+            group.next(timeout_ms=PATIENCE_MS).start(fail)
+
+    with pytest.raises(AssertionError, match="read too few"):
+        leave()
+    with member(server, group_id) as group:
+        generation = group.next(timeout_ms=PATIENCE_MS)
+        generation.start(fail)
+        generation.start(lambda _: None)
+        with pytest.raises(AssertionError, match="read too few"):
+            group.next(timeout_ms=PATIENCE_MS)
+        assert group.next(timeout_ms=PATIENCE_MS).topics == ALL
+
+
 def test_a_function_started_too_late_sees_the_end(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id) as group:
         generation = group.next(timeout_ms=PATIENCE_MS)

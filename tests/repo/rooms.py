@@ -228,7 +228,7 @@ ROOMS = {
             (4, "two members that ask leaders at the same time share a line"),
             (12, "a commit that hears before its member that the group has gone on is tried again"),
             (640, "AsyncConsumerGroup: driver, lines and commits in an event loop; records, in batches that are committed"),
-            (16, "what a function raised is raised where the group's block ends"),
+            (19, "what a function raised is raised where the group's block ends"),
         ),
     ),
     "wire": Room(
