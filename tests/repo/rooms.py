@@ -47,6 +47,7 @@ ROOMS = {
             (44, "what is special about one kind of group has a class"),
             (14, "a point of a grid that was not asked is none that holds; times have units"),
             (686, "applications of Kafka Streams, of both protocols: tasks, stores, restoration, metrics of theirs"),
+            (2, "what runs take for granted of preStop and of failures"),
         ),
     ),
     "pipeline": Room(

@@ -100,7 +100,9 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
     yield "commits", _commit(members, config)
     yield "callbacks", ", ".join(f"{kind} {distribution_text(getattr(members.callbacks, kind))}" for kind in _CALLBACKS)
     yield "each heartbeat is late by", _drift(members, config)
-    yield "a clean stop", "closes the consumer" if members.leaves_on_stop else "ends the process without close()"
+    stop = "closes the consumer" if members.leaves_on_stop else "ends the process without close()"
+    yield "a clean stop", f"preStop for {format_duration(members.pre_stop_us)}, then {stop}" if members.pre_stop_us else stop
+    yield "a poll() that throws for good", "the pod starts again" if members.restarts_on_failure else "the pod does nothing more"
     if config.behaviour.close_lag_us:
         yield "close() takes longer, without traffic, by up to", format_duration(config.behaviour.close_lag_us)
 

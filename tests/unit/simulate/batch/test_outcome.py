@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from kgctl.simulate.batch.outcome import assumptions_of, outcome_of, rehearsed_in
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
-from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.load import Variant, load
+from kgctl.simulate.scenario.model import MemberSet
 from kgctl.yaml_files import read_yaml
 
 FILE = """\
@@ -50,6 +53,41 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     assert of_b["callbacks"] == "revoked pareto(1s, 1.5), assigned 0s, lost 0s"
     assert of_b["a clean stop"] == "ends the process without close()"
     assert "session.timeout.ms" not in of_b
+
+
+OTHERWISE = {
+    "boot": "9s",
+    "pre_stop": "5s",
+    "subscribe": "^t",
+    "instance_id": "$name",
+    "client": "librdkafka",
+    "config": "{session.timeout.ms: 7s}",
+    "client_id": "mine",
+    "client_start": "3s",
+    "poll": "{timeout: 1s}",
+    "rate": "5/s",
+    "process_time": "5ms",
+    "commit": "every 5s",
+    "on_stop": "none",
+    "on_failure": "restart",
+    "callbacks": "{assigned: 1s}",
+    "heartbeat_drift": "random",
+}
+"""Setting of members -> another value than the usual one."""
+ELSEWHERE = {"name", "group", "count", "start", "rack", "streams"}
+"""Which pods there are, and where: results have it; what a Streams application goes by, its own lines tell."""
+
+
+def test_every_setting_of_members_is_told() -> None:
+    """Where two variants differ in it, that is how their assumptions differ."""
+    settings = {str(each.validation_alias or name) for name, each in MemberSet.model_fields.items() if name not in ELSEWHERE}
+    assert settings == set(OTHERWISE)
+    told = [assumptions_of(variant) for key in ("count", *OTHERWISE) for variant in _of(f"{key}: {OTHERWISE.get(key, 1)}")]
+    assert [key for key, found in zip(OTHERWISE, told[1:], strict=True) if found == told[0]] == []
+
+
+def _of(setting: str) -> Sequence[Variant]:
+    return load(read_yaml(f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{a: {{{setting}}}}}\n", "f")).variants
 
 
 @pytest.mark.parametrize(
