@@ -27,7 +27,7 @@ APIS = (
     "ListPartitionReassignments", "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
     "AlterUserScramCredentials", "DescribeQuorum", "DescribeProducers", "DescribeTransactions", "ListTransactions",
     "DescribeTopicPartitions",
-    "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets",
+    "ShareGroupDescribe", "StreamsGroupDescribe", "StreamsGroupHeartbeat", "DescribeShareGroupOffsets", "AlterShareGroupOffsets",
     "DeleteShareGroupOffsets", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
 )  # fmt: skip
 OUTPUT = Path(__file__).parents[1] / "kgctl/serde/messages.json"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Self
 
 from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
@@ -177,9 +178,16 @@ class CoordinatorConfig:
         return self.group_consumer_migration_policy in ("downgrade", "bidirectional")
 
 
-def with_broker_version(settings: Mapping[str, str], version: str | None) -> dict[str, str]:
-    """These settings as those of a broker of this version; as they are where none is named. Raises `UsageError`."""
-    return {**settings, **({} if version is None else {BROKER_VERSION: profile_of(version).version})}
+def with_broker_version(
+    settings: Mapping[str, str], version: str | None, *, otherwise: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """These settings as those of a broker of this version; as they are where none is named. Raises `UsageError`.
+
+    ``otherwise``: what settings that the version has are where they are not among these.
+    """
+    named = {**settings, **({} if version is None else {BROKER_VERSION: profile_of(version).version})}
+    known = setting_names(profile_of(named.get(BROKER_VERSION, LATEST.version))) if otherwise else ()
+    return {**{name: value for name, value in otherwise.items() if name in known}, **named}
 
 
 @cache
@@ -361,12 +369,10 @@ def _check_bounds(group: GroupConfig, config: CoordinatorConfig) -> None:
         if value > upper:
             raise UsageError(f"{shown} must be less than or equal to group.{kind}.max.{what}")
     if group.streams_num_standby_replicas > config.group_streams_max_standby_replicas:
-        raise UsageError(
-            f"group setting 'streams.num.standby.replicas' must be at most {config.group_streams_max_standby_replicas}"
-        )
+        raise UsageError("streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas")
     for kind in ("consumer", "share", "streams"):
         if getattr(group, f"{kind}_session_timeout_ms") <= getattr(group, f"{kind}_heartbeat_interval_ms"):
-            raise UsageError(f"group setting '{kind}.session.timeout.ms' must be above '{kind}.heartbeat.interval.ms'")
+            raise UsageError(f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms")
 
 
 @cache

@@ -9,9 +9,11 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult, JoinGroup, JoinGroupResult, Result
 from kgctl.model.share_requests import ShareGroupHeartbeat
 from kgctl.model.share_results import ShareGroupHeartbeatResult
+from kgctl.model.streams_requests import StreamsGroupHeartbeat
+from kgctl.model.streams_results import StreamsGroupHeartbeatResult
 
-JOINS = (JoinGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat)
-Joining = JoinGroup | ConsumerGroupHeartbeat | ShareGroupHeartbeat
+JOINS = (JoinGroup, ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat)
+Joining = JoinGroup | ConsumerGroupHeartbeat | ShareGroupHeartbeat | StreamsGroupHeartbeat
 
 
 class GroupActivity:
@@ -35,7 +37,7 @@ class GroupActivity:
         """An answer to a request to join, which came at ``now_ms``. Who joins a rebalance of its group has joined before."""
         group_id = request.group_id or ""
         if (
-            isinstance(result, (ConsumerGroupHeartbeatResult, ShareGroupHeartbeatResult))
+            isinstance(result, (ConsumerGroupHeartbeatResult, ShareGroupHeartbeatResult, StreamsGroupHeartbeatResult))
             and result.error is ErrorCode.NONE
             and result.member_id
         ):

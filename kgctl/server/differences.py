@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
-"""The one setting of servers for tests that is not Kafka's own: a group does not wait three seconds for more first members."""
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0", "group.streams.initial.rebalance.delay.ms": "0"}
+"""What servers for tests have otherwise than Kafka: a group does not wait three seconds for more first members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,11 @@ class Difference:
 
 
 DIFFERENCES = (
-    Difference("first members", "servers for tests begin at once", "wait 3 s for more (`group.initial.rebalance.delay.ms`)"),
+    Difference(
+        "first members",
+        "servers for tests begin at once",
+        "wait 3 s for more (`group.initial.rebalance.delay.ms`, `group.streams.initial.rebalance.delay.ms`)",
+    ),
     Difference("what was changed", "is seen by the next request", "a moment later, when a broker has the controller's word"),
     Difference("replicas", "one a partition, whatever is asked for; brokers share their data", "as many as asked for"),
     Difference("leader epochs", "always 0: nobody is ever elected", "rise with each election"),
@@ -66,7 +70,7 @@ DIFFERENCES = (
         "it may get the first alone, and the next one the others",
     ),
     Difference(
-        "streams groups, delegation tokens, clients' metrics, features, quorum changes, producers' states",
+        "delegation tokens, clients' metrics, features, quorum changes, producers' states",
         "not served",
         "served",
     ),

@@ -23,6 +23,7 @@ from kgctl.server.transactions import Producers, Transactions
 
 if TYPE_CHECKING:
     from kgctl.coordinator.profile import Profile
+    from kgctl.server.auto_topic_creation import AutoTopicCreation
     from kgctl.server.responses import Repeated
     from kgctl.server.share.groups import ShareGroups
     from kgctl.server.share.sessions import ShareConnection
@@ -31,8 +32,8 @@ Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
 """``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""
 
 
-SHARE_VERSION = "share.version"
-"""The feature of brokers that stands for share groups."""
+SHARE_VERSION, STREAMS_VERSION = "share.version", "streams.version"
+"""The features of brokers that stand for share groups and for streams groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,4 +262,5 @@ class Services:
     access: AccessControl
     pieces: Pieces
     shares: ShareGroups
+    auto_topics: AutoTopicCreation
     log_levels: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})

@@ -16,6 +16,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
 from kgctl.model.share_requests import ShareGroupHeartbeat
+from kgctl.model.streams_requests import StreamsGroupHeartbeat
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
 from kgctl.server.acls import AclOperation
@@ -73,23 +74,36 @@ def is_large(values: Values) -> bool:
     return False
 
 
+AnyHeartbeat = Heartbeat | ConsumerGroupHeartbeat | ShareGroupHeartbeat | StreamsGroupHeartbeat
+
+
 class HeartbeatHandler:
     """Answers a heartbeat of any protocol: one question to the coordinator of the group."""
 
     def __init__(
         self,
-        question: Callable[[RequestContext, Any], Heartbeat | ConsumerGroupHeartbeat | ShareGroupHeartbeat],
+        question: Callable[[RequestContext, Any], AnyHeartbeat],
         render: Callable[[Any], Values],
-        refusal: Callable[[RequestContext, Any], ErrorCode | None] = lambda *_: None,
+        refusal: Callable[[RequestContext, Any], Values | None] = lambda *_: None,
     ) -> None:
-        """``refusal``: what else than the group the member has no right to."""
+        """``refusal``: the answer where something else than the group is not the member's, or is wrong; or None."""
         self.question = question
-        self.render = render
+        self._render = render
         self._refusal = refusal
 
     def __call__(self, context: RequestContext, body: Any) -> Answer:
-        error = context.group_error(AclOperation.READ, body.group_id) or self._refusal(context, body)
-        return {"error_code": error} if error else context.ask(self.question(context, body), self.render)
+        if error := context.group_error(AclOperation.READ, body.group_id):
+            return {"error_code": error}
+        refused = self._refusal(context, body)
+        return refused or context.ask(self.question(context, body), self.rendering(context, body))
+
+    def rendering(self, _context: RequestContext, _body: Any) -> Callable[[Any], Values]:
+        """Return what makes the answer of what the coordinator says."""
+        return self._render
+
+    def is_kept(self, _result: Any) -> bool:
+        """Whether the same answer will do for as long as the coordinator says this."""
+        return True
 
 
 class Repeated:
@@ -99,7 +113,8 @@ class Repeated:
     the id of a heartbeat when it has answered.
     """
 
-    __slots__ = ("_answer", "_begin", "_broker", "_codec", "_end", "_render", "_request", "_result", "_services", "held", "size")
+    __slots__ = ("_answer", "_begin", "_broker", "_codec", "_end", "_is_kept", "_render", "_request", "_result", "_services",
+                 "held", "size")  # fmt: skip
 
     def __init__(self, payload: bytes, context: RequestContext, codec: ServerCodec, handler: HeartbeatHandler, body: Any) -> None:
         whole = frame(payload)
@@ -108,7 +123,7 @@ class Repeated:
         self._begin, self._end = _shared(whole[:_ID_AT]), whole[_ID_END:]
         self._services, self._broker = context.services, context.broker
         self._request = handler.question(context, body)
-        self._codec, self._render = codec, handler.render
+        self._codec, self._render, self._is_kept = codec, handler.rendering(context, body), handler.is_kept
         self._result: Result | ErrorCode | None = None
         self._answer = b""
         """What follows the correlation id, where the result is this one."""
@@ -138,7 +153,7 @@ class Repeated:
         answer = {"error_code": result} if isinstance(result, ErrorCode) else rendered(result, self._render)
         correlation_id = int.from_bytes(whole[_ID_AT:_ID_END], "big", signed=True)
         response = response_of(self._services.data.codec, self._codec, correlation_id, answer)
-        if isinstance(response, bytes) and not isinstance(result, asyncio.Future):
+        if isinstance(response, bytes) and not isinstance(result, asyncio.Future) and self._is_kept(result):
             self._result, self._answer = result, response[4:]
         return response
 

@@ -44,6 +44,8 @@ from kgctl.model.share_requests import (
     ShareStateCall,
 )
 from kgctl.model.share_results import ShareGroupHeartbeatResult
+from kgctl.model.streams_requests import StreamsGroupHeartbeat
+from kgctl.model.streams_results import StreamsGroupHeartbeatResult
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.activity import JOINS, GroupActivity
@@ -273,7 +275,7 @@ RETRY_MS = 1_000
 that the disk refused."""
 
 
-_HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult, ShareGroupHeartbeatResult)
+_HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult, ShareGroupHeartbeatResult, StreamsGroupHeartbeatResult)
 _COMMITS = (OffsetCommit, TxnOffsetCommit, OffsetDelete)
 
 UNWRITTEN = ErrorCode.NOT_COORDINATOR
@@ -394,7 +396,8 @@ class CoordinatorRuntime:
 
     def _note_join(self, request: Request, result: Result, now_ms: int) -> None:
         if isinstance(request, JoinGroup) or (
-            isinstance(request, (ConsumerGroupHeartbeat, ShareGroupHeartbeat)) and request.member_epoch == 0
+            isinstance(request, (ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat))
+            and request.member_epoch == 0
         ):
             self.activity.joined(request, result, now_ms)
             self.activity.forget_gone(self.core.shard.groups)

@@ -63,7 +63,10 @@ from kgctl.server.api.share import describe as share_group_describe
 from kgctl.server.api.share import fetch as share_fetch
 from kgctl.server.api.share import heartbeat as share_group_heartbeat
 from kgctl.server.api.share import offsets as share_group_offsets
+from kgctl.server.api.streams import describe as streams_group_describe
+from kgctl.server.api.streams import heartbeat as streams_group_heartbeat
 from kgctl.server.api.transactions import finish_unfinished, recover
+from kgctl.server.auto_topic_creation import AutoTopicCreation
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, effective_names, share_config, split_config
 from kgctl.server.connection import ClientConnection
@@ -104,6 +107,7 @@ _SPECS = (
     *(consumer_group_heartbeat.SPEC, consumer_group_describe.SPEC),
     *(share_group_heartbeat.SPEC, share_group_describe.SPEC, share_fetch.SPEC, share_acknowledge.SPEC),
     *(share_group_offsets.DESCRIBE, share_group_offsets.ALTER, share_group_offsets.DELETE),
+    *(streams_group_heartbeat.SPEC, streams_group_describe.SPEC),
 )
 """Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
 
@@ -239,6 +243,7 @@ class Server:
         if self._upkeep is not None:
             await self._upkeep.stop()
         self.services.shares.stop()
+        await self.services.auto_topics.stop()
         await self.services.runtime.stop()
         await self.services.shares.persister.stop()
         self.host.watch.stop()
@@ -321,6 +326,7 @@ class Server:
                 catalog=catalog,
                 max_sessions=self._coordinator_config.group_share_max_share_sessions,
             ),
+            auto_topics=AutoTopicCreation(clock),
             producers=producers,
             transactions=Transactions(producers, folder.documents, self._broker_config.transaction_max_timeout_ms),
             group_configs=group_configs,

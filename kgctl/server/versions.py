@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kgctl.server.request_context import SHARE_VERSION, ApiRegistry, ApiSpec
+from kgctl.server.request_context import SHARE_VERSION, STREAMS_VERSION, ApiRegistry, ApiSpec
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
@@ -25,6 +25,8 @@ _4_1 = {
     "ShareFetch": 1,
     "ShareAcknowledge": 1,
     "DescribeShareGroupOffsets": 0,
+    "StreamsGroupHeartbeat": -1,
+    "StreamsGroupDescribe": -1,
 }
 _NO_SHARE_GROUPS = dict.fromkeys(
     (
@@ -72,12 +74,11 @@ def _switched(spec: ApiSpec, config: CoordinatorConfig) -> ApiSpec:
 
 
 def _is_on(spec: ApiSpec, config: CoordinatorConfig) -> bool:
-    if spec.feature:
-        return spec.feature in features_of(config.profile)
-    return spec.protocol in config.group_coordinator_rebalance_protocols
+    has_feature = not spec.feature or spec.feature in features_of(config.profile)
+    return has_feature and (not spec.protocol or spec.protocol in config.group_coordinator_rebalance_protocols)
 
 
-FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1), (SHARE_VERSION, "4.2", 1))
+FEATURES: tuple[tuple[str, str, int], ...] = (("group.version", "4.0", 1), (SHARE_VERSION, "4.2", 1), (STREAMS_VERSION, "4.2", 1))
 """Each feature that stands for a kind of groups, the version since which it is on by itself, and its level."""
 
 

@@ -15,7 +15,6 @@ from kgctl.coordinator.classic.rebalance import start_rebalance
 from kgctl.coordinator.config import with_broker_version
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.profile import profile_of
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError, did_you_mean
 from kgctl.model.groups import ByPartition, Committable, GroupDescription, GroupState, TopicPartition
@@ -40,30 +39,28 @@ QUICK = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.session.timeout.ms": "4000",
     "group.consumer.min.session.timeout.ms": "500",
-}
-"""What ``quick=True`` adds: members may be short-lived, and those of the consumer protocol beat often. No broker has these."""
-QUICK_SHARE = {
     "group.share.heartbeat.interval.ms": "100",
     "group.share.min.heartbeat.interval.ms": "100",
     "group.share.session.timeout.ms": "4000",
     "group.share.min.session.timeout.ms": "500",
     "group.share.min.record.lock.duration.ms": "1000",
+    "group.streams.heartbeat.interval.ms": "100",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.session.timeout.ms": "4000",
+    "group.streams.min.session.timeout.ms": "500",
 }
-"""The same for share groups, which brokers have since 4.0; their locks may be as short as a second."""
-
-
-def _quick(broker_version: str | None) -> Mapping[str, str]:
-    has_share_groups = broker_version is None or profile_of(broker_version).is_since("4.0")
-    return {**QUICK, **(QUICK_SHARE if has_share_groups else {})}
+"""What ``quick=True`` adds: members may be short-lived, those of the newer protocols beat often, and locks of share groups may be
+as short as a second. No broker has these."""
 
 
 class EmbeddedServer(ServerTopics):
     """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
 
     ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, whose defaults are Kafka's but for
-    ``group.initial.rebalance.delay.ms``, which is 0. ``quick`` lowers bounds that a broker has as well: sessions of 100 ms and
-    more are taken (Kafka: of 6 s), members of the consumer protocol and of share groups beat every 100 ms (5 s) with sessions of
-    4 s (45 s), and a share group's locks may be as short as 1 s (15 s).
+    ``group.initial.rebalance.delay.ms`` and ``group.streams.initial.rebalance.delay.ms``, which are 0. ``quick`` lowers bounds
+    that a broker has as well: sessions of 100 ms and more are taken (Kafka: of 6 s), members of the consumer protocol, of share
+    and of streams groups beat every 100 ms (5 s) with sessions of 4 s (45 s), and a share group's locks may be as short as 1 s
+    (15 s).
     ``broker_version``: answer as a broker of "3.9", "4.0", "4.1", "4.2" or "4.3", the newest, does. ``brokers``: that many
     listeners. ``data``: a folder to keep everything in; in memory without it.
 
@@ -100,7 +97,7 @@ class EmbeddedServer(ServerTopics):
             raise UsageError(f"brokers must be 1 or more, not {brokers}")
         for name in topics or {}:
             check_name(name)
-        settings = with_broker_version({**AT_ONCE, **(_quick(broker_version) if quick else {}), **(config or {})}, broker_version)
+        settings = with_broker_version(config or {}, broker_version, otherwise={**AT_ONCE, **(QUICK if quick else {})})
         self._brokers = brokers
         folder = None if data is None else Path(data)
         every = listeners_of(protocol, listeners or {}, advertised or {})

@@ -136,6 +136,7 @@ ROOMS = {
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
             (321, "topologies of streams groups, laid out on the topics of the cluster"),
             (1_164, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
+            (3, "settings that a version has, otherwise than by default"),
         ),
     ),
     "server": Room(
@@ -169,6 +170,7 @@ ROOMS = {
             (12, "a share partition that fails is forgotten, and takes no other with it"),
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
             (5, "what a waiting fetch gets when several locks end"),
+            (376, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
         ),
     ),
     "storage": Room(
@@ -312,7 +314,7 @@ ROOMS = {
     "charts": Room(44),
 }
 
-MOST_FILES = 575  # streams groups (KIP-1071): 30; before them some 55 for share groups (KIP-932), makers of tokens
+MOST_FILES = 579  # streams groups (KIP-1071): 34; before them some 55 for share groups (KIP-932), makers of tokens
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -170,13 +170,16 @@ def test_sessions_are_as_long_as_a_broker_wants_them(quick: bool, error: str | N
         assert caught.value.code == error
 
 
-def test_its_settings_are_kafkas_but_for_one() -> None:
+def test_its_settings_are_kafkas_but_that_groups_begin_at_once() -> None:
     with EmbeddedServer() as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap})
         configs = admin.describe_configs([ConfigResource("broker", "1")])
         given = {entry.name: entry.value for each in configs.values() for entry in each.result().values() if not entry.is_default}
     itself = ("node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "min.insync.replicas")
-    assert {name: value for name, value in given.items() if name not in itself} == {"group.initial.rebalance.delay.ms": "0"}
+    assert {name: value for name, value in given.items() if name not in itself} == {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
+    }
 
 
 def test_topics_come_when_a_client_asks_for_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,11 @@ from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.settings import PATH, settings_of
 from tests.wire.differential.about_groups import static_joining
+from tests.wire.differential.about_streams_groups import of_streams_groups
 from tests.wire.differential.conversations import BY_DEFAULT, CONVERSATIONS
 from tests.wire.differential.differences import KNOWN, RIGHTS, differences
 from tests.wire.differential.probe import Probe
-from tests.wire.differential.talk import API_VERSIONS, Conversation
+from tests.wire.differential.talk import API_VERSIONS, Conversation, create_topic
 from tests.wire.generated.compare import CONVERSATION
 
 pytestmark = pytest.mark.kafka
@@ -67,6 +69,23 @@ def test_every_answer_is_kafkas(name: str, version: int, server: BackgroundServe
 @pytest.mark.parametrize(("name", "version"), list(cases(BY_DEFAULT)), ids=str)
 def test_topics_come_when_asked_for_as_in_kafka(name: str, version: int, automatic_servers: tuple[str, str]) -> None:
     compare(name, BY_DEFAULT[name][1], version, automatic_servers)
+
+
+@pytest.mark.deep
+def test_streams_groups_that_are_off_are_refused_as_by_kafka(tmp_path: Path) -> None:
+    off = {"group.coordinator.rebalance.protocols": "classic,consumer"}
+    kafka = KafkaBroker(tmp_path, overrides=off)
+
+    def asking(probe: Probe, _: int, name: str) -> None:
+        for api_key, values in of_streams_groups(name, create_topic(probe, name), lambda _: 0):
+            probe.call(api_key, 0, values)
+
+    try:
+        kafka.start()
+        with BackgroundServer(config={**CONFIG, **off}) as ours:
+            compare("streams groups off", asking, 0, (kafka.bootstrap, ours.bootstrap))
+    finally:
+        kafka.stop()
 
 
 def compare(name: str, conversation: Conversation, version: int, servers: tuple[str, str]) -> None:

@@ -27,7 +27,8 @@ ABOUT_GROUPS = range(8, 17)
 """OffsetCommit to ListGroups."""
 MORE = (42, 47, 68, 69)
 SHARE = (76, 77, 78, 79, 90, 92)
-"""Of share groups, which are on since 4.2."""
+STREAMS = (88, 89)
+"""Of share groups, and of streams groups, which are on since 4.2."""
 LEFT_OUT = {
     ("3.9", "committing too much"): "a partition that is named twice is answered once by its classic coordinator",
     ("3.9", "fetching offsets"): "an OffsetFetch for no group is never answered",
@@ -41,7 +42,7 @@ LEFT_OUT = {
 def _cases() -> Iterator[Any]:
     keys = {name: api_key for name, (api_key, _) in CONVERSATIONS.items()}
     for version in RELEASES:
-        wanted = {*ABOUT_GROUPS, *MORE, *(SHARE if version == "4.2" else ())}
+        wanted = {*ABOUT_GROUPS, *MORE, *((*SHARE, *STREAMS) if version == "4.2" else ())}
         for name, api_key in keys.items():
             if api_key in wanted and (version, name) not in LEFT_OUT:
                 yield pytest.param(version, name, marks=_marks(version))

@@ -29,6 +29,7 @@ NOT_IN_KAFKA_PYTHON = {
     *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
     *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
     *("DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+    *("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
 }
 WRONG_IN_KAFKA_PYTHON = {"DeleteTopicsRequest": range(7), "ApiVersionsResponse": range(1, 5)}
 """Messages that it does not write back as they were: it has code of its own for them."""

@@ -123,7 +123,7 @@ def serve(
     from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
-    settings = with_broker_version({**(AT_ONCE if for_tests else {}), **settings}, broker_version)
+    settings = with_broker_version(settings, broker_version, otherwise=AT_ONCE if for_tests else {})
     listeners = parse_listeners(
         listen or [ANY_PORT if for_tests else DEFAULT_LISTEN], advertise or (), settings, allow_remote=allow_remote
     )

@@ -59,10 +59,10 @@ def render(result: ConsumerGroupHeartbeatResult | ShareGroupHeartbeatResult) -> 
     }
 
 
-def topics_refusal(context: RequestContext, body: Any) -> ErrorCode | None:
+def topics_refusal(context: RequestContext, body: Any) -> Values | None:
     """Whoever subscribes to topics by name has to be allowed to see each of them."""
     may_see = all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in body.subscribed_topic_names or ())
-    return None if may_see else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return None if may_see else {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
 
 _HANDLER = HeartbeatHandler(question, render, topics_refusal)

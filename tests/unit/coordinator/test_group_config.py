@@ -50,7 +50,7 @@ def test_a_groups_settings_stand_over_the_brokers() -> None:
         ),
         ("share.record.lock.duration.ms", "99999999999", "Not a number of type INT"),
         ("share.renew.acknowledge.enable", "perhaps", "Expected value to be either true or false"),
-        ("streams.num.standby.replicas", "3", "must be at most 2"),
+        ("streams.num.standby.replicas", "3", "must be less than or equal to group.streams.max.standby.replicas"),
         ("share.record.lock.duration.ms", "14999", "must be greater than or equal to group.share.min.record.lock.duration.ms"),
         ("share.delivery.count.limit", "11", "must be less than or equal to group.share.max.delivery.count.limit"),
         ("share.auto.offset.reset", "none", "must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."),
@@ -67,5 +67,5 @@ def test_wrong_group_setting_is_named(name: str, value: str, message: str) -> No
 def test_session_timeout_must_be_above_the_heartbeat_interval() -> None:
     broker = CoordinatorConfig(group_consumer_min_session_timeout_ms=1_000, group_consumer_max_heartbeat_interval_ms=20_000)
 
-    with pytest.raises(UsageError, match=r"must be above 'consumer\.heartbeat\.interval\.ms'"):
+    with pytest.raises(UsageError, match=r"must be greater than consumer\.heartbeat\.interval\.ms"):
         GroupConfig.from_properties({"consumer.session.timeout.ms": "5000"}, broker)

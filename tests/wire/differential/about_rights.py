@@ -8,6 +8,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from kgctl.server.acls import ANY, Acl, parse_acl
 from tests.support.wire.raw_client import RawClient
+from tests.wire.differential.about_streams_groups import of_streams_groups
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
     ADD_OFFSETS_TO_TXN,
@@ -132,7 +133,16 @@ def _filter(**settings: Any) -> Values:
 
 def everything(name: str, topic_id: UUID, version: Callable[[int], int]) -> Iterator[tuple[int, Values]]:
     """Each API with what is asked of it: first what changes nothing."""
-    for about in (of_topics, of_groups, of_share_groups, of_transactions, of_the_cluster, that_change, that_comes_when_asked_for):
+    for about in (
+        of_topics,
+        of_groups,
+        of_share_groups,
+        of_streams_groups,
+        of_transactions,
+        of_the_cluster,
+        that_change,
+        that_comes_when_asked_for,
+    ):
         yield from about(name, topic_id, version)
 
 

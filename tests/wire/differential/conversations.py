@@ -78,6 +78,22 @@ from tests.wire.differential.about_share_groups import (
     share_transactions,
     share_two_members,
 )
+from tests.wire.differential.about_streams_groups import (
+    streams_among_others,
+    streams_beating,
+    streams_beating_wrongly,
+    streams_commits,
+    streams_describing,
+    streams_endpoints,
+    streams_internal_topics,
+    streams_missing_topics,
+    streams_partition_counts,
+    streams_settings,
+    streams_shutting_down,
+    streams_standbys,
+    streams_topics_that_cannot_be_made,
+    streams_two_members,
+)
 from tests.wire.differential.about_topics import (
     automatic_topics,
     bounds_of_growth,
@@ -141,6 +157,8 @@ from tests.wire.differential.talk import (
     SHARE_FETCH,
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
+    STREAMS_GROUP_DESCRIBE,
+    STREAMS_GROUP_HEARTBEAT,
     SYNC_GROUP,
     Conversation,
 )
@@ -222,6 +240,20 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "share offsets": (DESCRIBE_SHARE_GROUP_OFFSETS, share_offsets),
     "share deleting groups": (DELETE_SHARE_GROUP_OFFSETS, share_deleting_groups),
     "share settings": (INCREMENTAL_ALTER_CONFIGS, share_settings),
+    "streams beating": (STREAMS_GROUP_HEARTBEAT, streams_beating),
+    "streams beating wrongly": (STREAMS_GROUP_HEARTBEAT, streams_beating_wrongly),
+    "streams two members": (STREAMS_GROUP_HEARTBEAT, streams_two_members),
+    "streams standbys": (STREAMS_GROUP_HEARTBEAT, streams_standbys),
+    "streams internal topics": (STREAMS_GROUP_HEARTBEAT, streams_internal_topics),
+    "streams topics that cannot be made": (STREAMS_GROUP_HEARTBEAT, streams_topics_that_cannot_be_made),
+    "streams missing topics": (STREAMS_GROUP_HEARTBEAT, streams_missing_topics),
+    "streams partition counts": (STREAMS_GROUP_HEARTBEAT, streams_partition_counts),
+    "streams shutting down": (STREAMS_GROUP_HEARTBEAT, streams_shutting_down),
+    "streams endpoints": (STREAMS_GROUP_HEARTBEAT, streams_endpoints),
+    "streams describing": (STREAMS_GROUP_DESCRIBE, streams_describing),
+    "streams commits": (STREAMS_GROUP_HEARTBEAT, streams_commits),
+    "streams among others": (STREAMS_GROUP_HEARTBEAT, streams_among_others),
+    "streams settings": (STREAMS_GROUP_HEARTBEAT, streams_settings),
 }
 """Subject -> the API whose versions it goes through, and what is said."""
 

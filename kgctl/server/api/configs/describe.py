@@ -156,7 +156,8 @@ def _group(context: RequestContext, name: str) -> Found:
         above = settings.inherited(Setting(key, kind, shown(value), None, (f"group.{key}",)), {}, context.broker.node_id)
         mine = [Synonym(key, own[key], SettingSource.GROUP)] if key in own else []
         source = SettingSource.GROUP if mine else above.source
-        found.append(Described(above.setting, shown(value), source, [*mine, *above.synonyms]))
+        default = above.synonyms or [Synonym(key, shown(item.default), SettingSource.DEFAULT)]
+        found.append(Described(above.setting, shown(value), source, [*mine, *default]))
     return ErrorCode.NONE, "", found
 
 

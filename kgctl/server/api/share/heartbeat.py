@@ -10,6 +10,7 @@ from kgctl.server.api.consumer_group_heartbeat import render, topics_refusal
 from kgctl.server.api.fields import unsupported
 from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.responses import HeartbeatHandler
+from kgctl.server.runtime import Values
 
 MOST_OF_A_MEMBER_ID = 36
 
@@ -32,10 +33,10 @@ def question(context: RequestContext, body: Any) -> ShareGroupHeartbeat:
     )
 
 
-def refusal(context: RequestContext, body: Any) -> ErrorCode | None:
+def refusal(context: RequestContext, body: Any) -> Values | None:
     """What is wrong with the member's id or with its rights to topics."""
     if not is_member_id(body.member_id):
-        return ErrorCode.INVALID_REQUEST
+        return {"error_code": ErrorCode.INVALID_REQUEST}
     return topics_refusal(context, body)
 
 
