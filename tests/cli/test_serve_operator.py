@@ -94,6 +94,19 @@ def test_status_finds_the_server_of_a_data_folder(
     assert row["waiting_for"] == "join"
 
 
+def test_a_folder_that_no_server_has_open_tells_of_the_groups_that_were_asked_about(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with BackgroundServer(data=folder):
+        pass
+    assert cli(f"serve status {folder} --group g1 -o name").out == "g1\n"
+    gone = cli(f"serve status {folder} --group nosuch")
+    assert (gone.code, gone.err.splitlines()[0]) == (4, "kgctl: group 'nosuch' does not exist")
+    for option in ("--members", "--rebalancing"):
+        ran = cli(f"serve status {folder} {option}")
+        message = f"kgctl: no server has {folder} open: only one that runs has rebalances and sessions\n"
+        assert (ran.code, ran.out, ran.err) == (7, "", message)
+
+
 def test_a_rebalance_is_completed_when_the_question_is_answered(
     cli: Cli, server: BackgroundServer, stuck: tuple[str, str]
 ) -> None:

@@ -127,11 +127,13 @@ def serve_status(
 ) -> Report:
     """How a server is doing: groups, members, rebalances and whom they wait for; requests, delays, memory.
 
-    Of a data folder that no server has open it shows the groups.
+    Of a data folder that no server has open it shows the groups; --members and --rebalancing need one that runs.
     """
     session = session_of(ctx)
     if target is not None and is_folder(target) and served_address(Path(target)) is None:
-        return _at_rest(session, target)
+        if members or rebalancing:
+            raise UnreachableError(f"no server has {target} open: only one that runs has rebalances and sessions")
+        return _at_rest(session, target, group or ())
     from kgctl.server.operator import Wanted, ask_status
 
     wanted = Wanted(groups=tuple(dict.fromkeys(group or ())), only_rebalancing=rebalancing, with_members=members)
@@ -182,7 +184,7 @@ def _line(found: Mapping[str, Any]) -> str:
     )
 
 
-def _at_rest(session: Session, folder: str) -> Report:
+def _at_rest(session: Session, folder: str, names: Sequence[str]) -> Report:
     session.flags = replace(session.flags, embedded=folder)
     with session.connect() as admin:
         listed = admin.list_groups()
@@ -197,8 +199,10 @@ def _at_rest(session: Session, folder: str) -> Report:
             "members": len(described.values[group_id].members) if group_id in described.values else None,
         }
         for group_id, listing in sorted(listed.values.items())
+        if not names or group_id in names
     ]
     errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
+    errors += [NotFoundError(f"group {name!r} does not exist", group=name) for name in names if name not in listed.values]
     return Report(STATUS_COLUMNS, rows, errors, (f"No server has {folder} open: this is what it holds.",), ("group",))
 
 
