@@ -19,11 +19,11 @@ class TaskIds(NamedTuple):
 
 
 class AssignedTaskIds(NamedTuple):
-    """Tasks of one subtopology that a member has. ``assignment_epochs``: since when, of active tasks; None: not recorded."""
+    """Tasks of one subtopology that a member has. ``assignment_epochs``: since when, of active tasks, if that is recorded."""
 
     subtopology_id: str
     partitions: tuple[int, ...]
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] = ()
 
 
 class UserEndpoint(NamedTuple):
@@ -48,13 +48,13 @@ class StreamsGroupMetadataKey:
 class StreamsGroupMetadataValue:
     """The group epoch, and Kafka's hash over the topics of the topology (0 for none).
 
-    ``validated_topology_epoch`` -1: topics are missing or do not fit. ``last_assignment_configs`` None: an older broker's record.
+    ``validated_topology_epoch`` -1: topics are missing or do not fit.
     """
 
     epoch: int
     metadata_hash: int = 0
     validated_topology_epoch: int = -1
-    last_assignment_configs: tuple[tuple[str, str], ...] | None = None
+    last_assignment_configs: tuple[tuple[str, str], ...] = ()
 
 
 @frozen_in_order

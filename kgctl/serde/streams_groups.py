@@ -34,7 +34,7 @@ def _assigned_task_ids(layout: Layout) -> Structure:
     fields = (
         Field("subtopology_id", string),
         Field("partitions", array(INT32)),
-        Field("assignment_epochs", array(INT32), tag=0),
+        Field("assignment_epochs", array(INT32), tag=0, default=()),
     )
     return Structure(model.AssignedTaskIds, fields, layout)
 
@@ -84,7 +84,7 @@ STREAMS_VALUES: Mapping[int, tuple[Callable[..., Any], Sequence[Field]]] = {
             Field("epoch", INT32),
             Field("metadata_hash", INT64),
             Field("validated_topology_epoch", INT32, tag=0, default=-1),
-            Field("last_assignment_configs", array(_pair), tag=1),
+            Field("last_assignment_configs", array(_pair), tag=1, default=()),
         ),
     ),
     19: (

@@ -72,6 +72,7 @@ STREAMS: tuple[Theme, ...] = (
     (*_STREAMS, *_STREAMS_ASIDE, *_OTHERS),
     (*_STREAMS, *_STREAMS, *_STREAMS_ASIDE, change_topics, reload, set_group_config),
     (*_STREAMS, *_STREAMS, streams_join, streams_leave, look_at_streams),
+    (streams_join,) * 4 + (streams_heartbeat,) * 16 + (internal_topics,) * 3 + (streams_leave, streams_commit),
     (*_STREAMS, *_STREAMS_ASIDE, *_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
 )
 """Streams groups: with all that concerns any group, with topics that change, by themselves, beside groups of the same names."""
@@ -103,7 +104,7 @@ class SequenceBuilder:
         self.world = World(self.case)
         self.now = 1
         self.recreated: set[str] = set()
-        self.shapes: dict[str, Any] = {}
+        self.shape: list[Any] = []
         logged = sorted({group for group, _, _ in given.get("records", {}).values()})
         self.groups = sorted({*GROUPS, *logged})
         self.protocol_type = choice.often("consumer", "consumer", "consumer", "consumer", "connect")

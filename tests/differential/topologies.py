@@ -37,6 +37,8 @@ SHAPES: tuple[list[Topology], ...] = (
     [_sub("Aa", ["T3"], changelogs=[_topic("C1")]), _sub("BB", ["T1"], changelogs=[_topic("C2")])],
 )
 """Subtopologies of applications. "Aa" and "BB" have the same hash in Java."""
+READY = tuple(shape for shape in SHAPES if not any(each["changelogs"] or each["repartitions"] for each in shape))
+"""Those without topics of their own."""
 WRONG: tuple[Topology, ...] = (
     {"epoch": 0, "subtopologies": [_sub("0", ["T1"]), _sub("0", ["T2"])]},
     {"epoch": -1, "subtopologies": [_sub("0", ["T1"])]},

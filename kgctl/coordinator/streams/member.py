@@ -206,9 +206,7 @@ def _since(tasks: Iterable[AssignedTaskIds], epoch: int) -> dict[str, dict[int, 
     """Of an older record, or an odd one, since the epoch that the member is at."""
     found = {}
     for key, numbers, epochs in tasks:
-        since = (
-            dict(zip(numbers, epochs, strict=True)) if epochs and len(epochs) == len(numbers) else dict.fromkeys(numbers, epoch)
-        )
+        since = dict(zip(numbers, epochs, strict=True)) if len(epochs) == len(numbers) else dict.fromkeys(numbers, epoch)
         found[key] = {number: since[number] for number in hash_map_order(since, hash_of=integer_hash)}
     return found
 

@@ -94,7 +94,7 @@ def _assigned(tasks: Epochs, *, with_epochs: bool) -> tuple[AssignedTaskIds, ...
     found = []
     for key in _in_order(tasks):
         numbers, since = sorted(tasks[key]), tasks[key]
-        found.append(AssignedTaskIds(key, tuple(numbers), tuple(since[number] for number in numbers) if with_epochs else None))
+        found.append(AssignedTaskIds(key, tuple(numbers), tuple(since[number] for number in numbers) if with_epochs else ()))
     return tuple(found)
 
 

@@ -53,7 +53,7 @@ def _replay_group(shard: Shard, key: StreamsGroupMetadataKey, value: StreamsGrou
         group = streams_group(shard, key.group)
         group.group_epoch, group.metadata_hash = value.epoch, value.metadata_hash
         group.validated_topology_epoch = value.validated_topology_epoch
-        group.last_assignment_configs = dict(value.last_assignment_configs or ())
+        group.last_assignment_configs = dict(value.last_assignment_configs)
     elif _known(shard, key.group) is not None:
         del shard.groups[key.group]
         shard.story.forget(key.group)

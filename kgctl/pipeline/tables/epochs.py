@@ -389,11 +389,7 @@ class EpochGroup:
         """Return what a member has, with the epoch at which it got each; of a streams group its active tasks."""
         found: dict[Partition, int] = {}
         for name, partitions, epochs in self._shares(value):
-            known = (
-                epochs
-                if epochs is not None and len(epochs) == len(partitions)
-                else (max(value.member_epoch, 0),) * len(partitions)
-            )
+            known = epochs if len(epochs) == len(partitions) else (max(value.member_epoch, 0),) * len(partitions)
             found.update(((name, partition), epoch) for partition, epoch in zip(partitions, known, strict=True))
         return found
 

@@ -11,7 +11,7 @@ from kgctl.coordinator.streams.member import StreamsMember
 from kgctl.model.streams_results import StreamsGroupHeartbeatResult
 from kgctl.model.streams_topology import CreatableTopic
 from tests.differential.choices import AGAIN, IDS, TOPIC_IDS
-from tests.differential.topologies import INTERNAL, SHAPES, WRONG
+from tests.differential.topologies import INTERNAL, READY, SHAPES, WRONG
 
 if TYPE_CHECKING:
     from tests.differential.sequences import SequenceBuilder
@@ -51,22 +51,23 @@ def streams_join(builder: SequenceBuilder, group: Group | None) -> Step:
     if builder.world.driver.coordinator.forgotten:
         # Kafka cannot load the log that would follow.
         step["epoch"] = 1
-    step["topology"] = {"epoch": choice.often(0, 0, 0, 1), "subtopologies": _shape(builder, group)}
+    step["topology"] = {"epoch": int(choice.chance(12)), "subtopologies": _shape(builder)}
     _details(builder, step)
-    if choice.chance(15):
+    if group is not None and not isinstance(group, StreamsGroup) and group.member_count and not choice.chance(4):
+        step["group"] = "h"
+    if choice.chance(25):
         step.update(choice.of(_BAD_JOINS))
     elif choice.chance(20):
         step["topology"] = choice.of(WRONG)
     return step
 
 
-def _shape(builder: SequenceBuilder, group: Group | None) -> Any:
-    """What the group runs, or would if it had begun."""
+def _shape(builder: SequenceBuilder) -> Any:
+    """What everybody runs; for a change something else."""
     choice = builder.choice
-    known = getattr(group, "group_id", "")
-    if known not in builder.shapes or choice.chance(12):
-        builder.shapes[known] = choice.of(SHAPES)
-    return builder.shapes[known]
+    if not builder.shape or choice.chance(25):
+        builder.shape = choice.of((*READY, *READY, *SHAPES))
+    return builder.shape
 
 
 def _details(builder: SequenceBuilder, step: Step) -> None:

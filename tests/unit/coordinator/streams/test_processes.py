@@ -1,0 +1,38 @@
+"""Which processes have which tasks."""
+
+from __future__ import annotations
+
+from kgctl.coordinator.streams.member import HeldTasks, StreamsMember, StreamsTarget
+from kgctl.coordinator.streams.processes import TaskProcesses
+
+
+def test_a_task_that_another_process_has_got_stays_with_it() -> None:
+    processes = TaskProcesses()
+    first = StreamsMember("m", process_id="p", assigned=HeldTasks({"0": {1: 2}}))
+    processes.replace(None, first)
+    processes.replace(None, StreamsMember("n", process_id="q", assigned=HeldTasks({"0": {1: 3}})))
+
+    processes.replace(first, None)
+
+    assert processes.is_processed("0", 1)
+    assert processes.is_processed_by("q", "0", 1)
+    assert not processes.is_processed_by("p", "0", 1)
+
+
+def test_what_is_to_be_given_up_is_still_there_and_copies_are_the_processes_own() -> None:
+    processes = TaskProcesses()
+    member = StreamsMember(
+        "m", process_id="p", assigned=HeldTasks({}, {"0": {1: 0}}, {"0": {2: 0}}), pending_revocation=HeldTasks({"0": {7: 1}})
+    )
+    processes.replace(None, member)
+
+    assert [processes.is_processed("0", number) for number in (1, 7)] == [False, True]
+    assert [processes.is_copied_by("p", "0", number) for number in (1, 2, 7)] == [True, True, False]
+    assert not processes.is_copied_by("q", "0", 1)
+    processes.replace(member, None)
+    assert not processes.is_processed("0", 7)
+    assert not processes.is_copied_by("p", "0", 1)
+
+
+def test_targets_are_the_same_whatever_their_order() -> None:
+    assert StreamsTarget({"0": (1, 17)}).as_sets() == StreamsTarget({"0": (17, 1)}).as_sets()
