@@ -1,6 +1,7 @@
 """Which instance of a Kafka Streams application gets which task, by whose copies of the states are how far.
 
-Kafka: HighAvailabilityTaskAssignor, TaskMovement, DefaultStandbyTaskAssignor, ClientState; without client tags and racks.
+Kafka: HighAvailabilityTaskAssignor, TaskMovement, DefaultStandbyTaskAssignor, ClientTagAwareStandbyTaskAssignor, ClientState;
+without racks.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+from kgctl.assignors.client_tags import Tags, TagValues, UsedTags, agree
 from kgctl.assignors.java_queue import PriorityQueue
-from kgctl.model.values import frozen_in_order, hash_map_order, uuid_hash
+from kgctl.model.values import frozen_in_order, hash_map_order, objects_hash, uuid_hash
 
 LATEST_OFFSET = -2
 """The offset sum of a task that runs: nobody is further."""
@@ -28,6 +30,11 @@ class NumberedTask(NamedTuple):
         return f"{self.subtopology}_{self.partition}"
 
 
+def number_hash(task: NumberedTask) -> int:
+    """``hashCode`` of a ``TaskId`` without a named topology."""
+    return objects_hash(task.subtopology, task.partition, 0)
+
+
 @frozen_in_order
 class TaskSettings:
     """The settings of Kafka Streams that the assignor goes by, under their names."""
@@ -35,6 +42,7 @@ class TaskSettings:
     acceptable_recovery_lag: int = 10_000
     max_warmup_replicas: int = 2
     num_standby_replicas: int = 0
+    rack_aware_assignment_tags: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +52,7 @@ class ClientState:
     process_id: UUID
     capacity: int
     lags: Mapping[NumberedTask, int]
+    tags: Tags = field(default_factory=dict)
     active: set[NumberedTask] = field(default_factory=set)
     standby: set[NumberedTask] = field(default_factory=set)
     key: tuple[int, int] = field(init=False)
@@ -77,6 +86,7 @@ def lags_of(offset_sums: Mapping[NumberedTask, int], end_offset_sums: Mapping[Nu
 
 Clients: TypeAlias = Sequence[ClientState]
 Fits: TypeAlias = Callable[[ClientState], bool]
+MayMove: TypeAlias = Callable[[ClientState, ClientState], bool]
 _Movement: TypeAlias = tuple[NumberedTask, ClientState]
 
 
@@ -122,12 +132,18 @@ class HighAvailabilityTaskAssignor:
         ordered = sorted(clients, key=lambda client: client.key)
         tasks = sorted(stateful)
         _spread_active(ordered, tasks)
-        if settings.num_standby_replicas:
+        if settings.num_standby_replicas and settings.rack_aware_assignment_tags:
+            _spread_standbys_apart(ordered, tasks, settings)
+        elif settings.num_standby_replicas:
             _spread_standbys(ordered, tasks, settings.num_standby_replicas)
         plan = _Movements(ordered, tasks, settings)
         needed = plan.move_active() + plan.move_standbys()
         _spread_stateless(ordered, sorted(set(all_tasks) - set(tasks)))
         return needed > 0
+
+
+def _always(_source: ClientState, _destination: ClientState) -> bool:
+    return True
 
 
 def _spread_active(clients: Clients, tasks: Sequence[NumberedTask]) -> None:
@@ -139,13 +155,45 @@ def _spread_active(clients: Clients, tasks: Sequence[NumberedTask]) -> None:
 def _spread_standbys(clients: Clients, tasks: Sequence[NumberedTask], replicas: int) -> None:
     by_load = _ByLoad(clients)
     for task in tasks:
-        for _ in range(replicas):
-            client = by_load.poll(lambda each, task=task: not each.has(task))  # type: ignore[misc]
-            if client is None:
-                break
-            client.standby.add(task)
-            by_load.offer(client)
+        _give_copies(by_load, task, replicas)
     _balance(clients, lambda client: client.standby)
+
+
+def _give_copies(by_load: _ByLoad, task: NumberedTask, replicas: int) -> None:
+    for _ in range(replicas):
+        client = by_load.poll(lambda each: not each.has(task))
+        if client is None:
+            break
+        client.standby.add(task)
+        by_load.offer(client)
+
+
+def _spread_standbys_apart(clients: Clients, tasks: Sequence[NumberedTask], settings: TaskSettings) -> None:
+    """Copies on instances with other tags, as far as there are any; those that are left then go by load alone."""
+    values = TagValues({client.key: client.tags for client in clients}, settings.rack_aware_assignment_tags)
+    by_load, replicas = _ByLoad(()), settings.num_standby_replicas
+    left = {}
+    for task in tasks:
+        by_load.offer(*clients)
+        owner = next(client for client in clients if task in client.active)
+        left[task] = replicas - _give_copies_apart(by_load, task, owner, UsedTags(values), replicas)
+    by_load.offer(*clients)
+    for task in hash_map_order(left, hash_of=number_hash):
+        _give_copies(by_load, task, left[task])
+    _balance(clients, lambda client: client.standby, lambda source, destination: agree(source.tags, destination.tags))
+
+
+def _give_copies_apart(by_load: _ByLoad, task: NumberedTask, owner: ClientState, used: UsedTags, replicas: int) -> int:
+    """Return how many were given."""
+    client = owner
+    for given in range(replicas):
+        used.use(client.key, given + 1)
+        found = by_load.poll(lambda each: not each.has(task) and not used.shares_with(each.key))
+        if found is None:
+            return given
+        found.standby.add(task)
+        client = found
+    return replicas
 
 
 def _spread_stateless(clients: Clients, tasks: Sequence[NumberedTask]) -> None:
@@ -153,13 +201,13 @@ def _spread_stateless(clients: Clients, tasks: Sequence[NumberedTask]) -> None:
         min(clients, key=lambda client: (len(client.active) / client.capacity, client.key)).active.add(task)
 
 
-def _balance(clients: Clients, of: Callable[[ClientState], set[NumberedTask]]) -> None:
+def _balance(clients: Clients, of: Callable[[ClientState], set[NumberedTask]], may_move: MayMove = _always) -> None:
     goes_on = True
     while goes_on:
         goes_on = False
         for source in clients:
             for destination in clients:
-                if source is not destination:
+                if source is not destination and may_move(source, destination):
                     goes_on |= _level(source, destination, of)
 
 

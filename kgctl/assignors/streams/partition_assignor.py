@@ -17,6 +17,7 @@ from kgctl.assignors.high_availability import (
     NumberedTask,
     TaskSettings,
     lags_of,
+    number_hash,
 )
 from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.spec import AssignorError
@@ -31,7 +32,6 @@ from kgctl.assignors.streams.user_data import (
     Partitions,
     PartitionsByHost,
     SubscriptionInfo,
-    number_hash,
     partition_hash,
 )
 from kgctl.model.groups import TopicPartition
@@ -198,7 +198,12 @@ def _instance(
         raise AssignorError("Must initialize prevActiveTasks from ownedPartitions before initializing remaining tasks.")
     was_standby = {task for task, offset in sums.items() if task not in was_active and offset != LATEST_OFFSET}
     endpoint = threads[0].info.user_endpoint
-    instance = _Instance(threads, ClientState(process_id, len(threads), lags_of(sums, ends)), was_standby, owners)
+    instance = _Instance(
+        threads,
+        ClientState(process_id, len(threads), lags_of(sums, ends), dict(threads[0].info.client_tags)),
+        was_standby,
+        owners,
+    )
     instance.host = _host(endpoint) if endpoint else None
     return instance
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kgctl.assignors.high_availability import LATEST_OFFSET, UNKNOWN_OFFSET_SUM, NumberedTask
+from kgctl.assignors.high_availability import LATEST_OFFSET, UNKNOWN_OFFSET_SUM, NumberedTask, number_hash
 from kgctl.model.groups import TopicPartition
-from kgctl.model.values import hash_map_order, integer_hash, objects_hash, string_hash
+from kgctl.model.values import hash_map_order, integer_hash, string_hash
 
 LATEST_VERSION = 11
 UNKNOWN_VERSION = -1
@@ -63,11 +63,6 @@ class AssignmentInfo:
     next_rebalance_ms: int = NO_REBALANCE_MS
     version: int = LATEST_VERSION
     commonly_supported_version: int = LATEST_VERSION
-
-
-def number_hash(task: NumberedTask) -> int:
-    """``hashCode`` of a ``TaskId`` without a named topology."""
-    return objects_hash(task.subtopology, task.partition, 0)
 
 
 def partition_hash(partition: TopicPartition) -> int:

@@ -43,7 +43,7 @@ COUNTS = (1, 2, 3, 4, 4, 6, 9, 16)
 ENDS = (0, 1, 500, 10_000, 10_001, 1_000_000, 2**62)
 TAGS = ("zone", "cluster")
 SETTINGS: dict[str, tuple[int, ...]] = {
-    "num.standby.replicas": (0, 0, 1, 1, 2),
+    "num.standby.replicas": (0, 0, 1, 1, 2, 3),
     "max.warmup.replicas": (1, 2, 2, 5),
     "acceptable.recovery.lag": (0, 10_000, 10_000, 2**63 - 1),
     "probing.rebalance.interval.ms": (60_000, 600_000),
@@ -62,10 +62,11 @@ class Application:
         self._ends = {str(task): choice.of(ENDS) for task in self._stateful_tasks()}
         self._settings = {name: choice.of(values) for name, values in SETTINGS.items()}
         self._versions = choice.often((LATEST_VERSION,), (7, 8, 9, 10, 11), (1, 2, 3, 4, 5, 6, 11), (11, 6))
+        self._tags = choice.of(((), (), TAGS[:1], TAGS))
         self._most = choice.of((1, 2, 4, 8))
         self._threads: dict[str, Question] = {}
         self._unique = 0
-        for _ in range(choice.number(1, 5)):
+        for _ in range(choice.number(1, 9)):
             self._start()
 
     def _stateful_tasks(self) -> list[NumberedTask]:
@@ -97,6 +98,7 @@ class Application:
             "counts": self._counts,
             "ends": self._ends,
             "settings": self._settings,
+            "client_tags": self._tags,
             "leader": self._choice.of([*(each["process"] for each in self._threads.values()), PROCESSES[0]]),
             "now_ms": 1_700_000_000_000 + self._unique * 1_000,
             "members": [self._member(name, thread) for name, thread in self._threads.items()],
@@ -190,7 +192,12 @@ def application_answer(question: Question) -> Answer:
     leader = Leader(
         UUID(question["leader"]),
         question["now_ms"],
-        TaskSettings(settings["acceptable.recovery.lag"], settings["max.warmup.replicas"], settings["num.standby.replicas"]),
+        TaskSettings(
+            settings["acceptable.recovery.lag"],
+            settings["max.warmup.replicas"],
+            settings["num.standby.replicas"],
+            tuple(question["client_tags"]),
+        ),
         settings["probing.rebalance.interval.ms"],
     )
     try:
@@ -221,6 +228,8 @@ def application_reached(question: Question, answer: Answer) -> Iterator[str]:
         yield "probing"
     if any(info.standby for info in infos):
         yield "standby tasks" if question["settings"]["num.standby.replicas"] else "warm-ups"
+        if question["client_tags"]:
+            yield "standby tasks apart from each other"
     if any(info.partitions_by_host for info in infos):
         yield "endpoints"
     processes = {decode_subscription_info(b64decode(each["user_data"])).process_id for each in question["members"]}

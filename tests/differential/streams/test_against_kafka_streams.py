@@ -45,6 +45,7 @@ REACHED = {
         "probing",
         "stable",
         "standby tasks",
+        "standby tasks apart from each other",
         "threads that share an instance",
         "warm-ups",
         *(f"version {version}" for version in range(1, 12)),

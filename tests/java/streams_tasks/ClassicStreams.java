@@ -56,7 +56,10 @@ public final class ClassicStreams {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:9092");
         question.get("settings").fields().forEachRemaining(setting -> settings.put(setting.getKey(), setting.getValue().asText()));
-        question.path("client_tags").fieldNames().forEachRemaining(name -> settings.put(StreamsConfig.clientTagPrefix(name), "any"));
+        List<String> tags = new ArrayList<>();
+        question.get("client_tags").forEach(tag -> tags.add(tag.asText()));
+        tags.forEach(tag -> settings.put(StreamsConfig.clientTagPrefix(tag), "any"));
+        settings.put(StreamsConfig.RACK_AWARE_ASSIGNMENT_TAGS_CONFIG, String.join(",", tags));
     }
 
     /** {"member": [[["topic", 0]], "user data in Base64"]}, or {"thrown": "..."}. */
