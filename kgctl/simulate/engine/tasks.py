@@ -189,8 +189,6 @@ class TaskInstance:
     def _waits_us(self, task: NumberedTask) -> int:
         """How long it is at least until an active task can run."""
         now_us = self._context.loop.now_us
-        if now_us < self._context.warmup_us:
-            return 0
         restores_us = -(-self._left_pr(task) * len(self._restoring()) // self._restore_uhz) if self._left_pr(task) > 0 else 0
         return max(restores_us, self._ready_us.get(task, 0) - now_us)
 

@@ -1,4 +1,7 @@
-"""``python -m tests.calibration.streams [-n TIMES] [--save] [CASE ...]``: Kafka Streams on Apache Kafka, and `simulate`."""
+"""``python -m tests.calibration.streams [-n TIMES] [--save] [CASE[:PROTOCOL] ...]``: Kafka Streams on Apache Kafka, played.
+
+``--save`` adds what was measured to measured.json, which `compare` puts beside the simulation.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ def scale_out(app: Application) -> None:
 CASES = {"rolling": (3, rolling, 90), "crash": (3, crash, 100), "scale-out": (2, scale_out, 120)}
 """Case -> the pods at the beginning, what is done, for how long it is watched afterwards (seconds)."""
 PROTOCOLS = ("classic", "streams")
+KEPT = Path(__file__).with_name("measured.json")
 
 
 def play(bootstrap: str, folder: Path, case: str, protocol: str) -> dict[str, float]:
@@ -61,10 +65,19 @@ def play(bootstrap: str, folder: Path, case: str, protocol: str) -> dict[str, fl
     return figures(app.said, from_ms, to_ms)
 
 
+def _keep(name: str, found: dict[str, float], *, saves: bool) -> None:
+    if saves:
+        everything = json.loads(KEPT.read_text())
+        everything.setdefault(name, []).append(found)
+        KEPT.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n")
+
+
 def main() -> None:
+    """See the module."""
     parser = argparse.ArgumentParser(prog="python -m tests.calibration.streams")
     parser.add_argument("cases", nargs="*")
     parser.add_argument("-n", "--times", type=int, default=1)
+    parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         broker = KafkaBroker(Path(folder) / "broker")
@@ -77,7 +90,9 @@ def main() -> None:
                         for protocol in PROTOCOLS:
                             name = f"{case}:{protocol}"
                             if not options.cases or name in options.cases or case in options.cases:
-                                print(name, json.dumps(play(broker.bootstrap, Path(folder), case, protocol)), flush=True)
+                                found = play(broker.bootstrap, Path(folder), case, protocol)
+                                print(name, json.dumps(found), flush=True)
+                                _keep(name, found, saves=options.save)
         finally:
             broker.stop()
 

@@ -19,7 +19,7 @@ def test_what_was_measured_lies_within_the_seeds(name: str) -> None:
     for metric in METRICS:
         world = median(play[metric] for play in MEASURED[name])
         low, high = model[metric][0], model[metric][-1]
-        room = 6 if name in BUSY else max(0.15 * world, 0.25)
+        room = 6 if name in BUSY else max(0.1 * world, 0.25)
         assert low - room <= world <= high + room, (name, metric, world, (low, high))
 
 

@@ -105,3 +105,25 @@ def test_standbys_take_over_without_restoring() -> None:
     assert standby.metric("standby_coverage", ("at 30s",)) == 0  # one instance is there
     assert float(standby.metric("copied") or 0) >= 200_000
     assert float(alone.metric("max_gap") or 0) - float(standby.metric("max_gap") or 0) == pytest.approx(10, abs=0.5)
+
+
+def test_tasks_and_copies_share_the_rate() -> None:
+    """An instance that is back without its disk, at 66 s, has tasks and copies to restore: together no quicker than it reads."""
+    crash = "events: [{at: 5s, crash: app/0, for: 60s}]"
+    settings = ("members.app.config.group.protocol=streams", 'cluster.config={"group.streams.num.standby.replicas": 1}')
+    recording = played(crash, "members.app.streams.disk=lost", *settings).recording
+    assert recording.tasks is not None
+    back_us = recording.start_us + 66_000_000
+    read = [each for each in (*recording.tasks.restored, *recording.tasks.copied) if each.pod == 0 and each.at_us > back_us]
+    assert sum(each.amount for each in read) == 400_000
+    assert max(each.at_us for each in read) - back_us >= 400_000 / 20_000 * 1_000_000
+
+
+def test_small_states_are_there_before_large_ones_which_are_alike() -> None:
+    """All that are restored get the same of the rate: four of 10,000 records after 4 s, four of 90,000 after 20 s."""
+    stores = '{"a": {"topics": ["orders"], "store": 40000}, "b": {"topics": ["pays"], "store": 360000}}'
+    parts = f'{{"disk": "lost", "restore": "20000/s", "subtopologies": {stores}}}'
+    crash = "events: [{at: 5s, crash: app, for: 5s}]"
+    result = played(crash, 'topics={"orders": 4, "pays": 4}', f"members.app.streams={parts}", "members.app.count=1")
+    gaps = result.longest_gaps()
+    assert [gaps[f"pays-{number}"] - gaps[f"orders-{number}"] for number in range(4)] == [pytest.approx(16, abs=0.01)] * 4
