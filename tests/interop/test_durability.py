@@ -16,6 +16,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory, ServeProcess
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import RawClient
+from tests.wire.differential.about_streams_groups import beat, counting
+from tests.wire.differential.talk import METADATA, STREAMS_GROUP_DESCRIBE, STREAMS_GROUP_HEARTBEAT
 
 pytestmark = pytest.mark.interop
 
@@ -173,3 +175,38 @@ def test_what_a_share_group_has_acknowledged_survives_the_death_of_the_server(kg
     produce(again, 4)
 
     assert share(again, 4) == list(range(4))
+
+
+def told_of_streams(server: ServeProcess) -> list[str]:
+    """The group without its topology, which a coordinator lays out anew, and the topics that were made for it."""
+    with RawClient(server.bootstrap) as raw:
+        group = raw.call(STREAMS_GROUP_DESCRIBE, 0, {"group_ids": [TOPIC], "include_authorized_operations": False}).groups[0]
+        topics = raw.call(METADATA, 12, {"topics": None}).topics
+    made = sorted((topic.name, len(topic.partitions)) for topic in topics if topic.name.startswith(f"{TOPIC}-"))
+    return [group.group_state, str(group.group_epoch), str(group.assignment_epoch), str(group.members), str(made)]
+
+
+def test_a_streams_group_goes_on_where_it_was_when_the_server_was_killed(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    """Tasks, epochs, the topology and the topics that were made for it: a member's next heartbeat is answered as any other."""
+    at_once = {"group.streams.initial.rebalance.delay.ms": "0", "group.streams.assignment.interval.ms": "0"}
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data", config=at_once)
+    with RawClient(server.bootstrap) as raw:
+        answer = raw.call(STREAMS_GROUP_HEARTBEAT, 0, beat(TOPIC, topology=counting(TOPIC)))
+        assert [int(each.status_code) for each in answer.status] == [3]
+
+        def is_well() -> bool:
+            nonlocal answer
+            answer = raw.call(STREAMS_GROUP_HEARTBEAT, 0, beat(TOPIC, epoch=answer.member_epoch))
+            return not answer.error_code and not answer.status
+
+        wait_until(is_well, "the topics are made")
+    before = told_of_streams(server)
+    assert f"[('{TOPIC}-counts-changelog', 2), ('{TOPIC}-words-repartition', 2)]" in before
+    server.kill()
+
+    again = kgctl_serve(data=tmp_path / "data", config=at_once)
+    with RawClient(again.bootstrap) as raw:
+        epoch = answer.member_epoch
+        answer = raw.call(STREAMS_GROUP_HEARTBEAT, 0, beat(TOPIC, epoch=epoch))
+        assert (int(answer.error_code), answer.member_epoch, answer.status) == (0, epoch, ())
+    assert told_of_streams(again) == before

@@ -170,7 +170,7 @@ ROOMS = {
             (12, "a share partition that fails is forgotten, and takes no other with it"),
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
             (5, "what a waiting fetch gets when several locks end"),
-            (376, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
+            (377, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
         ),
     ),
     "storage": Room(

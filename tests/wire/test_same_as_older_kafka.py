@@ -34,6 +34,8 @@ LEFT_OUT = {
     ("3.9", "fetching offsets"): "an OffsetFetch for no group is never answered",
     ("4.0", "fetching offsets"): "an OffsetFetch for no group is never answered",
     ("4.2", "share offsets"): "the lag of a group that was just reset is not told",
+    ("4.2", "streams settings"): "a group's settings are described with other synonyms",
+    ("4.2", "streams topics that cannot be made"): "its controller's words know no log directories that are cordoned",
     ("3.9", "subscribing by expression"): "its ConsumerGroupHeartbeat has no expressions",
 }
 """Where a version does otherwise than kgctl as that version, or has nothing to say."""

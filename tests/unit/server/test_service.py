@@ -155,3 +155,12 @@ def test_who_connects_while_the_server_ends_is_not_left_open(recwarn: pytest.War
         gc.collect()
 
     assert [str(one.message) for one in recwarn if "unclosed" in str(one.message)] == []
+
+
+@pytest.mark.parametrize(("version", "there"), [("4.2", False), ("4.3", True)])
+def test_groups_have_the_settings_of_the_broker_s_version(version: str, *, there: bool) -> None:
+    asked = {"resource_type": GROUP_RESOURCE, "resource_name": "g", "configuration_keys": None}
+    with BackgroundServer(config={"kgctl.broker.version": version}) as server, RawClient(server.bootstrap) as raw:
+        found = raw.call(DESCRIBE_CONFIGS, 4, {"resources": [asked], "include_synonyms": False, "include_documentation": False})
+    names = {each.name for each in found.results[0].configs}
+    assert ("streams.assignment.interval.ms" in names, "streams.session.timeout.ms" in names) == (there, True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from kgctl.coordinator.config import group_setting_names
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
@@ -146,8 +147,8 @@ def _group(context: RequestContext, name: str) -> Found:
     configs, settings = context.services.group_configs, context.services.settings
     own = configs.of(name)
     config = configs.check(own)
-    found = []
-    for item in fields(config):
+    found, known = [], group_setting_names(context.profile)
+    for item in (one for one in fields(config) if one.metadata["name"] in known):
         key = item.metadata["name"]
         value = getattr(config, item.name)
         kind = (
