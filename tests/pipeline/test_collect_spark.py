@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kgctl.spark
-from kgctl.errors import KgctlError, RefusedError, UsageError
+from kgctl.errors import BrokerError, KgctlError, RefusedError, UsageError
 from kgctl.pipeline.collect.stream import BatchWriter
 from kgctl.pipeline.session import SparkOptions, spark_session
+from kgctl.pipeline.sources.live import WireReader
 from kgctl.pipeline.store.warehouse import Warehouse, commit_records, next_offset
 from kgctl.pipeline.upkeep import forget
 from tests.pipeline.test_kills import ran
@@ -160,6 +162,17 @@ def test_the_command_ends_with_what_is_there(spark: SparkSession, command: _Comm
     assert [(row["log_partition"], row["records"]) for row in found.data] == [
         (number, count) for number, count in sorted(Counter(row["partition"] for row in kept(command.warehouse)[0]).items())
     ]
+
+
+def test_the_command_names_partitions_that_cannot_be_had(spark: SparkSession, command: _Command) -> None:
+    """Up to what is there is then not all of it."""
+    commits(command.bootstrap, 20, 5)
+    whole = WireReader.log_state
+    missing = {3: BrokerError("__consumer_offsets-3: LEADER_NOT_AVAILABLE", partition=3)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WireReader, "log_state", lambda reader: replace(whole(reader), errors=missing))
+        found = command.collect("--once", code=3)
+    assert "kgctl: __consumer_offsets-3: LEADER_NOT_AVAILABLE\n" in found.err
 
 
 @pytest.mark.deep

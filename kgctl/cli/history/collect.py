@@ -271,14 +271,15 @@ def _collect_on_spark(
 
     properties, halt = _properties(settings), threading.Event()
     with _opened_reader(session, live, settings, properties) as reader:
-        name = into[1] or reader.log_state().cluster_id or DEFAULT_CLUSTER
+        state = reader.log_state()
     origin = CollectOrigin(
         properties=properties,
         reader=cast("ReaderName", live.reader),
         timeout_ms=settings.timeout_ms,
         all_topics=live.all_topics,
     )
-    batches = BatchWriter(_open(into[0]), Collection(name), origin)
+    batches = BatchWriter(_open(into[0]), Collection(into[1] or state.cluster_id or DEFAULT_CLUSTER), origin)
+    batches.collection.errors += state.errors.values() if live.once else ()
     every = None if live.once else f"{live.sample_every_ms} milliseconds"
     with open_engine(how, is_light=False) as engine, ending_on_signals(halt.set), _ending_after(live.for_ms, halt):
         while not halt.is_set():

@@ -77,7 +77,8 @@ def history_report(
     page = html_page(made)
     write_whole(html, lambda file: file.write(page.encode()))
     session.notice(f"written: {html}")
-    told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, span.to_ms)]
+    last_ms = session.environment.now_ms() if span.to_ms is None and span.from_ms is not None else span.to_ms
+    told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, last_ms)]
     return Report(
         COLUMNS if len(questions) == 1 else (CLUSTER, *COLUMNS[1:]),
         [_row(each) for each in made.overview],
@@ -123,10 +124,14 @@ def _bounds(questions: Sequence[HistoryQuestion], span: TimeSpan) -> tuple[int, 
     measured = [each.history.measured_until(each.groups) for each in questions]
     if not reaches:
         raise NotFoundError("nothing was collected of these groups' records")
-    from_ms = min(reach.first_ms for reach in reaches) if span.from_ms is None else span.from_ms
+    first_ms = min(reach.first_ms for reach in reaches)
     last_ms = max([*(reach.last_ms for reach in reaches), *(at for at in measured if at is not None)])
+    from_ms = first_ms if span.from_ms is None else span.from_ms
     to_ms = last_ms + 1 if span.to_ms is None else span.to_ms
-    return from_ms, max(to_ms, from_ms + 1)
+    if from_ms > last_ms or to_ms <= first_ms:
+        collected = f"collected from {format_instant(first_ms)} to {format_instant(last_ms)}"
+        raise NotFoundError(f"{collected}: what happened outside of that is not known")
+    return from_ms, to_ms
 
 
 def _check(path: Path) -> None:

@@ -11,6 +11,7 @@ from kgctl.extras import install_line
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.engines import LocalEngine
 from tests.cli.harness import Cli
+from tests.support.pipeline.example import minute
 from tests.support.pipeline.warehouses import LOG, add, built_whole
 
 
@@ -44,6 +45,22 @@ def test_what_cannot_be_written_is_said_before_the_work(cli: Cli, line: str, cod
 
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.err
+
+
+@pytest.mark.parametrize("span", ["--from 2026-05-01", "--from 2026-05-01 --to 2026-05-02", "--to 2026-03-02T08:00:00Z"])
+def test_a_time_of_which_nothing_was_collected_has_no_page_of_zeros(cli: Cli, span: str) -> None:
+    page = cli.folder / "history.html"
+    cli.now_ms = minute(200_000)
+    ran = cli(f"history report payments --html {page} {span}")
+    collected = "collected from 2026-03-02T08:00:00.000Z to 2026-03-02T09:00:00.000Z"
+    assert (ran.code, ran.out, ran.err) == (4, "", f"kgctl: {collected}: what happened outside of that is not known\n")
+    assert not page.exists()
+
+
+def test_how_far_the_collection_reaches_is_told(cli: Cli) -> None:
+    cli.now_ms = minute(90)
+    ran = cli(f"history report payments --html {cli.folder / 'a.html'} --from 2026-03-02T08:50:00Z")
+    assert "Collected up to 2026-03-02T09:00:00.000Z: what came later is not known.\n" in ran.err
 
 
 def test_missing_library_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
