@@ -29,8 +29,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "without a broker": ("serve", "data-folder"),
     "assignors": ("assignors", "group-files"),
     "rehearsals": (
-        "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "streams", "brokers", "sweeps",
-        "believing-it",
+        "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "share-groups", "streams", "brokers",
+        "sweeps", "believing-it",
     ),
     "history": ("history", "watch", "tables", "cookbook", "spark"),
     "in programs": (

@@ -170,6 +170,8 @@ class MemberConfig:
     probing_rebalance_interval_ms: int = setting("probing.rebalance.interval.ms", 600_000, at_least=60_000, client=STREAMS)
     num_stream_threads: int = setting("num.stream.threads", 1, at_least=1, client=STREAMS)
     state_cleanup_delay_ms: int = setting("state.cleanup.delay.ms", 600_000, at_least=0, client=STREAMS)
+    share_acknowledgement_mode: str = setting("share.acknowledgement.mode", "implicit", choices=("implicit", "explicit"))
+    share_acquire_mode: str = setting("share.acquire.mode", "batch_optimized", choices=("batch_optimized", "record_limit"))
     close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
 
     @property

@@ -8,9 +8,10 @@ from typing import Any
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
+from kgctl.simulate.scenario.application import PollLoop
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.events import EVENT_KINDS
-from kgctl.simulate.scenario.model import Cluster, MemberSet, PollLoop, Scenario, Topic, Traffic
+from kgctl.simulate.scenario.model import Cluster, MemberSet, Scenario, Topic, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Distribution
 
 S = 1_000_000

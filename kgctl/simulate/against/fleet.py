@@ -387,7 +387,7 @@ class PlayedProcess(Process):
         """Have the consumer leave the group, and its process end."""
         self._client.tell("close", self.pod.name)
 
-    def die(self, what: PodChange) -> None:
+    def die(self, what: PodChange, *, is_silent: bool = False) -> None:  # noqa: ARG002  # its machine is this one
         """The process is gone, killed where it has not ended by itself."""
         if self.phase is ProcessPhase.GONE:
             return

@@ -44,6 +44,8 @@ def obstacles(scenario: Scenario) -> Iterator[str]:
     pods = sum(members.count for members in scenario.members)
     if pods > MOST_PODS:
         yield f"{pods} pods are as many processes here; at most {MOST_PODS} are played"
+    if not scenario.group.type.is_playable:
+        yield f"group {scenario.group_id}: groups of type {scenario.group.type.name} are not played"
     for members in scenario.members:
         if members.streams is not None:
             yield f"members {members.name}: applications of Kafka Streams are not played"

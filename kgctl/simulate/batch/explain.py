@@ -13,17 +13,19 @@ from typing import Any
 
 from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.batch.reasons import OF_BACKLOGS, RULES, Origin, ReasonContext, details, meanwhile, origin_of, under_way
+from kgctl.simulate.batch.redelivery import came_back
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
+from kgctl.simulate.scenario.application import USUAL_LOOP, Callbacks
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.event import Event, Terminates
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
 from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.model import USUAL_LOOP, AssignTime, Callbacks, MemberSet, Network, Scenario
+from kgctl.simulate.scenario.model import AssignTime, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
 from kgctl.simulate.scenario.streams import milder
 from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
@@ -161,7 +163,7 @@ def explain(
         ablations=tuple(_ablations(scenario, seed, result, asked)) if ablates else (),
         by_part=tuple(_parts(result)),
         troubles=tuple(each.text for each in troubles_of(result)),
-        details=tuple(details(result, log.events, {metric.name for metric in asked.values()})),
+        details=(*details(result, log.events, {metric.name for metric in asked.values()}), *came_back(result)),
         fails={check.shown: {key_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )
 
@@ -302,6 +304,8 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
     names = {metric.name for metric in asked.values()}
     causes = itertools.chain(variations(scenario, asked=names, was_empty=was_empty), _without_drawn(result))
     for name, variation in causes:
+        if not variation.group.type.may_have(variation):
+            continue
         without = run(variation, seed)
         gap, total = _costs(without)
         values = {each: (_number(result, metric), _number(without, metric)) for each, metric in others.items()}

@@ -523,7 +523,7 @@ OF_BACKLOGS = ("lag", "backlog", "latency", "drain_")
 
 def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[str]) -> Iterator[str]:
     """Tell in lines what metrics of these names come from that are no gaps: records that wait or are read twice, rebalances."""
-    if any(name.startswith(OF_BACKLOGS) for name in names):
+    if result.recording.share is None and any(name.startswith(OF_BACKLOGS) for name in names):
         yield from _overload(result, events)
     if {"duplicates", "fenced_commits"} & set(names):
         yield from _repeated(result)

@@ -22,6 +22,7 @@ from kgctl.model.requests import (
     OffsetCommitPartition,
     Request,
     TopicsChanged,
+    UpdateGroupConfig,
 )
 from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.context import RunContext, draw_uuid
@@ -51,6 +52,8 @@ class Failover(Protocol):
     def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause: ...
     def blamed(self, trigger: str, removed: Process | None) -> str: ...
     def look_at_leaders(self) -> None: ...
+    def leader_of(self, number: int) -> int: ...
+    def has_leader(self, number: int) -> bool: ...
 
 
 class SimulatedBroker:
@@ -82,6 +85,14 @@ class SimulatedBroker:
     def open(self) -> None:
         """The coordinator starts."""
         self.take_over(GroupCoordinator(self._config, self._new_member_id, self._context.image, EPOCH_MS))
+        self._configure()
+
+    def _configure(self) -> None:
+        """The group's own settings, as kafka-configs has set them."""
+        group = self._context.scenario.group
+        if group.settings:
+            request = UpdateGroupConfig(request_id=0, group_id=group.id, config=group.settings)
+            self.core.handle(request, self.clock_ms(self._loop.now_us))
 
     def fails_over(self, coordination: Failover) -> None:
         """From now on this tells which broker coordinates."""
@@ -91,6 +102,10 @@ class SimulatedBroker:
     def cause_of_gap(self, numbers: list[int], cause: GapCause) -> GapCause:
         """Why nobody consumes these, given why it would be with a coordinator."""
         return cause if self.coordination is None else self.coordination.cause_of_gap(numbers, cause)
+
+    def has_leader(self, number: int) -> bool:
+        """Whether the broker that leads a partition lives."""
+        return self.coordination is None or self.coordination.has_leader(number)
 
     def clock_ms(self, at_us: int) -> int:
         return EPOCH_MS + at_us // 1000
@@ -182,6 +197,7 @@ class SimulatedBroker:
     def begin(self) -> None:
         """The log is read: sessions start anew, requests are answered."""
         effects = self.core.loaded(self.clock_ms(self._loop.now_us))
+        self._configure()
         self.observer.on_coordinator_found()
         self._after(effects, "CoordinatorLoaded", None, "forgotten")
         self.observer.look("CoordinatorLoaded", None, "forgotten", has_records=True)

@@ -130,7 +130,7 @@ class TopicChanger:
                 context.ledger.account_waiting(number, now_us)
         rates = split_rate(self._rate_uhz.get(name, 0), len(numbers), self._weights.get(name, ()))
         context.ledger.set_rates(numbers, rates, now_us)
-        self._kind.topics_changed()
+        self._kind.topics_changed(self)
 
     def replicas(self, name: str, partition: int) -> tuple[int, ...]:
         """Return the brokers, from 1, that have a partition: as the scenario places it, else spread one after the other."""
@@ -161,7 +161,7 @@ class TopicChanger:
         self._fast_forward.resume_all()
         context.disturbed()
         self._broker.change_topics(context.image)
-        self._kind.topics_changed()
+        self._kind.topics_changed(self)
         context.changed()
 
 

@@ -115,6 +115,10 @@ class Leaders:
             self._leads[number] = leader
         return leader
 
+    def of(self, number: int) -> int:
+        """Return who leads it, as the controller has it."""
+        return self._leader(*self._context.partitions.names[number], number)
+
     def _lighten(self, numbers: list[int]) -> None:
         """The clients know the new leaders, unless these are gone, too."""
         context = self._context
@@ -187,6 +191,14 @@ class Coordination:
     def look_at_leaders(self) -> None:
         """Look at who leads the partitions, of which there are more."""
         self.leaders.look()
+
+    def leader_of(self, number: int) -> int:
+        """Return the broker that leads a partition, dead or alive."""
+        return self.leaders.of(number)
+
+    def has_leader(self, number: int) -> bool:
+        """Return whether that broker lives."""
+        return self.leader_of(number) not in self._down
 
     def takes(self, process: Process, request: Request) -> bool:
         """Whether the coordinator gets this request; if not, it is answered by whoever got it, or by nobody."""

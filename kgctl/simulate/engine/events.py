@@ -124,6 +124,9 @@ class EventRun:
     def set_rate(self, topic: str, rate_uhz: int) -> None:
         self._simulation.topics.set_rate(topic, rate_uhz)
 
+    def poison(self, topic: str, records: int) -> bool:
+        return self._simulation.kind.poison_next(topic, records)
+
     def brokers(self) -> BrokersPort:
         return self._simulation.coordination()
 

@@ -6,6 +6,7 @@ Groups of consumers are the base; another kind is a subclass.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kgctl.coordinator.effects import Effect
 from kgctl.simulate.engine.broker import SimulatedBroker
@@ -14,6 +15,12 @@ from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, Surroundings
 from kgctl.simulate.scenario.model import Topic
+
+
+class TopicReplicas(Protocol):
+    """Which brokers have a partition, the preferred leader first."""
+
+    def replicas(self, name: str, partition: int) -> tuple[int, ...]: ...
 
 
 class GroupKind:
@@ -41,8 +48,12 @@ class GroupKind:
         """Topics that the group has beside those of the scenario, from the beginning on."""
         return []
 
-    def topics_changed(self) -> None:
+    def topics_changed(self, topics: TopicReplicas) -> None:
         """Topics have come, grown or gone, or are written to at other rates from now on."""
+
+    def poison_next(self, topic: str, records: int) -> bool:  # noqa: ARG002  # nobody can tell
+        """The next records of a topic are bad; whether that matters to anybody here."""
+        return False
 
     def settled(self) -> None:
         """The run is over and its accounts are settled: look at what must hold."""

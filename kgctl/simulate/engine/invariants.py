@@ -172,8 +172,8 @@ class Invariants:
             self._seen_us = now_us
         self._unowned = self._context.owners.unread
 
-    def settled(self) -> None:
-        """I8 and I9, and what a stable group was not looked at for, when the run is over and its accounts are settled."""
+    def settled(self, *, has_positions: bool = True) -> None:
+        """I8, I9 where members read on from a position, and what a stable group was not looked at for: the run is over."""
         context = self._context
         self._group.core.check()
         now_us = context.loop.now_us
@@ -183,7 +183,11 @@ class Invariants:
         by_cause = sum(sum(context.owners.unread_us(number, self._start_us, end_us)) for number in lanes)
         if by_cause != self._unavailable_us:
             self._broken("I8", f"unavailable for {self._unavailable_us} us, by causes {by_cause} us")
-        ledger = context.ledger
+        if has_positions:
+            self._check_backlog(now_us)
+
+    def _check_backlog(self, now_us: int) -> None:
+        context, ledger = self._context, self._context.ledger
         waiting: dict[str, int] = {}
         for number in context.partitions.existing():
             backlog_pr = ledger.backlog_pr(number, now_us)

@@ -435,14 +435,9 @@ class Process(DrivenMember):
 
     def new_member(self) -> Member:
         """The consumer that the application has made."""
-        positions_of = partial(self.around.ownership.positions_of, self.flow)
-        return make_member(
-            self.config,
-            self.pod.identity(),
-            self.pod.member_rng,
-            positions_of=positions_of,
-            request_ids=self.context.request_ids,
-        )
+        pod, positions_of = self.pod, partial(self.around.ownership.positions_of, self.flow)
+        ids = self.context.request_ids
+        return make_member(self.config, pod.identity(), pod.member_rng, positions_of=positions_of, request_ids=ids)
 
     def stop(self, then: Callable[[], None] | None = None, *, grace_us: int = GRACE_US, on_sigterm: str | None = None) -> None:
         """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once.
@@ -463,17 +458,21 @@ class Process(DrivenMember):
             self.stop_wanted = True
             self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.STOP))
             self.loop.at(self.loop.now_us + grace_us, self._kill)
-            self.catch_up()
-            self._cancel_poll()
-            if self.member is not None and not self.member.in_callback:
-                self._arm_poll(self.polls.free_us(self.loop.now_us))
+            self._end_soon()
+
+    def _end_soon(self) -> None:
+        """The application sees that it is to end when it is through with its batch."""
+        self.catch_up()
+        self._cancel_poll()
+        if self.member is not None and not self.member.in_callback:
+            self._arm_poll(self.polls.free_us(self.loop.now_us))
 
     def _kill(self, _: object) -> None:
         if self.phase is not ProcessPhase.GONE:
             self.die(PodChange.KILLED)
 
-    def die(self, what: PodChange) -> None:
-        """End the process at once, as SIGKILL would."""
+    def die(self, what: PodChange, *, is_silent: bool = False) -> None:  # noqa: ARG002  # the coordinator is told nothing, ever
+        """End the process at once, as SIGKILL would; ``is_silent``: with its machine, so that no connection is closed."""
         if self.phase is ProcessPhase.GONE:
             return
         self.catch_up()

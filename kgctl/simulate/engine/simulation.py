@@ -121,7 +121,7 @@ class Simulation:
         return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward, kind=self.kind)
 
     def new_kind(self) -> GroupKind:
-        kind = GroupKind
+        kind: type[GroupKind] = self.scenario.group.type.engine()
         if any(members.streams is not None for members in self.scenario.members):
             from kgctl.simulate.engine.streams_group import StreamsKind as kind  # noqa: N813
         return kind(self.context, self.pods, self.broker)

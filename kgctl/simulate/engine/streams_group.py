@@ -68,11 +68,11 @@ class StreamsProcess(Process):
             if self.member is not None:
                 self.act([])
 
-    def die(self, what: PodChange) -> None:
+    def die(self, what: PodChange, *, is_silent: bool = False) -> None:
         if self.phase is not ProcessPhase.GONE and self.instance is not None:
             self.held.clear()
             self.instance.end(is_clean=what is PodChange.STOPPED and self.phase is ProcessPhase.CLOSING)
-        super().die(what)
+        super().die(what, is_silent=is_silent)
 
 
 class StreamsOwnership(Ownership):

@@ -144,7 +144,7 @@ def more_members_than_partitions(context: Context) -> Iterator[LintFinding]:
     scenario, members = context.scenario, context.started_at_once()
     read = [topic for topic in scenario.topics if any(scenario.subscribes(each, topic.name) for each in scenario.members)]
     partitions = sum(topic.partitions for topic in read)
-    if 0 < partitions < members:
+    if 0 < partitions < members and scenario.group.type.has_owners:
         yield LintFinding(("members",), f"{members} members for {partitions} partitions: {members - partitions} of them are idle")
 
 

@@ -54,7 +54,8 @@ class Measured:
 
     def knows(self, kind: MetricKind) -> bool:
         """Whether the metric is about groups such as this run's."""
-        return self.recording.tasks is not None or not kind.is_of_tasks
+        is_of_it = self.recording.tasks is not None or not kind.is_of_tasks
+        return is_of_it and kind.tells_of(self.recording.scenario.group.type.name)
 
     def has(self, filters: Filters) -> bool:
         """Whether there was what ``during`` and ``step`` name, if they name anything."""

@@ -8,7 +8,7 @@ from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.fields import full_batch_us, member_config
-from kgctl.simulate.scenario.metric import COUNT, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
+from kgctl.simulate.scenario.metric import BUT_SHARE, COUNT, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
 
@@ -32,17 +32,20 @@ def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
 
 @metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def lag(run: Measured, filters: Filters) -> float:
-    """Written and not committed, as Kafka's tools show it: at the end, at a time, or its mean or peak."""
-    return _amount(run, run.ledger.lag, filters)
+    """Written and not committed (share groups: not acknowledged), as Kafka's tools show it: at the end, at a time, or its mean or
+    peak."""
+    return amount_of(run, run.ledger.lag, filters)
 
 
 @metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def backlog(run: Measured, filters: Filters) -> float:
-    """The records that are written and not yet read: at the end, at a time, or their mean or peak."""
-    return _amount(run, run.ledger.backlog, filters)
+    """The records that are written and not yet read (share groups: that no member has): at the end, at a time, or their mean or
+    peak."""
+    return amount_of(run, run.ledger.backlog, filters)
 
 
-def _amount(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> float:
+def amount_of(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> float:
+    """Return a sum of records at the end, at a time, or its mean or peak."""
     series = _series(run, found, filters)
     first, last = run.window(filters)
     if filters.statistic in ("max", "peak", "worst"):
@@ -108,7 +111,7 @@ def _slowest(waits: list[Wait], amount: int) -> int:
     return low
 
 
-@metric(SECONDS, ("topic",), label="lag age", is_of_records=True)
+@metric(SECONDS, ("topic",), label="lag age", is_of_records=True, groups=BUT_SHARE)
 def lag_age(run: Measured, filters: Filters) -> float | None:
     """How old the oldest record is that is not committed. None: none was written."""
     run.recording.settle_traffic()
@@ -184,7 +187,7 @@ def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
     return polls * config.max_poll_records * UNIT_PR
 
 
-@metric(PARTITION_SECONDS, ("selector", *TIME), label="two owners p*s")
+@metric(PARTITION_SECONDS, ("selector", *TIME), label="two owners p*s", groups=BUT_SHARE)
 def double_owned(run: Measured, filters: Filters) -> float:
     """Partition-seconds in which two processes consumed one."""
     window = run.window(filters)
@@ -193,13 +196,13 @@ def double_owned(run: Measured, filters: Filters) -> float:
     return seconds(sum(last - first for first, last in run.clip([*ended, *still], window)))
 
 
-@metric(COUNT, ("error", "selector", *TIME))
+@metric(COUNT, ("error", "selector", *TIME), groups=BUT_SHARE)
 def fenced_commits(run: Measured, filters: Filters) -> float:
     """Commits that were refused because the member was out, or behind."""
     return run.total(run.history.fenced_commits, filters)
 
 
-@metric(RECORDS, WHERE)
+@metric(RECORDS, WHERE, groups=BUT_SHARE)
 def lost(run: Measured, filters: Filters) -> float:
     """The records that nobody processes."""
     return run.total(run.history.lost, filters)
@@ -211,7 +214,7 @@ def errors(run: Measured, filters: Filters) -> float:
     return run.total(run.history.errors, filters)
 
 
-@metric(COUNT, ("partition",), is_summary=False)
+@metric(COUNT, ("partition",), is_summary=False, groups=BUT_SHARE)
 def owners(run: Measured, _: Filters) -> float:
     """The most processes that consume one partition now."""
     lanes = run.owners

@@ -14,10 +14,11 @@ from kgctl.simulate.metrics.measured import SECOND
 from kgctl.simulate.metrics.rebalances import stuck_since
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.recording import Counted, PodHistory
+from kgctl.simulate.recording.shares import Archival, Return
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
-from kgctl.simulate.scenario.vocabulary import TROUBLES, EventStage
+from kgctl.simulate.scenario.vocabulary import TROUBLES, EventStage, GivenBack
 
 OUT_US = 60 * SECOND
 """A pod that was out of the group for so long at the end is missing there."""
@@ -86,6 +87,29 @@ def _rule(each: Counted, pod: PodHistory) -> str:
     if config.group_protocol == "classic":
         session = f"session.timeout.ms={format_duration(config.session_timeout_ms * 1000)}"
     return f"was taken out of the group ({session} without a heartbeat, or {polls} without the answer that a rebalance wants)"
+
+
+def _archived(result: RunResult) -> Iterator[Found]:
+    share, start_us = result.recording.share, result.recording.start_us
+    for each in share.archived if share is not None else ():
+        if each.at_us >= start_us:
+            often = "once" if each.deliveries == 1 else f"{each.deliveries} times"
+            name = f"record {each.first} of {result.recording.partitions.labels[each.number]}"
+            how = f"given up at {_at(result, each.at_us)}, delivered {often}: {each.why.meaning}"
+            yield name, f"{how} ({_pod_name(result, each.pod)})"
+
+
+def _timed_out(result: RunResult) -> Iterator[Found]:
+    share, start_us = result.recording.share, result.recording.start_us
+    returns: list[Return | Archival] = [*share.returned, *share.archived] if share is not None else []
+    for each in sorted(returns, key=lambda each: each.at_us):
+        if each.why is GivenBack.TIMED_OUT and each.at_us >= start_us:
+            records = f"{each.amount} record{'s' * (each.amount > 1)} of {result.recording.partitions.labels[each.number]}"
+            yield _pod_name(result, each.pod), f"had {records} for longer than their lock at {_at(result, each.at_us)}"
+
+
+def _pod_name(result: RunResult, pod: int) -> str:
+    return result.recording.history.pods[pod].name if pod >= 0 else "nobody"
 
 
 def _stuck(result: RunResult) -> Iterator[Found]:
@@ -169,6 +193,8 @@ def _unsettled(result: RunResult) -> Iterator[Found]:
 _FIND: Mapping[str, Callable[[RunResult], Iterator[Found]]] = {
     "failed": _failed,
     "kicked": _kicked,
+    "archived": _archived,
+    "timed_out": _timed_out,
     "stuck": _stuck,
     "missing": _missing,
     "unread": _unread,

@@ -20,6 +20,7 @@ from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
     from kgctl.model.coordinator_records import GroupMetadataValue
+    from kgctl.simulate.recording.shares import ShareHistory
     from kgctl.simulate.recording.streams import TaskHistory
 
 MemberKey = tuple[int, int]
@@ -224,6 +225,8 @@ class Recording:
         self.history = RunHistory()
         self.tasks: TaskHistory | None = None
         """What became of the tasks of a Kafka Streams application; None: it is none."""
+        self.share: ShareHistory | None = None
+        """Of a share group."""
         self.image = MetadataImage()
         self.uses_consumer_protocol = False
         self.server_heartbeat_ms = 0

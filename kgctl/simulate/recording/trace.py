@@ -153,6 +153,26 @@ class Committed(NamedTuple):
         )
 
 
+class Shared(NamedTuple):
+    """Records of a share group, first to last, are delivered again, given back or archived; ``pod`` "" where nobody did it."""
+
+    at_us: int
+    pod: str
+    what: str
+    partition: str
+    first: int
+    last: int
+    deliveries: int
+    kind: Literal["share"] = "share"
+
+    def line(self) -> str:
+        """One line of JSON."""
+        return (
+            f'{{"at_us":{self.at_us},"kind":"share","pod":{quoted(self.pod)},"what":"{self.what}",'
+            f'"partition":{quoted(self.partition)},"first":{self.first},"last":{self.last},"deliveries":{self.deliveries}}}'
+        )
+
+
 class Happened(NamedTuple):
     """What became of an event of the scenario. ``event``: its name, or its kind where it has none."""
 
@@ -196,7 +216,7 @@ class Scaled(NamedTuple):
 
 
 TraceEvent: TypeAlias = (
-    PodChanged | Requested | Replied | GroupChanged | Removed | Owned | Disowned | Committed | Happened | Scaled
+    PodChanged | Requested | Replied | GroupChanged | Removed | Owned | Disowned | Committed | Shared | Happened | Scaled
 )
 
 

@@ -36,7 +36,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_wave,
     shown,
 )
-from kgctl.simulate.scenario.vocabulary import MATCHED_BY, TROUBLES, Subscribed, did_you_mean, subscription
+from kgctl.simulate.scenario.vocabulary import MATCHED_BY, TROUBLES, OnPoison, Subscribed, did_you_mean, subscription
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
@@ -320,6 +320,14 @@ def restarts_on_failure(raw: object) -> bool:
     return raw == "restart"
 
 
+def on_poison(raw: object) -> OnPoison:
+    """Return what is done with a record that cannot be processed. Raises ValueError."""
+    if raw not in tuple(OnPoison):
+        known = (*OnPoison,)
+        raise ValueError(f"must be one of {', '.join(known)}, not {shown(raw)}{did_you_mean(str(raw), known)}")
+    return OnPoison(str(raw))
+
+
 def allowed(raw: object) -> str:
     """Return the name of something that fails a run unasked. Raises ValueError."""
     name = str(raw)
@@ -423,6 +431,7 @@ Allowed: TypeAlias = Annotated[str, as_written(allowed), WithJsonSchema({"enum":
 CommitText: TypeAlias = Annotated[
     Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]
+PoisonText: TypeAlias = Annotated[OnPoison, as_written(on_poison), WithJsonSchema({"enum": [*OnPoison]})]
 OnFailure: TypeAlias = Annotated[bool, as_written(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
 OnStop: TypeAlias = Annotated[bool, as_written(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
 Subscription: TypeAlias = Annotated[
@@ -488,13 +497,16 @@ def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
 def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
     """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
     from kgctl.assignors.registry import assignor_names, has_assignor
-    from kgctl.coordinator.config import setting_names
+    from kgctl.coordinator.config import group_setting_names, setting_names
+    from kgctl.coordinator.profile import LATEST
 
     def read(config: Mapping[str, str]) -> object:
         for name, instead in _SAID_ELSEWHERE.items():
             if name in config:
                 raise UsageError(f"{name} is not said in config, where all pods would have the same: write {instead}")
         for name, value in config.items():
+            if name in group_setting_names(LATEST):
+                raise UsageError(f"{name} is the group's own: write group: {{type: share, config: {{{name}: {value}}}}}")
             if name in setting_names() and name not in settings():
                 raise UsageError(f"{name} is a setting of brokers: write cluster: {{config: {{{name}: {value}}}}}")
         found = MemberConfig.from_properties(config, client)

@@ -38,6 +38,8 @@ STATE = MetricUnit("state", None)
 
 TIME = ("after", "before", "during", "step")
 WHERE = ("topic", "selector", *TIME)
+BUT_SHARE = ("consumer",)
+"""Types of groups whose partitions have one consumer each, who commits."""
 BALANCE = ("topic", "selector", "at", "mean", "worst")
 
 
@@ -51,7 +53,8 @@ class MetricKind:
     ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
     want of members. ``is_of_tasks``: it is known of Kafka Streams applications alone. ``is_of_gaps``: about time
     without a consumer, which has a cause that can be told. ``unmeasured``: the filters with which a play with real clients does
-    not know it; ``is_playable`` False: it does not know it at all.
+    not know it; ``is_playable`` False: it does not know it at all. ``groups``: the types of
+    groups that it tells anything of; none named: of all.
     """
 
     unit: MetricUnit
@@ -69,6 +72,7 @@ class MetricKind:
     is_of_gaps: bool = False
     is_of_tasks: bool = False
     is_playable: bool = True
+    groups: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
     name: str = ""
     help: str = ""
@@ -87,6 +91,10 @@ class MetricKind:
             unmeasured=("step", *self.unmeasured),
         )
         return compute
+
+    def tells_of(self, group_type: str) -> bool:
+        """Whether there is such a thing in groups of this type."""
+        return not self.groups or group_type in self.groups
 
 
 metric = MetricKind

@@ -19,6 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 from kgctl.coordinator.config import BROKER_VERSION, with_broker_version
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario import fields
+from kgctl.simulate.scenario.application import USUAL_LOOP, Callbacks, PollLoop, short_poll
 from kgctl.simulate.scenario.autoscale import Autoscale, checked
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, read_events
@@ -41,6 +42,7 @@ from kgctl.simulate.scenario.fields import (
     read_client_settings,
     reading,
 )
+from kgctl.simulate.scenario.group_types import GROUP_TYPES, ScenarioGroupType, check_type, group_type
 from kgctl.simulate.scenario.output import Output, SweepReport
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
 from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, is_duration, parse_duration, shown
@@ -128,6 +130,11 @@ class Topic(Section):
 
     name: Name = _named()
     partitions: int = Field(default=12, ge=1, le=1_000_000)
+    poison_ppm: fields.ShareOf = Field(
+        default=0,
+        validation_alias="poisoned",
+        description="Of its records, how many no application can process; on_poison of the members says what is done then.",
+    )
     replicas: int = Field(default=3, ge=1, le=100, description="Of each partition; fewer where there are fewer brokers.")
     placement: Annotated[
         dict[int, tuple[int, ...]], as_written(read_placement), WithJsonSchema({"type": ["string", "object"]})
@@ -157,39 +164,32 @@ class Group(Section):
 
     key: Name = _named()
     id: str = Field(default="group", min_length=1)
-    config: fields.Config = Field(default_factory=dict, description="Consumer settings of all members.")
+    type_name: Annotated[str, as_written(group_type), WithJsonSchema({"enum": [*GROUP_TYPES]})] = Field(
+        default="consumer", validation_alias="type", description="consumer, or share: a share group (KIP-932)."
+    )
+    config: fields.Config = Field(
+        default_factory=dict,
+        description="Consumer settings of all members; of a share group its own, too: share.record.lock.duration.ms, ...",
+    )
+
+    @property
+    def type(self) -> ScenarioGroupType:
+        """Return what kind of group it is."""
+        return GROUP_TYPES[self.type_name]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the group's own settings, which are not its consumers'."""
+        return {name: value for name, value in self.config.items() if self.type.owns(name)}
+
+    @property
+    def client_config(self) -> dict[str, str]:
+        """Return the settings of its consumers."""
+        return {name: value for name, value in self.config.items() if not self.type.owns(name)}
 
 
 NO_GROUP = Group()
 _GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-
-
-class Callbacks(Section):
-    """How long the application's rebalance callbacks take."""
-
-    revoked: fields.Varying = ZERO
-    assigned: fields.Varying = ZERO
-    lost: fields.Varying = ZERO
-
-
-class PollLoop(Section):
-    """The application's poll loop: poll(), the batch that it returned, a pause."""
-
-    timeout_us: fields.Duration | None = Field(
-        default=None,
-        validation_alias="timeout",
-        description="What poll() is given: so long it waits for records; default: as long as there are none.",
-    )
-    pause: fields.Varying = Field(default=ZERO, description="From the end of a batch to the next poll().")
-
-
-USUAL_LOOP = PollLoop(timeout_us=100_000)
-"""What most applications have: ``poll(Duration.ofMillis(100))`` again and again."""
-
-
-def short_poll(raw: Any) -> Any:
-    """Return ``poll: 0ms..100ms`` written out: it is the pause."""
-    return raw if isinstance(raw, dict) else {"pause": raw}
 
 
 class MemberSet(Section):
@@ -244,6 +244,11 @@ class MemberSet(Section):
         validation_alias="on_failure",
         description="When poll() throws for good - stay: the pod does nothing more; restart: as Kubernetes does.",
     )
+    on_poison: fields.PoisonText | None = Field(
+        default=None,
+        description="In a share group, a record that cannot be processed: crash, release or reject; default: crash, or, with"
+        " share.acknowledgement.mode explicit, release.",
+    )
     callbacks: Callbacks = Field(default_factory=Callbacks)
     heartbeat_drift_us: fields.Drift | None = Field(
         default=None, validation_alias="heartbeat_drift", description="How late each beat is, at most; random: never locked."
@@ -294,7 +299,7 @@ class MemberSet(Section):
 
     def within(self, group: Group) -> MemberSet:
         """Return these members with the settings of their group where they have none of their own."""
-        config = {**group.config, **self.config}
+        config = {**group.client_config, **self.config}
         commit = self.commit if "commit" in self.model_fields_set else _commit_of(config)
         return changed(self, config=config, client_id=self.client_id or config.get("client.id"), commit=commit)
 
@@ -472,6 +477,7 @@ class Scenario(Section):
             touched = [str(target) for kind, target in _raw_events(file) if kind.changes_sources]
             for below, why in contradictions(found[-1], before, [topic.name for topic in info.data["topics"]], touched):
                 file.wrong((*path, *below), why)
+            check_type(found[-1], group, ("groups", str(each.group)) if known else ("group",), info.data.get("cluster"), file)
         return tuple(found)
 
     @field_validator("traffic")
@@ -557,7 +563,7 @@ def _check_client(members: MemberSet, group: Group, group_path: Path, file: Read
         return
     read = read_client_settings(members.client)
     check_settings(members.config, read, (*path, "config"), file.tree, file.problems)
-    check_settings(group.config, read, (*group_path, "config"), file.tree, file.problems)
+    check_settings(group.client_config, read, (*group_path, "config"), file.tree, file.problems)
 
 
 def _check_protocol(members: MemberSet, cluster: Cluster | None, file: Reading) -> None:

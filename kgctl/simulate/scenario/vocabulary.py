@@ -90,6 +90,35 @@ class GapCause(MeantNumber):
         return self.name.lower()
 
 
+class OnPoison(StrEnum):
+    """What an application of a share group does with a record that it cannot process."""
+
+    CRASH = "crash"
+    RELEASE = "release"
+    REJECT = "reject"
+
+    @property
+    def acknowledge_type(self) -> int:
+        """What it says of the record; of the last one nothing, as it is gone."""
+        return {OnPoison.RELEASE: 2, OnPoison.REJECT: 3}[self]
+
+
+class GivenBack(MeantNumber):
+    """Why a record of a share group is not its member's any more, without being acknowledged."""
+
+    RELEASED = 0, "its application released it"
+    TIMED_OUT = 1, "its lock timed out"
+    CRASHED = 2, "its process died"
+    CLOSED = 3, "its consumer closed with the record unacknowledged"
+    BROKER = 4, "the broker that leads the partition died"
+    REJECTED = 5, "its application rejected it"
+
+    @property
+    def label(self) -> str:
+        """Return the reason's name in metrics and logs."""
+        return self.name.lower()
+
+
 FAILOVER = "CoordinatorFailover"
 """Begins the trigger of a rebalance that there is because the coordinator failed."""
 
@@ -128,6 +157,15 @@ TROUBLES: Mapping[str, TroubleKind] = {
     for kind in (
         TroubleKind("failed", "no consumer fails", "errors", "a consumer has thrown what its application does not survive"),
         TroubleKind("kicked", "no member is kicked", "kicked", "a member was taken out of the group while its process lived"),
+        TroubleKind(
+            "archived", "no record is given up", "archived", "a share group has given a record up, which nobody processed"
+        ),
+        TroubleKind(
+            "timed_out",
+            "no lock times out",
+            "lock_timeouts",
+            "a member of a share group had records for longer than their lock: others get them, too",
+        ),
         TroubleKind("stuck", "no member is stuck", "stuck_members", "a consumer ran for more than 60 s outside of the group"),
         TroubleKind(
             "missing", "all pods are in the group at the end", "", "a pod that is wanted was not there for the last 60 s"
@@ -228,7 +266,7 @@ SIMULATED_APIS = (
     *("OffsetFetch", "ConsumerGroupHeartbeat"),
 )
 """The requests that consumers of a run send, by Kafka's names."""
-CLIENT_ERRORS = ("ASSIGNOR_FAILED", "COMMIT_FAILED", "NO_OFFSET_FOR_PARTITION")
+CLIENT_ERRORS = ("ASSIGNOR_FAILED", "COMMIT_FAILED", "NO_OFFSET_FOR_PARTITION", "POISON_RECORD")
 """What consumers of a run throw without an answer of a broker; all else has a code of Kafka's."""
 
 _SELECTOR = re.compile(r"(not\s+)?([^\s/]+)(?:/(\S+))?")

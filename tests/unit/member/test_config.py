@@ -69,5 +69,5 @@ def test_bad_setting_is_named(properties: dict[str, str], message: str) -> None:
 
 def test_every_setting_has_a_name_of_its_own() -> None:
     kafkas = [name for name, entry in settings().items() if not entry.metadata["client"]]
-    assert (len(kafkas), len(settings())) == (21, 32)
+    assert (len(kafkas), len(settings())) == (23, 34)
     assert all("." in name and name == name.lower() for name in kafkas)

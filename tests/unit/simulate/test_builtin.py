@@ -24,6 +24,9 @@ DEAR = {
     "coordinator-failover",
     "hpa-flapping",
     "rolling-restart",
+    "share-crash",
+    "share-poison",
+    "share-slow",
     "slow-consumer",
     "static-misconfigured",
 }

@@ -92,7 +92,7 @@ class _Outage(_OfBrokers):
             run.brokers().fail(broker, run.length(self.detect), self.load)
         for pod in pods:
             if pod.process is not None:
-                pod.process.die(PodChange.CRASH)
+                pod.process.die(PodChange.CRASH, is_silent=True)
             bring_back(run, pod, down_us, ended.one)
 
         def back(_: object = None) -> None:
@@ -256,6 +256,22 @@ class DeleteTopic(_OfTopics):
         around.deleted.add(self.target)
         around.topics[self.target] = 0
         yield from ()
+
+
+class PoisonRecords(_OfTopics):
+    """The next records that are written to the topic are ones that no application of a share group can process."""
+
+    kind = "poison"
+    also = ("poison_pill", "bad_records", "poison_message")
+    is_playable = False
+
+    records: Count = key("how many", 1)
+
+    def begin(self, run: EventPort) -> None:
+        if run.poison(self.target, self.records):
+            run.over()
+        else:
+            without_effect(run)
 
 
 class SetTraffic(_Writes):

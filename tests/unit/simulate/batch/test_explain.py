@@ -10,13 +10,14 @@ import pytest
 from kgctl.simulate.batch.explain import Explanation, checks_of, explain, explanation_lines, spelled_out, variations
 from kgctl.simulate.batch.shrink import cause_in_words, main_cause_of
 from kgctl.simulate.metrics.result import run
+from kgctl.simulate.scenario.application import Callbacks
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.event import Event, Share
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Names, parse_check
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.model import Callbacks, Nemesis, Scenario
+from kgctl.simulate.scenario.model import Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Constant
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -465,6 +466,7 @@ NAMED = {
         event("create_topic", "u", 10, rate=((0, 10 * S),)),
         event("delete_topic", "t", 10),
         event("set_traffic", "t", 10, rate=((0, 900 * S),)),
+        event("poison", "t", 10, records=3),
         event("broker_down", "coordinator", 20),
         event("coordinator_move", "coordinator", 20),
         event("zone_down", "a", 20, for_us=Constant(30 * S)),

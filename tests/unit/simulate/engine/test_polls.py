@@ -8,8 +8,9 @@ import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.trace import Disowned, PodChanged, TraceEvent
+from kgctl.simulate.scenario.application import USUAL_LOOP
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
-from kgctl.simulate.scenario.model import USUAL_LOOP, Scenario
+from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 

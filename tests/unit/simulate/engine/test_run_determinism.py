@@ -11,7 +11,8 @@ import json
 from kgctl.simulate.metrics.result import run
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 from kgctl.simulate.scenario.quantities import LogNormal, Uniform
-from kgctl.simulate.scenario.model import Callbacks, Nemesis
+from kgctl.simulate.scenario.application import Callbacks
+from kgctl.simulate.scenario.model import Nemesis
 from kgctl.simulate.scenario.fields import changed
 for config in (RANGE, COOPERATIVE, CONSUMER):
     chaos = scenario(

@@ -14,6 +14,7 @@ from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.fields import Commit, CommitMode
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import Constant
+from tests.support.simulate.shared import run_text
 from tests.support.simulated import CONSUMER, RANGE, S, event, scenario
 from tests.unit.simulate.metrics.test_metrics import at, consumed, gap, recorded
 
@@ -58,6 +59,10 @@ def recordings() -> Iterator[Recording]:
     for config in ({**RANGE, "session.timeout.ms": "6000"}, CONSUMER):
         yield run(scenario(*events, config=config, duration_s=200, rate=100, rate_uhz=50 * S, commit=commit), 1).recording
     yield by_hand()
+    text = "members: {app: {count: 2, process_time: 10ms}}\ntraffic: {orders: 4/s}\nduration: 10s\n"
+    shared = run_text(f"{text}events: [{{at: 5s, crash: app/0}}]\nallow: [unread]\n")
+    shared.share.refused.append(Counted(shared.recording.end_us, 1, 0, "orders"))
+    yield shared.recording
 
 
 @pytest.fixture(scope="module")

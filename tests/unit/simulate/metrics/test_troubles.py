@@ -16,6 +16,8 @@ HEAD = "kgctl: 1\nname: x\nwarmup: 60s\ntopics: {orders: 8}\n"
 RANGE = "group: {config: {partition.assignment.strategy: [range]}}\n"
 MIGRATION = "events: [{at: 0s, rollout: app, set: {partition.assignment.strategy: [cooperative-sticky]}}]\n"
 APP = "members: {app: {count: 4}}\n"
+SHARED = "group: {type: share}\nmembers: {app: {count: 8, process_time: 1ms}}\n"
+REJECTING = SHARED.replace("1ms", "1ms, on_poison: reject, config: {share.acknowledgement.mode: explicit}")
 STALL = "events: [{at: 10s, stall: app/2, for: 40s}]\n"
 KICKED = f"{RANGE}members: {{app: {{count: 4, config: {{max.poll.interval.ms: 20s}}}}}}\n{STALL}"
 
@@ -25,6 +27,15 @@ FAILS = {
         "app-5 failed at 5.0s: INCONSISTENT_GROUP_PROTOCOL; then app-4, app-6, app-7",
     ),
     "kicked": (KICKED, "app-2 left the group, past max.poll.interval.ms=20s without a poll(), at 30.0s"),
+    "archived": (
+        f"{REJECTING}traffic: {{orders: 80/s}}\nduration: 1m\nevents: [{{at: 10s, poison: orders, records: 2}}]\n",
+        "record 725 of orders-0 given up at 10.0s, delivered once: its application rejected it (app-4)"
+        "; then record 725 of orders-1",
+    ),
+    "timed_out": (
+        f"{SHARED}traffic: {{orders: 8/s}}\nduration: 2m\nevents: [{{at: 10s, stall: app/2, for: 50s}}]\n",
+        "app-2 had 1 record of orders-1 for longer than their lock at 40.0s",
+    ),
     "stuck": (
         f"{RANGE}{APP}events: [{{at: 10s, network: app/2, partition: true, for: 200s}}]\nallow: [kicked]\n",
         "app-2 ran outside of the group from 53.5s on, for more than 60 s",

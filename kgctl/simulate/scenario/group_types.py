@@ -1,0 +1,158 @@
+"""The types that a group can have, as Kafka names them: what its members may say, and what plays them.
+
+An entry of `GROUP_TYPES` is all that is known of a type here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kgctl.errors import UsageError
+from kgctl.simulate.scenario.quantities import shown
+from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.yaml_files import Path
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.config import CoordinatorConfig
+    from kgctl.simulate.scenario.fields import Reading
+    from kgctl.simulate.scenario.model import Cluster, Group, MemberSet, Scenario
+
+Wrong = Iterator[tuple[Path, str]]
+"""Where below a set of members, and what is wrong there."""
+
+
+def _nothing_own(_: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioGroupType:
+    """``plays``: MODULE:CLASS of a subclass of the engine's GroupKind. ``refusals``: what members of such a group may not say.
+
+    ``owns``: whether a setting is the group's own (`kafka-configs --entity-type groups`), not its consumers'. ``is_playable``:
+    real clients play it (``--against``). ``has_owners``: a partition is read by one member at a time.
+    """
+
+    name: str
+    plays: str
+    refusals: Callable[[MemberSet, CoordinatorConfig], Wrong]
+    owns: Callable[[str], bool] = _nothing_own
+    is_playable: bool = False
+    has_owners: bool = True
+
+    def may_have(self, scenario: Scenario) -> bool:
+        """Whether the group can have such members, on such brokers."""
+        from kgctl.simulate.scenario.fields import read_broker_settings
+
+        broker = read_broker_settings(scenario.cluster.config)
+        return not any(list(self.refusals(members, broker)) for members in scenario.members)
+
+    def engine(self) -> Any:
+        """The class that plays such a group."""
+        module, _, name = self.plays.partition(":")
+        return getattr(import_module(module), name)  # by name: it stands above this package
+
+
+def _of_consumers(members: MemberSet, _: CoordinatorConfig) -> Wrong:
+    if members.on_poison is not None:
+        yield ("on_poison",), "is for share groups: write group: {type: share}"
+
+
+_OF_CLIENTS = ("share.acknowledgement.mode", "share.acquire.mode")
+_OF_GROUPS_INSTEAD = {
+    "auto.offset.reset": "; the group has share.auto.offset.reset",
+    "isolation.level": "; the group has share.isolation.level",
+    "session.timeout.ms": "; the group has share.session.timeout.ms",
+    "heartbeat.interval.ms": "; the group has share.heartbeat.interval.ms",
+    "enable.auto.commit": "; share.acknowledgement.mode says how records are acknowledged",
+}
+_NO_SUCH_KEYS = {
+    "instance_id": "share groups have no static members",
+    "rack": "the coordinator assigns share groups without looking at racks",
+    "callbacks": "a share consumer has no rebalance callbacks",
+}
+
+
+def owned_by_share_groups(name: str) -> bool:
+    """Whether a setting is a share group's own."""
+    return name.startswith("share.") and name not in _OF_CLIENTS
+
+
+def _of_share_groups(members: MemberSet, broker: CoordinatorConfig) -> Wrong:
+    from kgctl.member.share_member import REFUSED
+
+    if not broker.profile.is_since("4.2"):
+        yield (), f"brokers have share groups from 4.2 on, and these are of {broker.profile.version}: broker_version: 4.2"
+    if members.client != "java":
+        yield ("client",), f"what {members.client} does in a share group is not known here; java is"
+    for name in REFUSED:
+        if name in members.config:
+            yield ("config", name), f"{name} cannot be set when using a share group{_OF_GROUPS_INSTEAD.get(name, '')}"
+    for key, why in _NO_SUCH_KEYS.items():
+        if key in members.model_fields_set:
+            yield (key,), why
+    if members.pattern is not None:
+        yield ("subscribe",), "a share consumer subscribes to topics by name"
+    yield from _acknowledging(members)
+
+
+def _acknowledging(members: MemberSet) -> Wrong:
+    if members.commit.mode not in ("auto", "after-batch"):
+        yield ("commit",), "a share consumer acknowledges: auto (with the next poll()) or after-batch (commitSync())"
+    is_explicit = members.config.get("share.acknowledgement.mode", "").lower() == "explicit"
+    if members.on_poison is not None and members.on_poison != "crash" and not is_explicit:
+        how = "config: {share.acknowledgement.mode: explicit}"
+        yield (
+            ("on_poison",),
+            f"{members.on_poison} needs {how}: with implicit acknowledgement all records of a batch are accepted",
+        )
+
+
+CONSUMER = ScenarioGroupType("consumer", "kgctl.simulate.engine.group_kind:GroupKind", _of_consumers, is_playable=True)
+SHARE = ScenarioGroupType(
+    "share", "kgctl.simulate.engine.share.kind:ShareKind", _of_share_groups, owned_by_share_groups, has_owners=False
+)
+GROUP_TYPES: Mapping[str, ScenarioGroupType] = {each.name: each for each in (CONSUMER, SHARE)}
+
+
+def group_type(raw: object) -> str:
+    """The name of a type. Raises ValueError."""
+    if str(raw) not in GROUP_TYPES:
+        near = did_you_mean(str(raw), GROUP_TYPES, list_up_to=12)
+        raise ValueError(f"there is no type of groups {shown(raw)}{near}")
+    return str(raw)
+
+
+def check_type(members: MemberSet, group: Group, group_path: Path, cluster: Cluster | None, file: Reading) -> None:
+    """Tell the file what of these members, and of their group's settings, a group of its type has not."""
+    from kgctl.simulate.scenario.fields import read_broker_settings
+
+    try:
+        broker = read_broker_settings({} if cluster is None else cluster.config)
+    except UsageError:  # which is told of `cluster`
+        return
+    for path, message in group.type.refusals(members, broker):
+        file.wrong(("members", members.name, *path), message)
+    for name, message in _wrong_own_settings(group.settings, broker):
+        file.wrong((*group_path, "config", *((name,) if name else ())), message)
+
+
+def _wrong_own_settings(config: Mapping[str, str], broker: CoordinatorConfig) -> Iterator[tuple[str, str]]:
+    """Yield what Kafka refuses of a group's own settings: the name, and why; "" for what is wrong with all together."""
+    from kgctl.coordinator.config import GroupConfig
+
+    found = False
+    for name, text in config.items():
+        try:
+            GroupConfig.from_properties({name: text}, broker)
+        except UsageError as error:
+            found = True
+            yield name, error.message
+    if not found and config:
+        try:
+            GroupConfig.from_properties(config, broker)
+        except UsageError as error:
+            yield "", error.message
