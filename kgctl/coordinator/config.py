@@ -265,7 +265,7 @@ def _check_order(lower_name: str, lower: int, upper_name: str, upper: int) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """One field for each setting. Only the ``consumer`` ones are used here; the others are checked and kept for whoever asks."""
+    """One field for each setting. Those of share partitions are checked here and kept for whoever asks."""
 
     consumer_session_timeout_ms: int = setting("consumer.session.timeout.ms", 45_000, 1, since="4.0")
     consumer_heartbeat_interval_ms: int = setting("consumer.heartbeat.interval.ms", 5_000, 1, since="4.0")
