@@ -136,7 +136,7 @@ ROOMS = {
             (12, "Kafka's own words for numbers of groups' settings"),
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
             (321, "topologies of streams groups, laid out on the topics of the cluster"),
-            (1_164, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
+            (1_168, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
             (3, "settings that a version has, otherwise than by default"),
         ),
     ),

@@ -98,7 +98,15 @@ class StreamsGroup(ModernGroup[StreamsMember, StreamsTarget]):
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
         """Whether a commit is accepted: by the member's epoch, or by the epochs of the tasks that read the partitions."""
-        return commit_error(self.members, request, lambda member: self._has_owned_all(member, request, image))
+        error = commit_error(self.members, request, lambda member: self._has_owned_all(member, request, image))
+        if error is not ErrorCode.UNSUPPORTED_VERSION and self._is_nowhere(request.member_id):
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        return error
+
+    def _is_nowhere(self, member_id: str | None) -> bool:
+        """Whether the log lacks the member's epoch, of which Kafka thinks as little as of any record that is missing."""
+        member = self.members.get(member_id or "")
+        return member is not None and not member.has_assignment
 
     def _has_owned_all(self, member: StreamsMember, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> bool:
         """Kafka: StreamsGroup#createAssignmentEpochValidator."""
@@ -124,7 +132,7 @@ class StreamsGroup(ModernGroup[StreamsMember, StreamsTarget]):
 
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
         """Whether a fetch is accepted: a member has to be up to date."""
-        return fetch_error(self.members, request)
+        return ErrorCode.UNKNOWN_SERVER_ERROR if self._is_nowhere(request.member_id) else fetch_error(self.members, request)
 
     def offset_delete_error(self) -> ErrorCode:
         """Always possible; what is read is seen topic by topic."""

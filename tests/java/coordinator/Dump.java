@@ -184,7 +184,6 @@ final class Dump {
             node.put("value_hex", appended.value() == null ? null : HexFormat.of().formatHex(appended.value()));
         }
         keyFields(node, key);
-        broker.showNewerKey(node, key);
         node.set("value", appended.record().value() == null ? null : value(appended.record().value().message()));
         return node;
     }
@@ -199,6 +198,11 @@ final class Dump {
         else if (key instanceof ConsumerGroupTargetAssignmentMemberKey k) node.put("group", k.groupId()).put("member", k.memberId());
         else if (key instanceof ConsumerGroupCurrentMemberAssignmentKey k) node.put("group", k.groupId()).put("member", k.memberId());
         else if (key instanceof ConsumerGroupRegularExpressionKey k) node.put("group", k.groupId()).put("regex", k.regularExpression());
+        else if (key.getClass().getSimpleName().matches("(Share|Streams)Group.*")) {
+            // Not every version has all of these classes.
+            node.put("group", (String) field(key, "groupId"));
+            if (key.toString().contains("memberId=")) node.put("member", (String) field(key, "memberId"));
+        }
     }
 
     private static long virtual(long timestamp) {

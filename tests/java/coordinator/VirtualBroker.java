@@ -25,7 +25,6 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
@@ -118,8 +117,6 @@ abstract class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coord
 
     /** Says more of a share or streams group than its state, where the version has them. */
     void showNewer(ObjectNode node, Group group, GroupMetadataManager manager, Dump dump) { }
-
-    void showNewerKey(ObjectNode node, ApiMessage key) { }
 
     abstract CompletableFuture<Void> endTransaction(long producerId, TransactionResult result);
 

@@ -192,13 +192,4 @@ final class ShareRequests {
         topics.forEach((id, topic) -> found.put(id, topic.partitions()));
         return found;
     }
-
-    static void keyFields(ObjectNode node, ApiMessage key) {
-        if (key instanceof ShareGroupMetadataKey k) node.put("group", k.groupId());
-        else if (key instanceof ShareGroupTargetAssignmentMetadataKey k) node.put("group", k.groupId());
-        else if (key instanceof ShareGroupStatePartitionMetadataKey k) node.put("group", k.groupId());
-        else if (key instanceof ShareGroupMemberMetadataKey k) node.put("group", k.groupId()).put("member", k.memberId());
-        else if (key instanceof ShareGroupTargetAssignmentMemberKey k) node.put("group", k.groupId()).put("member", k.memberId());
-        else if (key instanceof ShareGroupCurrentMemberAssignmentKey k) node.put("group", k.groupId()).put("member", k.memberId());
-    }
 }

@@ -20,9 +20,7 @@ import org.apache.kafka.common.message.StreamsGroupDescribeResponseData;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.coordinator.group.generated.*;
 import org.apache.kafka.coordinator.group.streams.StreamsGroup;
 import org.apache.kafka.coordinator.group.streams.StreamsGroupMember;
 import org.apache.kafka.coordinator.group.streams.TasksTuple;
@@ -231,14 +229,5 @@ final class StreamsRequests {
         TreeMap<String, Set<Integer>> sorted = new TreeMap<>();
         tasks.forEach((id, numbers) -> sorted.put(id, new TreeSet<>(numbers)));
         return sorted.toString();
-    }
-
-    static void keyFields(ObjectNode node, ApiMessage key) {
-        if (key instanceof StreamsGroupMetadataKey k) node.put("group", k.groupId());
-        else if (key instanceof StreamsGroupTopologyKey k) node.put("group", k.groupId());
-        else if (key instanceof StreamsGroupTargetAssignmentMetadataKey k) node.put("group", k.groupId());
-        else if (key instanceof StreamsGroupMemberMetadataKey k) node.put("group", k.groupId()).put("member", k.memberId());
-        else if (key instanceof StreamsGroupTargetAssignmentMemberKey k) node.put("group", k.groupId()).put("member", k.memberId());
-        else if (key instanceof StreamsGroupCurrentMemberAssignmentKey k) node.put("group", k.groupId()).put("member", k.memberId());
     }
 }

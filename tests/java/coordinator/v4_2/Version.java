@@ -89,12 +89,6 @@ final class Version extends VirtualBroker {
     }
 
     @Override
-    void showNewerKey(ObjectNode node, ApiMessage key) {
-        ShareRequests.keyFields(node, key);
-        StreamsRequests.keyFields(node, key);
-    }
-
-    @Override
     void tell(MetadataDelta delta, MetadataImage image, List<TopicPartition> deleted) {
         try {
             if (!deleted.isEmpty()) service.onPartitionsDeleted(deleted, BufferSupplier.NO_CACHING);

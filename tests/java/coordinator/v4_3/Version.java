@@ -82,12 +82,6 @@ final class Version extends VirtualBroker {
     }
 
     @Override
-    void showNewerKey(ObjectNode node, ApiMessage key) {
-        ShareRequests.keyFields(node, key);
-        StreamsRequests.keyFields(node, key);
-    }
-
-    @Override
     void tell(MetadataDelta delta, MetadataImage image, List<TopicPartition> deleted) {
         service.onMetadataUpdate(delta, image);
     }

@@ -199,6 +199,10 @@ def test_a_member_of_which_a_record_is_missing_fails_as_in_kafka(missing: str) -
     assert streams.describe("g", "k") == tuple(
         type(group)(group_id=group.group_id, error=ErrorCode.UNKNOWN_SERVER_ERROR) for group in streams.describe("g", "k")
     )
+    expected = ErrorCode.NONE if missing == "metadata" else ErrorCode.UNKNOWN_SERVER_ERROR
+    assert streams.harness.commit({"a-0": 1}, "m", 2, version=9, group="g") == {"a-0": expected}
+    assert streams.harness.fetch("a-0", group="g", member_id="m", member_epoch=2).error is expected
+    assert streams.harness.commit({"a-0": 1}, "m", 2, version=8, group="g") == {"a-0": ErrorCode.UNSUPPORTED_VERSION}
     assert streams.beat("n").error is (ErrorCode.UNKNOWN_SERVER_ERROR if missing == "metadata" else ErrorCode.NONE)
     streams.harness.sleep_ms(45_000)
     assert "m" not in streams.state.members
