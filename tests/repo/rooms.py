@@ -46,7 +46,7 @@ ROOMS = {
             (38, "what a run did not have holds for nothing that watches it; what a limit has cut is green in no report"),
             (44, "what is special about one kind of group has a class"),
             (14, "a point of a grid that was not asked is none that holds; times have units"),
-            (686, "applications of Kafka Streams, of both protocols: tasks, stores, restoration, metrics of theirs"),
+            (688, "applications of Kafka Streams, of both protocols: tasks, stores, restoration, metrics of theirs"),
             (2, "what runs take for granted of preStop and of failures"),
             (1_690, "share groups, KIP-932: consumers, the brokers' side, what became of each record, metrics, checks"),
         ),

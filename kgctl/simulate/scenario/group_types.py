@@ -121,7 +121,9 @@ GROUP_TYPES: Mapping[str, ScenarioGroupType] = {each.name: each for each in (CON
 def group_type(raw: object) -> str:
     """The name of a type. Raises ValueError."""
     if str(raw) not in GROUP_TYPES:
-        near = did_you_mean(str(raw), GROUP_TYPES, list_up_to=12)
+        is_streams = raw in ("streams", "kafka-streams")
+        near = "; an application of Kafka Streams is a set of members with streams: {store: 10GB}" if is_streams else ""
+        near = near or did_you_mean(str(raw), GROUP_TYPES, list_up_to=12)
         raise ValueError(f"there is no type of groups {shown(raw)}{near}")
     return str(raw)
 

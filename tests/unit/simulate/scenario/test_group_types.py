@@ -34,6 +34,10 @@ def members(more: str) -> str:
         (members("on_poison: explode"), "must be one of crash, release, reject, not 'explode'"),
         (members("config: {share.acknowledgement.mode: maybe}"), "share.acknowledgement.mode"),
         ("broker_version: 4.1\n" + members(""), "share groups from 4.2 on, and these are of 4.1: broker_version: 4.2"),
+        (
+            "group: {type: streams}\nmembers: {app: {}}\n",
+            "there is no type of groups 'streams'; an application of Kafka Streams is a set of members with streams: {store: 10GB}",
+        ),
         ("group: {type: shared}\nmembers: {app: {}}\n", "there is no type of groups 'shared'; did you mean 'share'?"),
         ("members: {app: {on_poison: crash}}\n", "is for share groups: write group: {type: share}"),
         (
