@@ -92,6 +92,7 @@ def test_another_assignment_needs_no_poll() -> None:
         StopConsuming(partitions(0), StopReason.REVOKED),
         StartConsuming(dict.fromkeys(partitions(3), 0)),
     ]
+    assert driven.member.owned_partitions == partitions(2, 3)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])

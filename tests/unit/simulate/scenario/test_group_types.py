@@ -36,7 +36,7 @@ def members(more: str) -> str:
         ("broker_version: 4.1\n" + members(""), "share groups from 4.2 on, and these are of 4.1: broker_version: 4.2"),
         (
             "group: {type: streams}\nmembers: {app: {}}\n",
-            "there is no type of groups 'streams'; an application of Kafka Streams is a set of members with streams: {store: 10GB}",
+            "there is no type of groups 'streams'; an application of Kafka Streams is a set of members with streams: {sto",
         ),
         ("group: {type: shared}\nmembers: {app: {}}\n", "there is no type of groups 'shared'; did you mean 'share'?"),
         ("members: {app: {on_poison: crash}}\n", "is for share groups: write group: {type: share}"),

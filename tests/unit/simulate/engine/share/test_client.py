@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.support.simulate.shared import run_text
@@ -14,6 +16,10 @@ def test_poll_returns_so_many_records_at_most_and_the_others_wait_with_their_loc
     result = run_text(f"cluster: {{brokers: 3}}\nmembers: {{app: {{count: 1, process_time: 20ms, {config}}}}}\n{BEHIND}")
     assert result.metric("in_flight", ("peak",)) > 200
     assert result.metric("in_flight_time", ("max",)) > 4
+    by_poll: Counter[int] = Counter()
+    for each in result.share.acknowledged:
+        by_poll[each.at_us // 500_000] += each.amount
+    assert max(by_poll.values()) == 100
 
 
 @pytest.mark.parametrize(("mode", "most"), [("record_limit", 20), ("batch_optimized", 20)])
