@@ -327,3 +327,28 @@ def test_compare_needs_one_variant_of_each_side(cli: Cli, scenario: Path) -> Non
         2,
         f"kgctl: {scenario} has several variants; say which, as {scenario}:eager (there are eager, cooperative)\n",
     )
+
+
+DOUBTFUL = """\
+name: doubtful
+kgctl: 1
+topics: {orders: 4, returns: 2, refunds: 2, audits: 2, sums: 2}
+group: {id: pay}
+members: {app: {count: 2, subscribe: [orders]}}
+traffic: {returns: 100/s}
+events: [{at: 10s, restart: app/0}]
+expect: [lag < 10]
+"""
+
+
+def test_what_the_file_says_and_hardly_means_is_told_beside_the_result(cli: Cli) -> None:
+    """Nobody reads what is written, so that there is no lag: the run goes by it, and says so."""
+    file = cli.folder / "doubtful.yaml"
+    file.write_text(DOUBTFUL)
+
+    ran = cli(f"simulate run {file}")
+
+    told = [line.partition("subscribes to ")[2].partition(":")[0] for line in ran.err.splitlines()[:3]]
+    assert told == ["'returns'", "'refunds'", "'audits'"]
+    assert ran.err.splitlines()[3:] == [f"and 1 warning more: kgctl simulate check {file}"]
+    assert "PASS lag < 10" in ran.out

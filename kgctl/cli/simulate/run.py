@@ -18,7 +18,7 @@ from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
-from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError
+from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError, plural
 from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity
 
@@ -150,6 +150,7 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
+_MOST_DOUBTS = 3
 _OF = (VARIANT, METRIC)
 _STATISTICS = {
     "min": "the lowest",
@@ -273,9 +274,21 @@ def simulate_run(
         how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
         if play.against is not None:
             return _against(session, loaded, how, outputs, play, assumes=assumptions, beside=beside, yes=yes)
+        _tell_doubts(session, loaded, file)
         return _report(loaded, outputs, _simulated(session, loaded, how, beside), explains=explain, assumes=assumptions)
     except WrongFile as wrong:
         return wrong.report
+
+
+def _tell_doubts(session: Session, loaded: LoadedFile, file: str) -> None:
+    """What is legal in the file and most likely not meant: the run goes by it all the same."""
+    from kgctl.simulate.lint.rules import lint
+
+    doubts = lint(loaded)
+    for doubt in doubts[:_MOST_DOUBTS]:
+        session.notice(f"warning: {doubt}")
+    if len(doubts) > _MOST_DOUBTS:
+        session.notice(f"and {plural(len(doubts) - _MOST_DOUBTS, 'warning')} more: kgctl simulate check {shlex.quote(file)}")
 
 
 def _baseline(loaded: LoadedFile, how: RunOptions, path: Path, asked: Sequence[str]) -> Baseline:
