@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from kgctl.server.acls import ANY, Acl, parse_acl
 from tests.support.wire.raw_client import RawClient
-from tests.wire.differential.about_streams_groups import of_streams_groups
+from tests.wire.differential.about_streams_groups import App, of_streams_groups, reading
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
     ADD_OFFSETS_TO_TXN,
@@ -323,7 +323,7 @@ def _alterations(name: str) -> Iterator[tuple[int, Values]]:
 
 
 def prepare(probe: Probe, name: str, create: Callable[[Probe, str], UUID]) -> UUID:
-    """A topic, a classic group with commits and one of the consumer protocol with a member; the topic's id."""
+    """A topic, a classic group with commits, a consumer and a streams group, each with a member; the topic's id."""
     topic_id = create(probe, name)
     for kind in (0, 1):
         keys = {"key_type": kind, "coordinator_keys": [name]}
@@ -333,6 +333,7 @@ def prepare(probe: Probe, name: str, create: Callable[[Probe, str], UUID]) -> UU
     probe.until(INIT_PRODUCER_ID, 5, begin, lambda body: body.error_code == 0)
     beat = {"member_id": "c" * 22, "member_epoch": 0, "rebalance_timeout_ms": 300_000, "topic_partitions": []}
     probe.call(CONSUMER_GROUP_HEARTBEAT, 1, {"group_id": f"{name}-c", **beat, "subscribed_topic_names": [name]}, note=False)
+    App(probe, f"{name}-u").beat(topology=reading(name))
     return topic_id
 
 
@@ -342,6 +343,7 @@ RULES: Mapping[str, Sequence[str]] = {
     "describe the cluster": ["cluster describe"],
     "read": ["topic:{} read", "group:{}* read"],
     "read groups": ["group:* read,delete"],
+    "run streams": ["topic:{}* read", "group:{}* read", "topic:{}-n* create"],
     "write": ["topic:{} write", "transactional-id:{}* write"],
     "write in transactions of a group": ["transactional-id:{} write", "group:{} read", "User:* topic:{}* all"],
     "denied": ["topic:* all", "deny topic:{} write,describe", "group:* all", "deny User:* group:{}* read"],

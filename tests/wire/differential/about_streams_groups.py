@@ -507,6 +507,7 @@ def of_streams_groups(name: str, _topic_id: UUID, _version: Callable[[int], int]
         for topics in ([name], [name, f"{name}-no"], ["__consumer_offsets"]):
             yield STREAMS_GROUP_HEARTBEAT, {**beat(group, epoch=9), "topology": reading(*topics)}
         yield STREAMS_GROUP_DESCRIBE, {"group_ids": [group, name], "include_authorized_operations": True}
+    yield STREAMS_GROUP_DESCRIBE, {"group_ids": [f"{name}-u"], "include_authorized_operations": True}
     group, states = f"{name}-t", [info(f"{name}-{state}") for state in ("n-made", "made", "other")]
     yield STREAMS_GROUP_HEARTBEAT, beat(group, topology=topology(subtopology("0", [name], changelogs=states)))
     yield STREAMS_GROUP_DESCRIBE, {"group_ids": [group], "include_authorized_operations": True}
