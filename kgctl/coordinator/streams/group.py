@@ -198,7 +198,7 @@ class StreamsGroup(ModernGroup[StreamsMember, StreamsTarget]):
         found = self.endpoints.get(member.member_id)
         if found is None:
             subtopologies = None if self.configured is None else self.configured.subtopologies
-            if subtopologies is None:
+            if subtopologies is None or any(key not in subtopologies for kind in member.assigned[:2] for key in kind):
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             kinds = (partitions_of_tasks(kind, subtopologies, image) for kind in member.assigned[:2])
             found = EndpointPartitions(member.user_endpoint, *kinds)

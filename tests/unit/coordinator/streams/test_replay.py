@@ -30,6 +30,7 @@ from kgctl.model.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMetadataKey,
     StreamsGroupMetadataValue,
+    UserEndpoint,
 )
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.unit.coordinator.streams.tasks import PLAIN, Streams, ids
@@ -169,6 +170,17 @@ def test_a_member_whose_tasks_are_gone_from_the_log_has_none() -> None:
     assert (member.member_epoch, member.previous_member_epoch) == (-1, -1)
     assert (member.assigned, member.pending_revocation) == (HeldTasks(), HeldTasks())
     assert not streams.state.processes.is_processed("0", 0)
+
+
+def test_tasks_that_the_topology_does_not_have_are_at_no_endpoint() -> None:
+    """The log of the topology is lost, and the members declare another one."""
+    streams = Streams()
+    member = StreamsMember("m", 2, 1, user_endpoint=UserEndpoint("h", 1), assigned=HeldTasks({"old": {0: 2}}))
+    records = [group_record("g", 2, 0, 0, {}), target_metadata_record("g", 2, 0), member_record("g", member)]
+    records.append(current_assignment_record("g", member))
+    streams.harness.driver.load([AppendRecord(record) for record in records])
+
+    assert streams.beat("n", user_endpoint=UserEndpoint("h", 2)).error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_member_of_an_unknown_state_begins_anew() -> None:
