@@ -11,6 +11,7 @@ from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, changed_settings, client_id_of, commit_of, member_config
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import Distribution
@@ -44,11 +45,9 @@ def obstacles(scenario: Scenario) -> Iterator[str]:
     pods = sum(members.count for members in scenario.members)
     if pods > MOST_PODS:
         yield f"{pods} pods are as many processes here; at most {MOST_PODS} are played"
-    if not scenario.group.type.is_playable:
-        yield f"group {scenario.group_id}: groups of type {scenario.group.type.name} are not played"
+    if not (found := type_of_group(scenario)).is_playable:
+        yield f"group {scenario.group_id}: groups of type {found.name} are not played"
     for members in scenario.members:
-        if members.streams is not None:
-            yield f"members {members.name}: applications of Kafka Streams are not played"
         if members.config.get("group.protocol", "classic") not in ("classic", "consumer"):
             yield f"members {members.name}: group.protocol={members.config['group.protocol']} is not played"
 

@@ -24,6 +24,7 @@ from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters
 from kgctl.simulate.scenario.event import Event, Terminates
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
 from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_config, read_broker_settings
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Network, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
@@ -302,9 +303,8 @@ def _ablations(scenario: Scenario, seed: int, result: RunResult, asked: Mapping[
     recording = result.recording
     was_empty = any(point.state == "Empty" and point.at_us >= recording.start_us for point in recording.history.group)
     names = {metric.name for metric in asked.values()}
-    causes = itertools.chain(variations(scenario, asked=names, was_empty=was_empty), _without_drawn(result))
-    for name, variation in causes:
-        if not variation.group.type.may_have(variation):
+    for name, variation in itertools.chain(variations(scenario, asked=names, was_empty=was_empty), _without_drawn(result)):
+        if not type_of_group(variation).may_have(variation):
             continue
         without = run(variation, seed)
         gap, total = _costs(without)

@@ -19,6 +19,7 @@ from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.event_port import DeployPort
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.fields import read_broker_settings
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, Identity, PodChange
 
@@ -121,9 +122,7 @@ class Simulation:
         return TopicChanger(self.context, self.pods, self.broker, self.ownership, self.fast_forward, kind=self.kind)
 
     def new_kind(self) -> GroupKind:
-        kind: type[GroupKind] = self.scenario.group.type.engine()
-        if any(members.streams is not None for members in self.scenario.members):
-            from kgctl.simulate.engine.streams_group import StreamsKind as kind  # noqa: N813
+        kind: type[GroupKind] = type_of_group(self.scenario).engine()
         return kind(self.context, self.pods, self.broker)
 
     def new_process(self, pod: Pod) -> Process:

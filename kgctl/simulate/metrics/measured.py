@@ -10,6 +10,7 @@ from typing import Any
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
 from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.metric import MetricKind
 from kgctl.simulate.scenario.vocabulary import EventStage, Identity
 
@@ -54,8 +55,7 @@ class Measured:
 
     def knows(self, kind: MetricKind) -> bool:
         """Whether the metric is about groups such as this run's."""
-        is_of_it = self.recording.tasks is not None or not kind.is_of_tasks
-        return is_of_it and kind.tells_of(self.recording.scenario.group.type.name)
+        return kind.tells_of(type_of_group(self.recording.scenario).name)
 
     def has(self, filters: Filters) -> bool:
         """Whether there was what ``during`` and ``step`` name, if they name anything."""

@@ -1,6 +1,6 @@
 """The types that a group can have, as Kafka names them: what its members may say, and what plays them.
 
-An entry of `GROUP_TYPES` is all that is known of a type here.
+One object is all that is known of a type here.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ def _of_consumers(members: MemberSet, _: CoordinatorConfig) -> Wrong:
         yield ("on_poison",), "is for share groups: write group: {type: share}"
 
 
+def _told_by_streams(_: MemberSet, __: CoordinatorConfig) -> Wrong:
+    """What of it contradicts itself is told beside `kgctl.simulate.scenario.streams`."""
+    yield from ()
+
+
 _OF_CLIENTS = ("share.acknowledgement.mode", "share.acquire.mode")
 _OF_GROUPS_INSTEAD = {
     "auto.offset.reset": "; the group has share.auto.offset.reset",
@@ -115,7 +120,15 @@ CONSUMER = ScenarioGroupType("consumer", "kgctl.simulate.engine.group_kind:Group
 SHARE = ScenarioGroupType(
     "share", "kgctl.simulate.engine.share.kind:ShareKind", _of_share_groups, owned_by_share_groups, has_owners=False
 )
+STREAMS = ScenarioGroupType("streams", "kgctl.simulate.engine.streams_group:StreamsKind", _told_by_streams)
+"""A group whose members are an application of Kafka Streams, whatever protocol they speak: who has ``streams`` says so."""
 GROUP_TYPES: Mapping[str, ScenarioGroupType] = {each.name: each for each in (CONSUMER, SHARE)}
+"""What a file can write as a group's type."""
+
+
+def type_of_group(scenario: Scenario) -> ScenarioGroupType:
+    """What kind of members reads: those of the type that the file gives the group, or the instances of an application."""
+    return STREAMS if any(each.streams is not None for each in scenario.members) else scenario.group.type
 
 
 def group_type(raw: object) -> str:

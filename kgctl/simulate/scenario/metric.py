@@ -38,8 +38,9 @@ STATE = MetricUnit("state", None)
 
 TIME = ("after", "before", "during", "step")
 WHERE = ("topic", "selector", *TIME)
-BUT_SHARE = ("consumer",)
+BUT_SHARE = ("consumer", "streams")
 """Types of groups whose partitions have one consumer each, who commits."""
+OF_TASKS = ("streams",)
 BALANCE = ("topic", "selector", "at", "mean", "worst")
 
 
@@ -51,10 +52,9 @@ class MetricKind:
     ``cause`` takes. ``place``: its row in the table that is always shown, from 1; 0: shown where it is asked for. ``is_summary``:
     it stands in a result's list of metrics, without filters. ``counts_pods``: it is 0 of pods that there never were.
     ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
-    want of members. ``is_of_tasks``: it is known of Kafka Streams applications alone. ``is_of_gaps``: about time
-    without a consumer, which has a cause that can be told. ``unmeasured``: the filters with which a play with real clients does
-    not know it; ``is_playable`` False: it does not know it at all. ``groups``: the types of
-    groups that it tells anything of; none named: of all.
+    want of members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the
+    filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
+    ``groups``: the types of groups that it tells anything of; none named: of all.
     """
 
     unit: MetricUnit
@@ -70,7 +70,6 @@ class MetricKind:
     is_of_records: bool = False
     is_grave: bool = False
     is_of_gaps: bool = False
-    is_of_tasks: bool = False
     is_playable: bool = True
     groups: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -86,8 +85,8 @@ class MetricKind:
             label=self.label or name,
             help=" ".join((compute.__doc__ or "").split()),
             compute=compute,
-            is_of_records=self.is_of_records or (self.unit is RECORDS and not self.is_of_tasks),
-            is_playable=self.is_playable and not self.is_of_tasks,
+            is_of_records=self.is_of_records or (self.unit is RECORDS and self.groups != OF_TASKS),
+            is_playable=self.is_playable and self.groups != OF_TASKS,
             unmeasured=("step", *self.unmeasured),
         )
         return compute

@@ -17,6 +17,7 @@ from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulate.shared import run_text
 from tests.support.simulated import CONSUMER, RANGE, S, event, scenario
 from tests.unit.simulate.metrics.test_metrics import at, consumed, gap, recorded
+from tests.unit.simulate.metrics.test_tasks import of_application
 
 STATISTICS = ("mean", "max", "min", "peak", "worst")
 WORDS = ("event", "callback", "error", "series", "api")
@@ -42,7 +43,7 @@ class NotingFilters(Filters):
 
 
 def by_hand() -> Recording:
-    found = recorded()
+    found = of_application(recorded())
     probe, copy = Counted(70 * S, 1, 1), Counted(60 * S, 70, 1, "0_1")
     found.tasks = TaskHistory(tasks={"0_0": (0, 1), "0_1": (2,)}, restored=[copy], copied=[copy], warmups=[copy], probes=[probe])
     found.history.fenced.append(probe)

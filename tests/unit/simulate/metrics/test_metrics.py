@@ -390,9 +390,7 @@ def test_every_metric_answers_for_a_run_in_which_nothing_happens() -> None:
     view = MetricView(Recording(Scenario(name="nothing"), 1))
     for name in metric_kinds():
         assert view.metric(name) in (0, 1, None, float("inf"), "Dead"), name
-    assert set(view.summary()) == {
-        name for name, kind in metric_kinds().items() if kind.is_summary and kind.tells_of("consumer") and not kind.is_of_tasks
-    }
+    assert set(view.summary()) == {name for name, kind in metric_kinds().items() if kind.is_summary and kind.tells_of("consumer")}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,22 @@ import pytest
 from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.recording import Counted, Recording
 from kgctl.simulate.recording.streams import TaskHistory
+from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.model import MemberSet
+from kgctl.simulate.scenario.streams import StreamsApplication
 from kgctl.simulate.scenario.vocabulary import GapCause
 from tests.unit.simulate.metrics.test_metrics import S, at, consumed, gap, recorded
 
 
+def of_application(recording: Recording) -> Recording:
+    """The same, of instances of an application of Kafka Streams."""
+    recording.scenario = changed(recording.scenario, members=(MemberSet(name="a", streams=StreamsApplication()),))
+    return recording
+
+
 def made() -> Recording:
     """Two tasks: one reads partitions 0 and 1, the other partition 2."""
-    found = recorded()
+    found = of_application(recorded())
     found.tasks = TaskHistory(tasks={"0_0": (0, 1), "0_1": (2,)})
     consumed(found)
     return found
