@@ -146,7 +146,7 @@ def test_generated_sequences_go_as_in_kafka(kafka: KafkaCoordinator) -> None:
     search()
 
 
-@pytest.mark.parametrize("sequences", [350, pytest.param(20_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("sequences", [420, pytest.param(20_000, marks=pytest.mark.deep)])
 def test_seeded_sequences_go_as_in_kafka_and_reach_what_they_should(
     kafka: KafkaCoordinator, tmp_path: Path, sequences: int
 ) -> None:

@@ -103,6 +103,8 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
     stop = "closes the consumer" if members.leaves_on_stop else "ends the process without close()"
     yield "a clean stop", f"preStop for {format_duration(members.pre_stop_us)}, then {stop}" if members.pre_stop_us else stop
     yield "a poll() that throws for good", "the pod starts again" if members.restarts_on_failure else "the pod does nothing more"
+    if members.on_poison is not None:
+        yield "a record that nobody can process", members.on_poison
     if config.behaviour.close_lag_us:
         yield "close() takes longer, without traffic, by up to", format_duration(config.behaviour.close_lag_us)
 

@@ -74,8 +74,10 @@ OTHERWISE = {
     "heartbeat_drift": "random",
 }
 """Setting of members -> another value than the usual one."""
-ELSEWHERE = {"name", "group", "count", "start", "rack", "streams"}
-"""Which pods there are, and where: results have it; what a Streams application goes by, its own lines tell."""
+ELSEWHERE = {"name", "group", "count", "start", "rack", "streams", "on_poison"}
+"""Which pods there are, and where: results have it; what a Streams application goes by, its own lines tell; and what share groups
+alone have is told of them.
+"""
 
 
 def test_every_setting_of_members_is_told() -> None:
@@ -88,6 +90,14 @@ def test_every_setting_of_members_is_told() -> None:
 
 def _of(setting: str) -> Sequence[Variant]:
     return load(read_yaml(f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{a: {{{setting}}}}}\n", "f")).variants
+
+
+@pytest.mark.parametrize("what", ["crash", "reject"])
+def test_what_members_of_a_share_group_do_with_a_record_that_nobody_can_process_is_told(what: str) -> None:
+    members = f"{{on_poison: {what}, config: {{share.acknowledgement.mode: explicit}}}}"
+    text = f"kgctl: 1\nname: x\ntopics: {{t: 4}}\ngroup: {{type: share}}\nmembers: {{a: {members}}}\n"
+    (variant,) = load(read_yaml(text, "f")).variants
+    assert assumptions_of(variant)["a: a record that nobody can process"] == what
 
 
 @pytest.mark.parametrize(
