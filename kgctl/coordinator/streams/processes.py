@@ -45,11 +45,13 @@ class TaskProcesses:
                     kind.get((key, number), set()).discard(process_id)
 
     def is_like(self, other: TaskProcesses) -> bool:
-        """Whether the same processes have the same tasks."""
-        return self._active == other._active and all(
-            {task: processes for task, processes in own.items() if processes} == theirs
-            for own, theirs in zip(self._copies, other._copies, strict=True)
-        )
+        """Whether the same processes have the same tasks.
+
+        Of a copy that two members of one process have, the process is forgotten with the first that gives it up, as in Kafka.
+        """
+        pairs = zip(self._copies, other._copies, strict=True)
+        has_too = all(processes <= theirs.get(task, set()) for own, theirs in pairs for task, processes in own.items())
+        return has_too and self._active == other._active
 
     def is_processed(self, key: str, number: int) -> bool:
         """Whether any process runs it as an active task."""

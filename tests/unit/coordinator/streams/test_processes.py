@@ -36,3 +36,17 @@ def test_what_is_to_be_given_up_is_still_there_and_copies_are_the_processes_own(
 
 def test_targets_are_the_same_whatever_their_order() -> None:
     assert StreamsTarget({"0": (1, 17)}).as_sets() == StreamsTarget({"0": (17, 1)}).as_sets()
+
+
+def test_of_two_members_of_one_process_the_first_takes_its_copy_with_it() -> None:
+    """As in Kafka, whose set of processes has each of them once."""
+    processes, left = TaskProcesses(), TaskProcesses()
+    first, second = (StreamsMember(name, process_id="p", assigned=HeldTasks({}, {"0": {1: 0}})) for name in ("m", "n"))
+    for member in (first, second):
+        processes.replace(None, member)
+    processes.replace(first, None)
+    left.replace(None, second)
+
+    assert not processes.is_copied_by("p", "0", 1)
+    assert processes.is_like(left)
+    assert not left.is_like(processes)
