@@ -139,6 +139,7 @@ class AsyncCluster:
         self._opening: dict[Address, asyncio.Lock] = {}
         self._known: dict[Address, None] = dict.fromkeys(settings.bootstrap)
         self._has_answered = False
+        self._is_closed = False
 
     async def ask(self, task: Callable[[AsyncConnection], Awaitable[R]], deadline: Deadline) -> R:
         """As `kgctl.wire.cluster.ClusterClient.ask`."""
@@ -166,14 +167,18 @@ class AsyncCluster:
         return await self.ask(lambda connection: connection.call(api, values, deadline), deadline)
 
     async def connection_to(self, address: Address, deadline: Deadline) -> AsyncConnection:
-        """The connection to this broker, opened where there is none."""
+        """The connection to this broker, opened where there is none. Raises `UnreachableError`, also once all are closed."""
         async with self._opening.setdefault(address, asyncio.Lock()):
             known = self._connections.get(address)
             if known is not None and known.is_usable:
                 return known
             if known is not None:
                 known.close()
-            connection = self._connections[address] = await open_async(address, self.settings, deadline)
+            connection = await open_async(address, self.settings, deadline)
+            if self._is_closed:  # while it was being opened: nobody would close it any more
+                connection.close()
+                raise UnreachableError(f"{address}: the connection was given up")
+            self._connections[address] = connection
             return connection
 
     def learn(self, addresses: Mapping[Address, None]) -> None:
@@ -181,7 +186,8 @@ class AsyncCluster:
         self._known |= addresses
 
     def close(self) -> None:
-        """Close all connections. Safe to call twice."""
+        """Close all connections for good, and those that are being opened. Safe to call twice."""
+        self._is_closed = True
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

@@ -244,6 +244,7 @@ ROOMS = {
             (93, "lost connections cost time: one way of asking, with its waits"),
             (11, "which Kafka a request needs"),
             (6, "requests about share and streams groups"),
+            (6, "connections that are being opened when all are closed"),
             (6, "calls that have a limit together"),
             (190, "a connection and a cluster for coroutines, by the same greeting"),
             (5, "how far a question is"),
