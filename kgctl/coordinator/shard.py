@@ -31,6 +31,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, cast
 
+from kgctl.assignors.spec import Target
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
@@ -38,10 +39,11 @@ from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, with_curr
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.member import LEAVE_EPOCH
+from kgctl.coordinator.modern.replay import AnyGroup, GroupRecords, apply_target_metadata, target_applier
 from kgctl.coordinator.offset_store import OffsetStore
-from kgctl.coordinator.share.partitions import SharePartitions
-from kgctl.coordinator.share.replay import SHARE_REPLAYERS
-from kgctl.coordinator.streams.replay import STREAMS_REPLAYERS
+from kgctl.coordinator.share.partitions import SharePartitions, of_record
+from kgctl.coordinator.share.replay import SHARE_RECORDS
+from kgctl.coordinator.streams.replay import STREAMS_RECORDS
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
 from kgctl.model.coordinator_records import (
@@ -57,7 +59,6 @@ from kgctl.model.coordinator_records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -70,22 +71,14 @@ from kgctl.model.coordinator_records import (
 )
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.requests import Request, Result
+from kgctl.model.share_records import ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue
 from kgctl.model.values import TimelineHashMap, hash_map_order, uuid_hash
 from kgctl.serde.partition_metadata import decode_partition_metadata
 
-_NO_ASSIGNMENT_EPOCH = -1
 
-
-def _consumer_group(shard: Shard, group_id: str, *, create: bool) -> ConsumerGroup | None:
-    group = shard.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return group
-    if not create:
-        return None
-    if group is not None and group.listed_protocol_type:
-        raise InvariantViolation(f"a consumer-group record for {group_id!r}, which is a {group.type} group", group=group_id)
-    created = shard.groups[group_id] = ConsumerGroup(group_id, shard.config.profile)
-    return created
+def _is_simple(group: Group) -> bool:
+    """A group that only ever had commits becomes a consumer group."""
+    return not group.listed_protocol_type
 
 
 def apply_to_group(group: ConsumerGroup, record: CoordinatorRecord) -> None:
@@ -116,21 +109,9 @@ def _apply_partition_metadata(group: ConsumerGroup, _: ConsumerGroupPartitionMet
         group.subscribed_topics = tuple(sorted((topic._replace(racks=()) for topic in topics), key=attrgetter("name")))
 
 
-def _apply_target(
-    group: ConsumerGroup, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
-) -> None:
-    if value is None:
-        group.targets.pop(key.member_id, None)
-    else:
-        target = dict(value.topic_partitions)
-        group.targets[key.member_id] = {topic_id: target[topic_id] for topic_id in hash_map_order(target, hash_of=uuid_hash)}
-
-
-def _apply_target_metadata(
-    group: ConsumerGroup, _: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
-) -> None:
-    group.assignment_epoch = _NO_ASSIGNMENT_EPOCH if value is None else value.assignment_epoch
-    group.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp_ms
+def _recorded_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
+    target = dict(value.topic_partitions)
+    return {topic_id: target[topic_id] for topic_id in hash_map_order(target, hash_of=uuid_hash)}
 
 
 def _apply_current_assignment(
@@ -162,27 +143,12 @@ APPLIERS: dict[type, Callable[[ConsumerGroup, Any, Any], None]] = {
     ConsumerGroupMetadataKey: _apply_group,
     ConsumerGroupPartitionMetadataKey: _apply_partition_metadata,
     ConsumerGroupMemberMetadataKey: _apply_member,
-    ConsumerGroupTargetAssignmentMetadataKey: _apply_target_metadata,
-    ConsumerGroupTargetAssignmentMemberKey: _apply_target,
+    ConsumerGroupTargetAssignmentMetadataKey: apply_target_metadata,
+    ConsumerGroupTargetAssignmentMemberKey: target_applier(_recorded_target),
     ConsumerGroupCurrentMemberAssignmentKey: _apply_current_assignment,
     ConsumerGroupRegularExpressionKey: _apply_regex,
 }
 """Key class -> how a record of it changes a group."""
-
-
-def _replay_consumer_record(shard: Shard, key: Any, value: Any) -> None:
-    """Apply a record to the group that its key names; the first one creates it, its own tombstone removes it."""
-    group = _consumer_group(shard, key.group, create=value is not None)
-    if group is None:
-        return
-    if value is None and type(key) is ConsumerGroupMetadataKey:
-        del shard.groups[key.group]
-        shard.story.forget(key.group)
-    else:
-        APPLIERS[type(key)](group, key, value)
-
-
-_CONSUMER_REPLAYERS: dict[type, Callable[[Shard, Any, Any], None]] = dict.fromkeys(APPLIERS, _replay_consumer_record)
 
 
 Replayer = Callable[["Shard", Any, Any], None]
@@ -205,7 +171,7 @@ def load_record(shard: Shard, record: CoordinatorRecord, producer_id: int | None
     key = record.key
     if type(key) is GroupMetadataKey and key.group in shard.groups:
         if record.value is None:
-            _remove(shard, key.group)
+            shard.remove_group(key.group)
             return
         # Kafka makes a new group for each record, and putting it may enlarge the table that decides the order of groups.
         shard.groups[key.group] = shard.groups[key.group]
@@ -234,28 +200,62 @@ def _replay_group_metadata(shard: Shard, key: GroupMetadataKey, value: GroupMeta
     group = shard.groups.get(key.group)
     if value is None:
         if isinstance(group, ClassicGroup):
-            _remove(shard, key.group)
+            shard.remove_group(key.group)
         return
     if not isinstance(group, ClassicGroup):
         group = shard.groups[key.group] = ClassicGroup(key.group, shard.now_ms)
     group.recorded = value
 
 
+_CONSUMER_RECORDS = GroupRecords(ConsumerGroup, ConsumerGroupMetadataKey, APPLIERS, _is_simple)
+_MODERN = {key: records for records in (_CONSUMER_RECORDS, SHARE_RECORDS, STREAMS_RECORDS) for key in records.appliers}
+
+
+def _replay_modern(shard: Shard, key: Any, value: Any) -> None:
+    """Apply a record to the group that its key names; the first one makes it, its own tombstone removes it."""
+    records = _MODERN[type(key)]
+    if value is not None:
+        records.appliers[type(key)](_made(shard, key.group, records), key, value)
+        return
+    group = shard.groups.get(key.group)
+    if not isinstance(group, records.kind):
+        return
+    if type(key) is records.group_key:
+        shard.remove_group(key.group)
+    else:
+        records.appliers[type(key)](group, key, None)
+
+
+def _made(shard: Shard, group_id: str, records: GroupRecords) -> AnyGroup:
+    group, kind = shard.groups.get(group_id), records.kind
+    if isinstance(group, kind):
+        return group
+    if group is not None and not records.gives_way(group):
+        what = f"a {kind.type}-group record for {group_id!r}, which is a {group.type} group"
+        raise InvariantViolation(what, group=group_id)
+    made = shard.groups[group_id] = kind(group_id, shard.config.profile)
+    return made
+
+
+def _replay_share_partitions(
+    shard: Shard, key: ShareGroupStatePartitionMetadataKey, value: ShareGroupStatePartitionMetadataValue | None
+) -> None:
+    if value is None:
+        shard.share_partitions.pop(key.group, None)
+    else:
+        _made(shard, key.group, SHARE_RECORDS)
+        shard.share_partitions[key.group] = of_record(value, shard.now_ms)
+
+
 def _skip(_: Shard, __: OpaqueKey, ___: bytes | None) -> None:
     """A newer broker's record stays in the log."""
-
-
-def _remove(shard: Shard, group_id: str) -> None:
-    del shard.groups[group_id]
-    shard.story.forget(group_id)
 
 
 REPLAYERS: dict[type, Replayer] = {
     GroupMetadataKey: _replay_group_metadata,
     OpaqueKey: _skip,
-    **_CONSUMER_REPLAYERS,
-    **SHARE_REPLAYERS,
-    **STREAMS_REPLAYERS,
+    ShareGroupStatePartitionMetadataKey: _replay_share_partitions,
+    **dict.fromkeys(_MODERN, _replay_modern),
 }
 """Key class -> what a record with such a key does."""
 
@@ -417,6 +417,11 @@ class Shard:
         del self.groups[group.group_id]
         self.forgotten[group.group_id] = None
         self.unsettled[group.group_id] = group
+
+    def remove_group(self, group_id: str) -> None:
+        """A record has said that the group is gone; so is what happened to it."""
+        del self.groups[group_id]
+        self.story.forget(group_id)
 
     def add_without_record(self, group: Group) -> None:
         """Take a group in of which no record tells; it is gone with the coordinator."""

@@ -1,1 +1,1 @@
-"""What groups of the consumer protocol and share groups have in common (Kafka: ModernGroup)."""
+"""What groups of the consumer protocol, share groups and streams groups have in common (Kafka: ModernGroup)."""
