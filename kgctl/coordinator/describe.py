@@ -7,13 +7,16 @@ Kafka: GroupMetadataManager#describeGroups, ConsumerGroup#asDescribedGroup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from kgctl.coordinator.classic.group import STABLE, ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.target_assignment import described_assignor
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.modern.member import missing
 from kgctl.coordinator.offset_handlers import append_offset_tombstones
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.share.deletion import delete_state_of_groups, errors_of_deletion, offsets_deleted
@@ -46,6 +49,9 @@ from kgctl.model.share_requests import DeleteGroupsPurpose, ShareGroupDescribe, 
 from kgctl.model.share_results import ShareGroupDescribedGroup, ShareGroupDescribedMember, ShareGroupDescribeResult
 from kgctl.model.values import copied_set_order, hash_map_order, uuid_hash
 
+G = TypeVar("G", bound=Group)
+D = TypeVar("D")
+
 _NOT_FOUND_VERSION = 6
 """From this version on DescribeGroups tells a missing group from a dead one (KIP-1043)."""
 
@@ -65,7 +71,7 @@ def _describe(shard: Shard, group_id: str | None, version: int) -> DescribedGrou
     error, message = ErrorCode.NONE, None
     if version >= _NOT_FOUND_VERSION:
         error = ErrorCode.GROUP_ID_NOT_FOUND
-        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+        message = missing(ClassicGroup, group_id, group)
     return DescribedGroup(group_id=group_id, error=error, error_message=message, state=GroupState.DEAD.value)
 
 
@@ -170,22 +176,31 @@ def statistics(shard: Shard) -> CoordinatorStatistics:
     )
 
 
+def describe_as(kind: type[G], shard: Shard, group_id: str | None, describe: Callable[[G], D], refuse: Callable[..., D]) -> D:
+    """Return what ``describe`` says of the group; where there is none of this type, ``refuse`` with its id and an error."""
+    if not group_id:
+        return refuse(group_id="", error=ErrorCode.INVALID_GROUP_ID)
+    group = shard.settled_group(group_id)
+    if isinstance(group, kind):
+        return describe(group)
+    message = missing(kind, group_id, group)
+    return refuse(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+
+
 def handle_consumer_group_describe(shard: Shard, request: ConsumerGroupDescribe) -> None:
     """ConsumerGroupDescribe: groups of this protocol; of every other id there is none."""
     existing = {topic.topic_id for topic in shard.image.topics.values()}
-    groups = tuple(_describe_consumer_group(shard, group_id, existing) for group_id in request.group_ids)
-    shard.reply(request.request_id, ConsumerGroupDescribeResult(groups=groups))
+
+    def described(group: ConsumerGroup) -> ConsumerGroupDescribedGroup:
+        return _describe_consumer_group(shard, group, existing)
+
+    groups = [describe_as(ConsumerGroup, shard, each, described, ConsumerGroupDescribedGroup) for each in request.group_ids]
+    shard.reply(request.request_id, ConsumerGroupDescribeResult(groups=tuple(groups)))
 
 
-def _describe_consumer_group(shard: Shard, group_id: str | None, existing: set[UUID]) -> ConsumerGroupDescribedGroup:
-    if not group_id:
-        return ConsumerGroupDescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
-    group = shard.settled_group(group_id)
-    if not isinstance(group, ConsumerGroup):
-        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
-        return ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+def _describe_consumer_group(shard: Shard, group: ConsumerGroup, existing: set[UUID]) -> ConsumerGroupDescribedGroup:
     return ConsumerGroupDescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.group_state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
@@ -197,19 +212,17 @@ def _describe_consumer_group(shard: Shard, group_id: str | None, existing: set[U
 def handle_share_group_describe(shard: Shard, request: ShareGroupDescribe) -> None:
     """ShareGroupDescribe: share groups; of every other id there is none."""
     existing = {topic.topic_id for topic in shard.image.topics.values()}
-    groups = tuple(_describe_share_group(shard, group_id, existing) for group_id in request.group_ids)
-    shard.reply(request.request_id, ShareGroupDescribeResult(groups=groups))
+
+    def described(group: ShareGroup) -> ShareGroupDescribedGroup:
+        return _describe_share_group(group, existing)
+
+    groups = [describe_as(ShareGroup, shard, each, described, ShareGroupDescribedGroup) for each in request.group_ids]
+    shard.reply(request.request_id, ShareGroupDescribeResult(groups=tuple(groups)))
 
 
-def _describe_share_group(shard: Shard, group_id: str | None, existing: set[UUID]) -> ShareGroupDescribedGroup:
-    if not group_id:
-        return ShareGroupDescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
-    group = shard.settled_group(group_id)
-    if not isinstance(group, ShareGroup):
-        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
-        return ShareGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+def _describe_share_group(group: ShareGroup, existing: set[UUID]) -> ShareGroupDescribedGroup:
     return ShareGroupDescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.group_state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,

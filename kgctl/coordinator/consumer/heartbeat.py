@@ -31,7 +31,7 @@ from kgctl.coordinator.consumer.subscription import current_subscriptions, reque
 from kgctl.coordinator.consumer.target_assignment import MemberTarget, subscribed_names, update_target
 from kgctl.coordinator.consumer.timers import arm_rebalance, arm_session, disarm_rebalance, fence_members
 from kgctl.coordinator.consumer.upgrade import upgrade
-from kgctl.coordinator.modern.member import LEAVE_EPOCH, MemberState, Refusal, check_blank, require, topic_order
+from kgctl.coordinator.modern.member import LEAVE_EPOCH, MemberState, Refusal, check_blank, missing, require, topic_order
 from kgctl.coordinator.modern.topics import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.coordinator_records import CoordinatorRecord
@@ -376,8 +376,7 @@ def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartb
     """
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
-        what = "not found" if group is None else "is not a consumer group"
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, missing(ConsumerGroup, request.group_id, group))
     member = known_member(group, request.member_id, request.instance_id)
     # No other member gets anything before the session ends, so that a restart moves no partition (KIP-345).
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from kgctl.assignors.spec import Target
+from kgctl.coordinator.group import Group
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import copied_set_order, quick_enum
 
@@ -52,6 +53,11 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a failure
         super().__init__(message)
         self.error = error
         self.message = message
+
+
+def missing(kind: type[Group], group_id: str, found: Group | None) -> str:
+    """What Kafka says of an id of which there is no group of this type, but ``found``."""
+    return f"Group {group_id} not found." if found is None else f"Group {group_id} is not a {kind.type} group."
 
 
 def check_blank(name: str, value: str | None) -> None:

@@ -16,7 +16,16 @@ from typing import Any
 from kgctl.assignors.simple import SimpleAssignor
 from kgctl.assignors.spec import Target, TargetMember, TargetSpec
 from kgctl.assignors.target_order import have_same_partitions
-from kgctl.coordinator.modern.member import LEAVE_EPOCH, NO_TARGET, MemberState, Refusal, check_blank, require, topic_order
+from kgctl.coordinator.modern.member import (
+    LEAVE_EPOCH,
+    NO_TARGET,
+    MemberState,
+    Refusal,
+    check_blank,
+    missing,
+    require,
+    topic_order,
+)
 from kgctl.coordinator.modern.topics import group_hash
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.share.group import ShareGroup, ShareMember
@@ -120,8 +129,7 @@ def known_group(shard: Shard, group_id: str) -> ShareGroup:
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
-    what = "not found" if group is None else "is not a share group"
-    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, missing(ShareGroup, group_id, group))
 
 
 def write_partitions(shard: Shard, group_id: str, value: ShareGroupStatePartitionMetadataValue) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from kgctl.coordinator.describe import describe_as
 from kgctl.coordinator.modern.member import Refusal
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.streams.group import StreamsGroup
@@ -27,22 +28,21 @@ def handle_streams_group_describe(shard: Shard, request: StreamsGroupDescribe) -
     A group of which records are missing, which only an odd log has, is a failure of Kafka's own, and of all that were asked for.
     """
     named = [group_id for group_id in request.group_ids if group_id]
-    unnamed = StreamsGroupDescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
+    unnamed = [group_id for group_id in request.group_ids if not group_id]
+
+    def described(group_ids: Sequence[str | None]) -> list[StreamsGroupDescribedGroup]:
+        return [describe_as(StreamsGroup, shard, each, _describe, StreamsGroupDescribedGroup) for each in group_ids]
+
     try:
-        groups = [_describe(shard, group_id) for group_id in named]
+        groups = described(named)
     except Refusal as refusal:
         groups = [StreamsGroupDescribedGroup(group_id=group_id, error=refusal.error) for group_id in named]
-    unnamed_groups = [unnamed] * (len(request.group_ids) - len(named))
-    shard.reply(request.request_id, StreamsGroupDescribeResult(groups=(*unnamed_groups, *groups)))
+    shard.reply(request.request_id, StreamsGroupDescribeResult(groups=(*described(unnamed), *groups)))
 
 
-def _describe(shard: Shard, group_id: str) -> StreamsGroupDescribedGroup:
-    group = shard.settled_group(group_id)
-    if not isinstance(group, StreamsGroup):
-        message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
-        return StreamsGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+def _describe(group: StreamsGroup) -> StreamsGroupDescribedGroup:
     return StreamsGroupDescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.group_state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,

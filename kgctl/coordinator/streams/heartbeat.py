@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.modern.member import LEAVE_EPOCH, Refusal, check_blank, require
+from kgctl.coordinator.modern.member import LEAVE_EPOCH, Refusal, check_blank, missing, require
 from kgctl.coordinator.modern.topics import group_hash
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.streams.current_assignment import StreamsReconciliation, reconcile
@@ -342,8 +342,7 @@ def _answer(shard: Shard, change: StreamsHeartbeatContext, topology: ConfiguredT
 def _leave(shard: Shard, request: StreamsGroupHeartbeat) -> StreamsGroupHeartbeatResult:
     group = shard.groups.get(request.group_id)
     if not isinstance(group, StreamsGroup):
-        what = "not found" if group is None else "is not a streams group"
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, missing(StreamsGroup, request.group_id, group))
     if request.shutdown_application and group.shutdown_member_id is None:
         group.shutdown_member_id = request.member_id
     fence(shard, group, group.known_member(request.member_id))
