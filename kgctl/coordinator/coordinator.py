@@ -65,7 +65,7 @@ from kgctl.coordinator.offset_handlers import (
 from kgctl.coordinator.shard import Shard, apply_marker, load_record
 from kgctl.coordinator.share.deletion import drop_topics, handle_delete_share_group_offsets
 from kgctl.coordinator.share.group import ShareGroup
-from kgctl.coordinator.share.heartbeat import handle_share_group_heartbeat, on_share_session_timer, wake_share_group
+from kgctl.coordinator.share.heartbeat import SHARE_TIMERS, handle_share_group_heartbeat, wake_share_group
 from kgctl.coordinator.share.offsets import (
     handle_alter_share_group_offsets,
     handle_describe_share_group_offsets,
@@ -78,8 +78,7 @@ from kgctl.coordinator.share.partitions import SharePartitions
 from kgctl.coordinator.streams.describe import handle_streams_group_describe
 from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.coordinator.streams.heartbeat import handle_streams_group_heartbeat
-from kgctl.coordinator.streams.target_assignment import on_initial_rebalance_timer
-from kgctl.coordinator.streams.timers import on_streams_rebalance_timer, on_streams_session_timer, wake_streams_group
+from kgctl.coordinator.streams.timers import STREAMS_TIMERS, wake_streams_group
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.model.coordinator_records import CoordinatorRecord, TransactionMarker
@@ -249,10 +248,8 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
     TimerKind.DELETE_OFFSETS: on_deletion_timer,
     **CONSUMER_TIMERS,
-    TimerKind.SHARE_SESSION: on_share_session_timer,
-    TimerKind.STREAMS_SESSION: on_streams_session_timer,
-    TimerKind.STREAMS_REBALANCE: on_streams_rebalance_timer,
-    TimerKind.STREAMS_INITIAL_REBALANCE: on_initial_rebalance_timer,
+    **SHARE_TIMERS,
+    **STREAMS_TIMERS,
 }
 """Timer kind -> what happens when it fires."""
 

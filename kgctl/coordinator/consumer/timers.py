@@ -13,14 +13,12 @@ from kgctl.coordinator.consumer.group import MEMBER_TIMERS, ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.records import member_tombstones, tombstone
 from kgctl.coordinator.consumer.subscription import epoch_records, topic_counts_without
-from kgctl.coordinator.modern.member import MemberState, Refusal
+from kgctl.coordinator.modern.member import MemberState
+from kgctl.coordinator.modern.timers import fencing
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
 from kgctl.model.coordinator_records import ConsumerGroupRegularExpressionKey, CoordinatorRecord
 from kgctl.model.values import hash_map_order
-
-RETRY_MS = 500
-"""After this a timer whose work Kafka's own code fails at is tried again. Kafka: CoordinatorTimerImpl's retryBackoff."""
 
 
 def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:
@@ -119,31 +117,11 @@ def wake_group(shard: Shard, group: ConsumerGroup) -> None:
             arm_rebalance(shard, group.group_id, member)
 
 
-def _on_timer(shard: Shard, timer: Timer) -> None:
-    """Take the member out: its session, or its time to answer a rebalance, is over."""
-    group = shard.groups.get(timer.key.group_id)
-    member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
-    if isinstance(group, ConsumerGroup) and member is not None:
-        shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
-        try:
-            fence_members(shard, group, [member])
-        except Refusal:
-            shard.arm(timer.key, RETRY_MS, timer.argument)
-
-
-def _on_rebalance_timer(shard: Shard, timer: Timer) -> None:
-    """Fence the member if it is still at the epoch in which it had to revoke.
-
-    Kafka: the timer that GroupMetadataManager#scheduleConsumerGroupRebalanceTimeout arms.
-    """
-    group = shard.groups.get(timer.key.group_id)
-    member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
-    # A member that has given up and gone on is at another epoch; the timer of a later revocation has replaced this one.
-    if member is not None and member.member_epoch == timer.argument:
-        _on_timer(shard, timer)
+def _fence(shard: Shard, group: ConsumerGroup, member: ConsumerMember) -> None:
+    fence_members(shard, group, [member])
 
 
 CONSUMER_TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
-    **dict.fromkeys(MEMBER_TIMERS, _on_timer),
-    TimerKind.CONSUMER_REBALANCE: _on_rebalance_timer,
+    **dict.fromkeys(MEMBER_TIMERS, fencing(ConsumerGroup, _fence)),
+    TimerKind.CONSUMER_REBALANCE: fencing(ConsumerGroup, _fence, at_epoch=True),
 }

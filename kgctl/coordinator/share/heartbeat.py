@@ -9,7 +9,7 @@ Kafka: GroupMetadataManager#shareGroupHeartbeat, #shareGroupLeave, #shareGroupFe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from kgctl.coordinator.modern.member import (
     require,
     topic_order,
 )
+from kgctl.coordinator.modern.timers import fencing
 from kgctl.coordinator.modern.topics import group_hash
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.share.group import ShareGroup, ShareMember
@@ -39,7 +40,7 @@ from kgctl.coordinator.share.records import (
     target_record,
     topic_partitions,
 )
-from kgctl.coordinator.timers import Timer
+from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.model.coordinator_records import CoordinatorRecord
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
@@ -328,16 +329,10 @@ def _fence(shard: Shard, group: ShareGroup, member: ShareMember) -> None:
     shard.append_record(record)
 
 
-def on_share_session_timer(shard: Shard, timer: Timer) -> None:
-    """Take the member out whose session is over, if it is still there."""
-    group = shard.groups.get(timer.key.group_id)
-    member = group.members.get(timer.key.member_id) if isinstance(group, ShareGroup) else None
-    if isinstance(group, ShareGroup) and member is not None:
-        shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
-        _fence(shard, group, member)
-
-
 def wake_share_group(shard: Shard, group: ShareGroup) -> None:
     """The log is loaded: all sessions start anew."""
     for member_id in group.members.java_order():
         arm_session(shard, group, member_id)
+
+
+SHARE_TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {TimerKind.SHARE_SESSION: fencing(ShareGroup, _fence)}

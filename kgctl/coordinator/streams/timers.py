@@ -5,11 +5,15 @@ Kafka: GroupMetadataManager#scheduleStreamsGroup*, #streamsGroupFenceMember.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kgctl.coordinator.modern.timers import fencing
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.coordinator.streams.member import StreamsMember, StreamsMemberState
 from kgctl.coordinator.streams.records import group_record, member_tombstone_keys
-from kgctl.coordinator.timers import Timer
+from kgctl.coordinator.streams.target_assignment import on_initial_rebalance_timer
+from kgctl.coordinator.timers import Timer, TimerKind
 
 
 def fence(shard: Shard, group: StreamsGroup, member: StreamsMember) -> None:
@@ -42,25 +46,15 @@ def watch_revocation(shard: Shard, group: StreamsGroup, member: StreamsMember) -
         shard.disarm(rebalance)
 
 
-def on_streams_session_timer(shard: Shard, timer: Timer) -> None:
-    """Take the member out whose session is over, if it is still there."""
-    group = shard.groups.get(timer.key.group_id)
-    member = group.members.get(timer.key.member_id) if isinstance(group, StreamsGroup) else None
-    if isinstance(group, StreamsGroup) and member is not None:
-        shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
-        fence(shard, group, member)
-
-
-def on_streams_rebalance_timer(shard: Shard, timer: Timer) -> None:
-    """Take the member out if it is still at the epoch in which it had to give tasks up."""
-    group = shard.groups.get(timer.key.group_id)
-    member = group.members.get(timer.key.member_id) if isinstance(group, StreamsGroup) else None
-    if member is not None and member.member_epoch == timer.argument:
-        on_streams_session_timer(shard, timer)
-
-
 def wake_streams_group(shard: Shard, group: StreamsGroup) -> None:
     """The log is loaded: all sessions start anew, and so does the time of those that have to give tasks up."""
     for member in group.members.java_values():
         arm_session(shard, group, member.member_id)
         watch_revocation(shard, group, member)
+
+
+STREAMS_TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
+    TimerKind.STREAMS_SESSION: fencing(StreamsGroup, fence),
+    TimerKind.STREAMS_REBALANCE: fencing(StreamsGroup, fence, at_epoch=True),
+    TimerKind.STREAMS_INITIAL_REBALANCE: on_initial_rebalance_timer,
+}
