@@ -75,9 +75,7 @@ from kgctl.coordinator.share.offsets import (
     initialized_partitions,
 )
 from kgctl.coordinator.share.partitions import SharePartitions
-from kgctl.coordinator.streams.describe import handle_streams_group_describe
 from kgctl.coordinator.streams.group import StreamsGroup
-from kgctl.coordinator.streams.heartbeat import handle_streams_group_heartbeat
 from kgctl.coordinator.streams.timers import STREAMS_TIMERS, wake_streams_group
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
@@ -205,6 +203,21 @@ _NAMES: dict[type[Request], Callable[[Any], Iterable[str | None]]] = {
 }
 
 
+# Most coordinators never have a streams group: what only its requests need is entered with the first of them.
+
+
+def _streams_group_heartbeat(shard: Shard, request: StreamsGroupHeartbeat) -> None:
+    from kgctl.coordinator.streams.heartbeat import handle_streams_group_heartbeat
+
+    handle_streams_group_heartbeat(shard, request)
+
+
+def _streams_group_describe(shard: Shard, request: StreamsGroupDescribe) -> None:
+    from kgctl.coordinator.streams.describe import handle_streams_group_describe
+
+    handle_streams_group_describe(shard, request)
+
+
 Handler = Callable[[Shard, Any], None]
 
 HANDLERS: dict[type[Request], Handler] = {
@@ -227,8 +240,8 @@ HANDLERS: dict[type[Request], Handler] = {
     DescribeShareGroupOffsets: handle_describe_share_group_offsets,
     AlterShareGroupOffsets: handle_alter_share_group_offsets,
     DeleteShareGroupOffsets: handle_delete_share_group_offsets,
-    StreamsGroupHeartbeat: handle_streams_group_heartbeat,
-    StreamsGroupDescribe: handle_streams_group_describe,
+    StreamsGroupHeartbeat: _streams_group_heartbeat,
+    StreamsGroupDescribe: _streams_group_describe,
     ShareStateInitialized: handle_share_state_initialized,
     ShareStateDeleted: handle_share_state_deleted,
     ShareStateSummaryRead: handle_share_state_summary_read,

@@ -12,7 +12,6 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.coordinator.streams.member import StreamsMember, StreamsMemberState
 from kgctl.coordinator.streams.records import group_record, member_tombstone_keys
-from kgctl.coordinator.streams.target_assignment import on_initial_rebalance_timer
 from kgctl.coordinator.timers import Timer, TimerKind
 
 
@@ -46,6 +45,12 @@ def watch_revocation(shard: Shard, group: StreamsGroup, member: StreamsMember) -
         shard.disarm(rebalance)
 
 
+def _on_initial_rebalance_timer(shard: Shard, timer: Timer) -> None:
+    from kgctl.coordinator.streams.target_assignment import on_initial_rebalance_timer  # entered with the first group
+
+    on_initial_rebalance_timer(shard, timer)
+
+
 def wake_streams_group(shard: Shard, group: StreamsGroup) -> None:
     """The log is loaded: all sessions start anew, and so does the time of those that have to give tasks up."""
     for member in group.members.java_values():
@@ -56,5 +61,5 @@ def wake_streams_group(shard: Shard, group: StreamsGroup) -> None:
 STREAMS_TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.STREAMS_SESSION: fencing(StreamsGroup, fence),
     TimerKind.STREAMS_REBALANCE: fencing(StreamsGroup, fence, at_epoch=True),
-    TimerKind.STREAMS_INITIAL_REBALANCE: on_initial_rebalance_timer,
+    TimerKind.STREAMS_INITIAL_REBALANCE: _on_initial_rebalance_timer,
 }
