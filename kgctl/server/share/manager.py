@@ -216,13 +216,7 @@ class SharePartitionManager:
         return [found for each in session.partitions if (found := self.find(group_id, each)) is not None]
 
     def _settings_of(self, group_id: str) -> ShareSettings:
-        config = self.group_settings(group_id)
-        return ShareSettings(
-            max_record_locks=config.share_partition_max_record_locks,
-            delivery_count_limit=config.share_delivery_count_limit,
-            record_lock_duration_ms=config.share_record_lock_duration_ms,
-            renew_acknowledge_enable=config.share_renew_acknowledge_enable,
-        )
+        return ShareSettings.of(self.group_settings(group_id))
 
     def _begin(self, key: SharePartitionKey, act: Callable[[int], list[Effect]]) -> asyncio.Future[Outcome]:
         """Do something whose end is told with a ticket; the future of its end."""
@@ -292,10 +286,7 @@ class SharePartitionManager:
             self._do(key, partial(share_partition.read, found, reset_offset=reset))
 
     def _write(self, key: SharePartitionKey, effect: WriteState) -> None:
-        state = PartitionState(
-            effect.state_epoch, effect.start_offset, effect.delivery_complete_count, effect.batches, effect.leader_epoch
-        )
-        refusal = self._persister.write(key, state)
+        refusal = self._persister.write(key, effect.change)
         share_partition = self._partitions.get(key)
         self._persister.after_writes(partial(self._was_written, key, share_partition, effect.token, refusal))
 

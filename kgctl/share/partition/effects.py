@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.model.share import StateBatch
+from kgctl.model.share import PartitionState, StateBatch
 from kgctl.model.values import frozen_in_order
 from kgctl.share.partition.results import ShareFailure
 
@@ -24,6 +24,11 @@ class WriteState:
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
+
+    @property
+    def change(self) -> PartitionState:
+        """What it is to keep, as the persister is told."""
+        return PartitionState(self.state_epoch, self.start_offset, self.delivery_complete_count, self.batches, self.leader_epoch)
 
 
 @frozen_in_order

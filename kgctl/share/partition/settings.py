@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kgctl.model.values import frozen
 
 _LEAST_THROTTLED_COUNT = 2
+
+
+class ShareConfig(Protocol):
+    """The settings of a group, as far as its share partitions follow them."""
+
+    @property
+    def share_partition_max_record_locks(self) -> int: ...
+
+    @property
+    def share_delivery_count_limit(self) -> int: ...
+
+    @property
+    def share_record_lock_duration_ms(self) -> int: ...
+
+    @property
+    def share_renew_acknowledge_enable(self) -> bool: ...
 
 
 @frozen
@@ -18,6 +36,16 @@ class ShareSettings:
     delivery_count_limit: int = 5
     record_lock_duration_ms: int = 30_000
     renew_acknowledge_enable: bool = True
+
+    @classmethod
+    def of(cls, config: ShareConfig) -> ShareSettings:
+        """What the settings of a group say."""
+        return cls(
+            max_record_locks=config.share_partition_max_record_locks,
+            delivery_count_limit=config.share_delivery_count_limit,
+            record_lock_duration_ms=config.share_record_lock_duration_ms,
+            renew_acknowledge_enable=config.share_renew_acknowledge_enable,
+        )
 
     @property
     def throttled_count(self) -> int:

@@ -171,7 +171,7 @@ class ShareBrokers:
         offset, end = share_partition.next_fetch_offset(), self.end_offset(number)
         if offset >= end:
             return 0
-        share_partition.settings = self._share_settings()
+        share_partition.settings = ShareSettings.of(self._settings())
         reach = max(share_partition.end_offset + 1, offset) + _LOOK_AHEAD * left
         found = share_partition.acquire(
             request.who.member_id,
@@ -261,20 +261,13 @@ class ShareBrokers:
         topic, partition = self._context.partitions.names[number]
         return SharePartitionKey(self._context.group_id, self._context.image.topics[topic].topic_id, partition)
 
-    def _share_settings(self) -> ShareSettings:
-        config = self._settings()
-        return ShareSettings(
-            max_record_locks=config.share_partition_max_record_locks,
-            delivery_count_limit=config.share_delivery_count_limit,
-            record_lock_duration_ms=config.share_record_lock_duration_ms,
-            renew_acknowledge_enable=config.share_renew_acknowledge_enable,
-        )
-
     def _open(self, number: int) -> None:
         """See to it that somebody leads the share partition."""
         if number not in self._known and number not in self._context.owners.dark:
             topic = self._context.partitions.names[number].topic
-            self._known[number] = share_partition = SharePartition(self._key(number), topic, 0, self._share_settings())
+            self._known[number] = share_partition = SharePartition(
+                self._key(number), topic, 0, ShareSettings.of(self._settings())
+            )
             ticket = next(self._tickets)
             self._done[ticket] = partial(self._opened, number)
             self._perform(number, share_partition, share_partition.maybe_initialize(ticket))
@@ -295,7 +288,7 @@ class ShareBrokers:
     ) -> None:
         ticket, share_partition = next(self._tickets), self._known[number]
         self._done[ticket] = done
-        share_partition.settings = self._share_settings()
+        share_partition.settings = ShareSettings.of(self._settings())
         effects = act(ticket)
         self._note(number, effects, pod, why)
         self._perform(number, share_partition, effects)
@@ -332,10 +325,7 @@ class ShareBrokers:
         return min(max(self._context.ledger.arrivals.total_pr(number, at_us) - self._phase_of(number), 0) // UNIT_PR, end)
 
     def _write(self, number: int, share_partition: SharePartition, effect: WriteState) -> None:
-        change = PartitionState(
-            effect.state_epoch, effect.start_offset, effect.delivery_complete_count, effect.batches, effect.leader_epoch
-        )
-        answer = self.kept.write(share_partition.key, change, self._now_ms)
+        answer = self.kept.write(share_partition.key, effect.change, self._now_ms)
 
         def written() -> list[Effect]:
             refusal = answer.value
