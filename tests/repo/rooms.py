@@ -48,7 +48,7 @@ ROOMS = {
             (14, "a point of a grid that was not asked is none that holds; times have units"),
             (688, "applications of Kafka Streams, of both protocols: tasks, stores, restoration, metrics of theirs"),
             (2, "what runs take for granted of preStop and of failures"),
-            (1_690, "share groups, KIP-932: consumers, the brokers' side, what became of each record, metrics, checks"),
+            (1_681, "share groups, KIP-932: consumers, the brokers' side, what became of each record, metrics, checks"),
         ),
     ),
     "pipeline": Room(
@@ -136,7 +136,7 @@ ROOMS = {
             (12, "Kafka's own words for numbers of groups' settings"),
             (1_137, "share groups, KIP-932: members, targets, offsets, the state of their partitions"),
             (321, "topologies of streams groups, laid out on the topics of the cluster"),
-            (1_168, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
+            (1_137, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
             (3, "settings that a version has, otherwise than by default"),
         ),
     ),
@@ -171,7 +171,7 @@ ROOMS = {
             (12, "a share partition that fails is forgotten, and takes no other with it"),
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
             (5, "what a waiting fetch gets when several locks end"),
-            (377, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
+            (335, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
         ),
     ),
     "storage": Room(
@@ -314,7 +314,13 @@ ROOMS = {
             (14, "share groups with quick members"),
         ),
     ),
-    "share": Room(267, raised=((1_096, "a partition as a share group reads it: Kafka's SharePartition"),)),
+    "share": Room(
+        267,
+        raised=(
+            (1_096, "a partition as a share group reads it: Kafka's SharePartition"),
+            (17, "a group's settings read once for all"),
+        ),
+    ),
     "charts": Room(44),
 }
 

@@ -1,9 +1,13 @@
-"""ConsumerGroupDescribe: groups of the consumer protocol (KIP-848)."""
+"""ConsumerGroupDescribe: groups of the consumer protocol (KIP-848); and how its like for other types of groups are answered.
+
+A classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import (
@@ -21,60 +25,85 @@ from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
 
-UNSEEN = "The group has described topic(s) that the client is not authorized to describe."
+TOPICS_DESCRIBED = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
-    answers = []
-    for group_id in body.group_ids:
-        error = context.group_error(AclOperation.DESCRIBE, group_id)
-        elsewhere = ConsumerGroupDescribeResult(
-            groups=(ConsumerGroupDescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),)
-        )
-        found = elsewhere if error else context.result(ConsumerGroupDescribe(**context.core(), group_ids=(group_id,)))
-        answers.append(found)
-        yield None
-    groups = []
-    for answer in answers:
-        (group,) = (yield from waited(answer)).groups
-        if not (yield from _may_see(context, group)):
-            group = ConsumerGroupDescribedGroup(
-                group_id=group.group_id, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=UNSEEN
-            )
-        with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
-        operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
-        members = yield from each(group.members, partial(_member, context.services.catalog))
-        groups.append(described(group, members, operations))
-        yield None
-    return {"groups": groups}
+class GroupDescriptions(NamedTuple):
+    """One of these APIs: its coordinator's request, result and group, and what it says of a group and of a member."""
+
+    request: Callable[..., Any]
+    result: Callable[..., Any]
+    group: Callable[..., Any]
+    own: Callable[[Any], Values]
+    """What only groups of this type have, but for the members."""
+    member: Callable[[Catalog, Any], Values]
+    topics: Callable[[Catalog, Any], Iterable[Iterable[str]]]
+    """The names of a group's topics, in steps: who may not see each of them is told nothing."""
+    unseen: str = TOPICS_DESCRIBED
+    forbidden_first: bool = True
+    """Whether groups that the user may not see come before all others; else all are in the order of the request."""
+
+    def handle(self, context: RequestContext, body: Any) -> Work[Values]:
+        """Every group is asked for before the first one is waited for."""
+        forbidden, answers = [], []
+        for group_id in body.group_ids:
+            error = context.group_error(AclOperation.DESCRIBE, group_id)
+            if error is ErrorCode.GROUP_AUTHORIZATION_FAILED and self.forbidden_first:
+                forbidden.append(self._rendered(self.group(group_id=group_id, error=error)))
+            elif error:
+                answers.append(self.result(groups=(self.group(group_id=group_id, error=error),)))
+            else:
+                answers.append(context.result(self.request(**context.core(), group_ids=(group_id,))))
+            yield None
+        groups = []
+        for answer in answers:
+            (group,) = (yield from waited(answer)).groups
+            if not (yield from self._may_see(context, group)):
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                group = self.group(group_id=group.group_id, error=error, error_message=self.unseen)
+            with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
+            operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
+            members = yield from each(group.members, partial(self.member, context.services.catalog))
+            groups.append(self._rendered(group, members, operations))
+            yield None
+        return {"groups": forbidden + groups}
+
+    def _may_see(self, context: RequestContext, group: Any) -> Work[bool]:
+        names: set[str] = set()
+        for some in self.topics(context.services.catalog, group) if context.services.access.is_asked else ():
+            names.update(some)
+            yield None
+        return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
+
+    def _rendered(self, group: Any, members: Sequence[Values] = (), operations: int = NOT_ASKED) -> Values:
+        return {
+            "error_code": group.error,
+            "error_message": group.error_message,
+            "group_id": group.group_id,
+            "group_state": group.state,
+            "group_epoch": group.group_epoch,
+            "assignment_epoch": group.assignment_epoch,
+            **self.own(group),
+            "members": members,
+            "authorized_operations": operations,
+        }
+
+    def when_off(self, _: RequestContext, body: Any) -> Values:
+        """The broker has no groups of this type, or they are not on."""
+        off = (self.group(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids)
+        return {"groups": [self._rendered(group) for group in off]}
 
 
-def _may_see(context: RequestContext, group: ConsumerGroupDescribedGroup) -> Work[bool]:
-    """Whether whoever asks may see each topic that the members subscribe to or have. Kafka: KafkaApis."""
-    names: set[str] = set()
-    for member in group.members if context.services.access.is_asked else ():
-        yield None
-        topics = (context.services.catalog.by_id(each) for each, _ in (*member.assignment, *member.target_assignment))
-        names.update(member.subscribed_topic_names, (topic.name for topic in topics if topic is not None))
-    return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
+def _topics(catalog: Catalog, group: ConsumerGroupDescribedGroup) -> Iterator[Iterable[str]]:
+    """What the members subscribe to or have."""
+    for member in group.members:
+        topics = (catalog.by_id(each) for each, _ in (*member.assignment, *member.target_assignment))
+        yield (*member.subscribed_topic_names, *(topic.name for topic in topics if topic is not None))
 
 
-def described(
-    group: ConsumerGroupDescribedGroup | ShareGroupDescribedGroup, members: list[dict[str, Any]], operations: int
-) -> dict[str, Any]:
-    """The answer of one group, which is the same of share groups."""
-    return {
-        "error_code": group.error,
-        "error_message": group.error_message,
-        "group_id": group.group_id,
-        "group_state": group.state,
-        "group_epoch": group.group_epoch,
-        "assignment_epoch": group.assignment_epoch,
-        "assignor_name": group.assignor_name,
-        "members": members,
-        "authorized_operations": operations,
-    }
+def assignor_name(group: ConsumerGroupDescribedGroup | ShareGroupDescribedGroup) -> Values:
+    """The one thing that is said of groups whose members have partitions only."""
+    return {"assignor_name": group.assignor_name}
 
 
 def _member(catalog: Catalog, member: ConsumerGroupDescribedMember) -> dict[str, Any]:
@@ -105,10 +134,13 @@ def named_assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dic
     }
 
 
-def when_off(_: RequestContext, body: Any) -> Values:
-    """The consumer protocol is not among those that the broker is configured for."""
-    off = [ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids]
-    return {"groups": [described(group, [], NOT_ASKED) for group in off]}
-
-
-SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle, protocol="consumer", when_off=when_off)
+_DESCRIPTIONS = GroupDescriptions(
+    ConsumerGroupDescribe,
+    ConsumerGroupDescribeResult,
+    ConsumerGroupDescribedGroup,
+    assignor_name,
+    _member,
+    _topics,
+    forbidden_first=False,
+)
+SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, _DESCRIPTIONS.handle, protocol="consumer", when_off=_DESCRIPTIONS.when_off)

@@ -2,72 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kgctl.model.error_codes import ErrorCode
 from kgctl.model.streams_requests import StreamsGroupDescribe
 from kgctl.model.streams_results import StreamsGroupDescribedGroup, StreamsGroupDescribedMember, StreamsGroupDescribeResult
 from kgctl.model.streams_topology import DeclaredSubtopology, StreamsTopology, TopicInfo
-from kgctl.server.acls import AclOperation, Resource
-from kgctl.server.api.fields import NOT_ASKED
+from kgctl.server.api.consumer_group_describe import GroupDescriptions
 from kgctl.server.api.streams.heartbeat import rendered_tasks, topic_names
-from kgctl.server.request_context import STREAMS_VERSION, ApiSpec, RequestContext
+from kgctl.server.cluster import Catalog
+from kgctl.server.request_context import STREAMS_VERSION, ApiSpec
 from kgctl.server.runtime import Values
-from kgctl.server.traffic import Work, each, waited
-
-UNSEEN = "The described group uses topics that the client is not authorized to describe."
 
 
-def handle(context: RequestContext, body: Any) -> Work[Values]:
-    """First the groups that the user may not see, then the others in the order of the request."""
-    refused, answers = [], []
-    for group_id in body.group_ids:
-        if context.may(AclOperation.DESCRIBE, Resource.GROUP, group_id):
-            answers.append(_asked(context, group_id))
-        else:
-            refused.append(_described(StreamsGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_AUTHORIZATION_FAILED)))
-        yield None
-    groups = []
-    for answer in answers:
-        (group,) = (yield from waited(answer)).groups
-        with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
-        operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
-        if _may_see(context, group):
-            members = yield from each(group.members, _member)
-            groups.append({**_described(group), "members": members, "authorized_operations": operations})
-        else:
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            groups.append(_described(StreamsGroupDescribedGroup(group_id=group.group_id, error=error, error_message=UNSEEN)))
-        yield None
-    return {"groups": refused + groups}
+def _topics(_: Catalog, group: StreamsGroupDescribedGroup) -> Iterator[Iterable[str]]:
+    """What the application uses."""
+    if group.topology is not None:
+        yield topic_names(group.topology.subtopologies)
 
 
-def _asked(context: RequestContext, group_id: str) -> Any:
-    error = context.not_coordinator(group_id)
-    if error is not None:
-        return StreamsGroupDescribeResult(groups=(StreamsGroupDescribedGroup(group_id=group_id, error=error),))
-    return context.result(StreamsGroupDescribe(**context.core(), group_ids=(group_id,)))
-
-
-def _may_see(context: RequestContext, group: StreamsGroupDescribedGroup) -> bool:
-    """Whether whoever asks may see each topic of the application."""
-    names = set(topic_names(group.topology.subtopologies)) if group.topology and context.services.access.is_asked else set()
-    return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
-
-
-def _described(group: StreamsGroupDescribedGroup) -> Values:
-    """All but the members."""
-    return {
-        "error_code": group.error,
-        "error_message": group.error_message,
-        "group_id": group.group_id,
-        "group_state": group.state,
-        "group_epoch": group.group_epoch,
-        "assignment_epoch": group.assignment_epoch,
-        "topology": None if group.topology is None else _topology(group.topology),
-        "members": [],
-        "authorized_operations": NOT_ASKED,
-    }
+def _own(group: StreamsGroupDescribedGroup) -> Values:
+    return {"topology": None if group.topology is None else _topology(group.topology)}
 
 
 def _topology(topology: StreamsTopology) -> Values:
@@ -97,7 +52,7 @@ def _pairs(pairs: Any) -> list[Values]:
     return [{"key": key, "value": value} for key, value in pairs]
 
 
-def _member(member: StreamsGroupDescribedMember) -> Values:
+def _member(_: Catalog, member: StreamsGroupDescribedMember) -> Values:
     endpoint = member.user_endpoint
     return {
         "member_id": member.member_id,
@@ -126,10 +81,22 @@ def _assignment(tasks: Any) -> Values:
     }
 
 
-def when_off(_: RequestContext, body: Any) -> Values:
-    """The broker has streams groups, which are not on."""
-    off = (StreamsGroupDescribedGroup(group_id=group_id, error=ErrorCode.UNSUPPORTED_VERSION) for group_id in body.group_ids)
-    return {"groups": [_described(group) for group in off]}
-
-
-SPEC = ApiSpec(89, "StreamsGroupDescribe", 0, 0, handle, protocol="streams", feature=STREAMS_VERSION, when_off=when_off)
+_DESCRIPTIONS = GroupDescriptions(
+    StreamsGroupDescribe,
+    StreamsGroupDescribeResult,
+    StreamsGroupDescribedGroup,
+    _own,
+    _member,
+    _topics,
+    unseen="The described group uses topics that the client is not authorized to describe.",
+)
+SPEC = ApiSpec(
+    89,
+    "StreamsGroupDescribe",
+    0,
+    0,
+    _DESCRIPTIONS.handle,
+    protocol="streams",
+    feature=STREAMS_VERSION,
+    when_off=_DESCRIPTIONS.when_off,
+)
