@@ -131,7 +131,14 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "Collect the records of __consumer_offsets, live or from files.",
         long_lived=True,
     ),
-    CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
+    CommandSpec(
+        "history build",
+        "history.build",
+        "history",
+        "Make the tables of the history from what was collected.",
+        OUTPUT,
+        long_lived=True,
+    ),
     CommandSpec("history offsets", "history.questions", "history", "What groups had committed at a moment of the past.", OUTPUT),
     CommandSpec("history lag", "history.questions", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
     CommandSpec(

@@ -201,7 +201,9 @@ def test_names_that_the_terminal_cannot_show_are_escaped() -> None:
     assert (ran.returncode, ran.stderr) == (2, "kgctl: -X gr\\xf6\\xdfe: expected key=value\n")
 
 
-@pytest.mark.parametrize(("command", "searches"), [("list groups", False), ("serve", True), ("demo", True)])
+@pytest.mark.parametrize(
+    ("command", "searches"), [("list groups", False), ("history build", True), ("serve", True), ("demo", True)]
+)
 def test_only_long_lived_commands_search_for_reference_cycles(command: str, searches: bool) -> None:
     program = (
         "import gc, sys\n"
