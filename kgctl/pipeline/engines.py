@@ -25,7 +25,18 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kgctl import __version__
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import (
+    AuthError,
+    BrokerError,
+    DamagedError,
+    KgctlError,
+    NotFoundError,
+    RefusedError,
+    StorageError,
+    TimedOutError,
+    UnreachableError,
+    UsageError,
+)
 from kgctl.extras import is_there, require
 from kgctl.pipeline.java import find_java
 from kgctl.workers import WorkerPool, become_worker
@@ -42,6 +53,16 @@ PROCESS_DIED = "PROCESS_DIED"
 """The code of an item whose process ended under it."""
 
 _WAITING_PER_PROCESS = 2
+
+
+class SparkError(KgctlError):
+    """Spark did not do the work, in its own words."""
+
+    slug = "SPARK"
+
+
+class SparkEndedError(SparkError):
+    """Its session has ended, and will do no other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +339,7 @@ class SparkEngine(Engine):
             if missing:
                 yield from self._done(function, missing, dealt(missing, most))
             if again and missing and len(missing) == len(items):
-                raise KgctlError(f"Spark did none of the work: {self._trouble}", code="SPARK")
+                raise SparkError(f"Spark did none of the work: {self._trouble}")
         for index in sorted(missing):
             yield died(index)
 
@@ -405,9 +426,14 @@ def shipped(function: Callable[..., Any]) -> Callable[[Iterator[pa.RecordBatch]]
     return run
 
 
+_RAISED = (AuthError, BrokerError, DamagedError, NotFoundError, RefusedError, StorageError, TimedOutError, UnreachableError)
+_OWN = {f"{kind.__module__}.{kind.__name__}": kind for kind in _RAISED}
+"""What tasks of kgctl's raise, by the names that Spark tells."""
+
+
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """What fails on Spark as a `KgctlError`: the error that a task of kgctl's has raised, in one line."""
+    """What fails on Spark as a `KgctlError`: the error that a task of kgctl's has raised, in one line, or `SparkError`."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -416,13 +442,14 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except ConnectionError as error:
-        raise KgctlError("Spark has ended: its master does not answer, or has ended the session", code="SPARK") from error
+        raise SparkEndedError("Spark has ended: its master does not answer, or has ended the session") from error
     except (Py4JError, PySparkException) as error:
         said = str(error)
-        told = re.findall(r"^(?:\w+\.)*(\w*Error): (.+)$", said, re.MULTILINE)
-        kind, message = told[-1] if told else ("SPARK", java_message(error).strip())
+        told = re.findall(r"^((?:\w+\.)*\w*Error): (.+)$", said, re.MULTILINE)
+        name, message = told[-1] if told else ("", java_message(error).strip())
+        found: KgctlError = _OWN.get(name, SparkError)(message)
         if broken := re.search(r"\[FAILED_READ_FILE\S*\] .* file (?:file://)?(\S+\.parquet)", said):
-            kind, message = "StorageError", f"{broken[1]}: cannot be read"
+            found = StorageError(f"{broken[1]}: cannot be read")
         if "stopped SparkContext" in said or "SparkContext was shut down" in said:
-            message = "the master does not answer, or has ended the session"
-        raise KgctlError(message, code="STORAGE_ERROR" if kind == "StorageError" else "SPARK") from error
+            found = SparkEndedError("the master does not answer, or has ended the session")
+        raise found from error

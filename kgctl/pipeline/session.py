@@ -98,12 +98,14 @@ def _remote(url: str) -> Iterator[SparkSession]:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    from kgctl.pipeline.engines import SparkError
+
     _require_answer(url, [url.split(";", 1)[0]], "server of Spark Connect")
     try:
         session = SparkSession.builder.remote(url).create()
         session.version  # noqa: B018 - the first call that goes there
     except (PySparkException, ValueError) as error:
-        raise KgctlError(f"{url}: no session of Spark Connect: {java_message(error)}", code="SPARK") from error
+        raise SparkError(f"{url}: no session of Spark Connect: {java_message(error)}") from error
     session.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         yield session

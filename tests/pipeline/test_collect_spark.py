@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kgctl.spark
-from kgctl.errors import BrokerError, KgctlError, RefusedError, UsageError
+from kgctl.errors import AuthError, BrokerError, KgctlError, RefusedError, UnreachableError, UsageError
 from kgctl.pipeline.collect.stream import BatchWriter
+from kgctl.pipeline.engines import SparkEndedError, SparkError
 from kgctl.pipeline.session import SparkOptions, spark_session
 from kgctl.pipeline.sources.live import WireReader
 from kgctl.pipeline.store.warehouse import Warehouse, commit_records, next_offset
@@ -171,8 +172,9 @@ def test_the_command_names_partitions_that_cannot_be_had(spark: SparkSession, co
     missing = {3: BrokerError("__consumer_offsets-3: LEADER_NOT_AVAILABLE", partition=3)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WireReader, "log_state", lambda reader: replace(whole(reader), errors=missing))
+        patch.setattr(WireReader, "log_offsets", lambda _, __: ([], [BrokerError("orders-0: no leader")]))
         found = command.collect("--once", code=3)
-    assert "kgctl: __consumer_offsets-3: LEADER_NOT_AVAILABLE\n" in found.err
+    assert found.err.splitlines()[:2] == ["kgctl: __consumer_offsets-3: LEADER_NOT_AVAILABLE", "kgctl: orders-0: no leader"]
 
 
 @pytest.mark.deep
@@ -181,24 +183,31 @@ def test_the_command_goes_on_for_as_long_as_it_is_told(spark: SparkSession, comm
     commits(command.bootstrap, 20, 5)
     done = threading.Event()
     committing = threading.Thread(target=keep_committing, args=(command.bootstrap, "orders", done))
-    outcomes = iter(["fine", "trouble"])
+    outcomes, trouble = iter(["fine", "trouble", "fine", "trouble"]), [UnreachableError("no news"), SparkError("no executor")]
 
     def take(batches: BatchWriter, *given: Any) -> None:
         if next(outcomes, "fine") == "trouble":
-            raise KgctlError("no news")
+            raise trouble.pop()
         taken(batches, *given)
 
-    taken = BatchWriter._take
+    def sample(reader: WireReader, topics: Any) -> Any:
+        rows, errors = sampled(reader, topics)
+        return rows, [*errors, *([BrokerError("orders-0: no leader", topic="orders", partition=0)] if trouble else [])]
+
+    taken, sampled = BatchWriter._take, WireReader.log_offsets
     committing.start()
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(BatchWriter, "_take", take)
+            patch.setattr(WireReader, "log_offsets", sample)
             patch.setattr("kgctl.cli.history.collect.AFTER_TROUBLE_S", 0.1)
             found = command.collect("--for", "30s", "--sample-every", "1s")
     finally:
         done.set()
         committing.join()
-    assert "no news; trying again in 0.1 s" in found.err
+    told = [line for line in found.err.splitlines() if not line.startswith("Collected ")]
+    again = [f"kgctl: {what}; trying again in 0.1 s" for what in ("no executor", "no news")]
+    assert told == ["no sample: orders-0: no leader", *again], "what is over by then is no error of the collection"
     assert next(outcomes, "") == "", "all of them came"
     assert len({row["timestamp_ms"] for row in rows_of(Warehouse.open(command.warehouse), "samples")}) > 2
     command.collect("--once")
@@ -213,12 +222,26 @@ def test_what_the_command_refuses_has_its_exit_code(spark: SparkSession, command
     commits(other.bootstrap, 2, 5)
     assert "--cluster NAME keeps them apart" in _Command(other.bootstrap, command.warehouse).collect("--once", code=5).err
 
-    def refused(*_: Any) -> None:
-        raise RefusedError("not these")
+    def refused(batches: BatchWriter, *_: Any) -> None:
+        batches.collection.samples += 1
+        raise outcomes.pop()
 
+    outcomes: list[KgctlError] = [SparkEndedError("Spark has ended"), AuthError("not any more"), RefusedError("not these")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BatchWriter, "_take", refused)
-        assert command.collect("--for", "1m", code=5).err == "kgctl: not these\n"
+        for code, told in ((5, "not these"), (8, "not any more"), (1, "Spark has ended")):
+            assert command.collect("--for", "1m", code=code).err == f"kgctl: {told}\n"
+
+
+def test_the_command_up_to_what_is_there_is_interrupted_and_says_so(spark: SparkSession, command: _Command) -> None:
+    """Half of what is there is not what was asked for."""
+
+    def interrupt(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BatchWriter, "_take", interrupt)
+        assert command.collect("--once", code=130).err == "kgctl: interrupted\n"
 
 
 @pytest.mark.deep

@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kgctl.errors import KgctlError
-from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, LocalEngine, SparkEngine, dealt, open_engine
+from kgctl.errors import KgctlError, UnreachableError
+from kgctl.pipeline.engines import (
+    PROCESS_DIED,
+    EngineName,
+    EngineOptions,
+    LocalEngine,
+    SparkEngine,
+    dealt,
+    open_engine,
+    shipped,
+    spark_errors,
+)
 from tests.support.members import wait_until
-from tests.support.pipeline.work import kill_at_five, square
+from tests.support.pipeline.work import away, kill_at_five, square
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +56,13 @@ def test_work_that_cannot_be_done_at_all_is_one_line(spark: SparkSession) -> Non
     with pytest.raises(KgctlError, match=r"^Spark did none of the work: .*$") as caught:
         SparkEngine(spark).map(kill_at_five, [5])
     assert "\n" not in caught.value.message
+
+
+def test_what_a_task_raises_is_what_it_was(spark: SparkSession) -> None:
+    """So it has the exit code that it has without Spark."""
+    with pytest.raises(UnreachableError) as caught, spark_errors():
+        spark.range(1).mapInArrow(shipped(away), "id long").collect()
+    assert (caught.value.message, caught.value.code) == ("nobody is there", "UNREACHABLE")
 
 
 def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:

@@ -76,6 +76,7 @@ ROOMS = {
             (1, "two changes that landed at once"),
             (7, "records of streams groups are those that the coordinator writes"),
             (16, "minutes before the first collection; what a watch with an end could not tell"),
+            (28, "what a collection on Spark waits for, tells and ends with, as one without Spark"),
         ),
     ),
     "cli": Room(

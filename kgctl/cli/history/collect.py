@@ -266,7 +266,7 @@ def _collect_on_spark(
     """A live cluster by Spark's executors: each trigger is a commit, and samples the log ends. A cluster that was there once is
     waited for."""
     from kgctl.pipeline.collect.collection import Collection
-    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, run
+    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, passes, run
     from kgctl.pipeline.engines import open_engine
 
     properties, halt = _properties(settings), threading.Event()
@@ -278,21 +278,24 @@ def _collect_on_spark(
         timeout_ms=settings.timeout_ms,
         all_topics=live.all_topics,
     )
-    batches = BatchWriter(_open(into[0]), Collection(into[1] or state.cluster_id or DEFAULT_CLUSTER), origin)
-    batches.collection.errors += state.errors.values() if live.once else ()
+    collection = Collection(into[1] or state.cluster_id or DEFAULT_CLUSTER)
+    collection.errors += state.errors.values() if live.once else ()
+    batches = BatchWriter(_open(into[0]), collection, origin, bool if live.once else session.notice)
     every = None if live.once else f"{live.sample_every_ms} milliseconds"
-    with open_engine(how, is_light=False) as engine, ending_on_signals(halt.set), _ending_after(live.for_ms, halt):
+    ending = ending_on_signals(halt.set, enabled=not live.once)
+    with open_engine(how, is_light=False) as engine, ending, _ending_after(live.for_ms, halt):
         while not halt.is_set():
             try:
                 run(engine.session, batches, halt, every=every)
             except KgctlError as error:
-                if live.once or not batches.collection.samples or isinstance(error, RefusedError):
+                if live.once or not collection.samples or not passes(error):
                     raise
                 session.notice(f"kgctl: {error.message}; trying again in {AFTER_TROUBLE_S:g} s")
                 halt.wait(AFTER_TROUBLE_S)
             if live.once:
                 break
-    return batches.collection
+    collection.errors += batches.unsampled.now.values()
+    return collection
 
 
 @contextmanager

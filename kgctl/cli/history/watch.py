@@ -24,7 +24,7 @@ from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, wat
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, shows
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundError, StorageError, UnreachableError, UsageError
+from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
@@ -452,9 +452,11 @@ def _follow(session: Session, told: _Told, source: LiveSource | None, every_ms: 
 
 def _is_through(session: Session, told: _Told, follow: Callable[[], object]) -> bool:
     """Whether the collection came to its end; after trouble with the cluster or the warehouse it is begun again."""
+    from kgctl.pipeline.collect.live import AWAY
+
     try:
         follow()
-    except (StorageError, UnreachableError, BrokerError, NotFoundError) as error:
+    except (StorageError, *AWAY) as error:
         if not told.has_looked:
             raise
         session.notice(f"kgctl: {error.message}; trying again in {AFTER_TROUBLE_S:g} s")

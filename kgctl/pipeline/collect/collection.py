@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,23 @@ class Collection:
         if len(damaged) > _DAMAGES_NAMED:
             more = f"{len(damaged) - _DAMAGES_NAMED} more damaged places, in the warehouse's table damaged"
             self.errors.append(StorageError(f"{source}: {more}", code="DAMAGED", partition=partition))
+
+
+class LastTroubles:
+    """What went wrong at the last look of a collection that goes on: it is told once, and counts for as long as it lasts."""
+
+    def __init__(self) -> None:
+        self.now: Mapping[Any, KgctlError] = {}
+
+    def look(self, found: Mapping[Any, KgctlError]) -> list[KgctlError]:
+        """Take what is wrong now; what was not at the look before."""
+        fresh = [error for place, error in found.items() if place not in self.now]
+        self.now = found
+        return fresh
+
+    def sampled(self, errors: Iterable[KgctlError]) -> list[KgctlError]:
+        """`look` at what a sample of log offsets lacks."""
+        return self.look({(error.topic, error.partition, error.code): error for error in errors})
 
 
 _SHORT = struct.Struct(">h")

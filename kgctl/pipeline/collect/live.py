@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
-from kgctl.pipeline.collect.collection import Collection, TopicsSeen
+from kgctl.pipeline.collect.collection import Collection, LastTroubles, TopicsSeen
 from kgctl.pipeline.sources.batches import damaged_table
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LivePart, LiveReader, LogOffsetRow, LogState
 from kgctl.pipeline.store.tables import LOG_OFFSETS, rows_of
@@ -20,6 +20,8 @@ _FLUSH_ROWS = 1_000_000
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 OVERTAKEN_AT_MOST = 5
+AWAY = (UnreachableError, NotFoundError, BrokerError)
+"""What a collection that goes on waits for: the cluster is away, or not ready."""
 _FUTILE_ROUNDS = 5
 
 
@@ -80,9 +82,9 @@ class LiveCollection:
         self._collection = Collection(cluster)
         self._buffers: dict[int, _Buffer] = {}
         self._given_up: set[int] = set()
-        self._missing: set[int] = set()
+        self._missing = LastTroubles()
         self._troubles: dict[int, str] = {}
-        self._sample_errors: dict[tuple[str | None, int | None, str], KgctlError] = {}
+        self._unsampled = LastTroubles()
         self._log_id: str | None = None
         self._stopped = False
         self._topics = TopicsSeen(warehouse.topics(cluster))
@@ -112,7 +114,7 @@ class LiveCollection:
                 self._follow(started)
         finally:
             self._flush_all()
-        self._collection.errors += self._sample_errors.values()
+        self._collection.errors += self._unsampled.now.values()
         return self._collection
 
     def _begin(self, state: LogState) -> None:
@@ -124,10 +126,9 @@ class LiveCollection:
         for partition, (start, end) in sorted(state.bounds.items()):
             if partition not in self._buffers and partition not in self._given_up:
                 self._take_up(partition, start, end)
-        for partition, error in state.errors.items():
-            if partition not in self._missing and not self._plan.once:
+        for error in self._missing.look(state.errors):
+            if not self._plan.once:
                 self._world.notice(error.message)
-        self._missing = set(state.errors)
 
     def _take_up(self, partition: int, start: int, end: int) -> None:
         known = next_offset(self._warehouse, self._collection.cluster, partition)
@@ -144,7 +145,7 @@ class LiveCollection:
         next_sample: float | None = None
         next_flush = started + self._plan.flush_every_s
         pause_s = _FIRST_PAUSE_S
-        while not self._stopped and not self._is_over(started) and (self._buffers or self._missing):
+        while not self._stopped and not self._is_over(started) and (self._buffers or self._missing.now):
             try:
                 self._round(_WAIT_MS)
                 now = self._world.seconds()
@@ -155,7 +156,7 @@ class LiveCollection:
                     self._sample()
                     next_sample = max(next_sample + self._plan.sample_every_s, now)
                 pause_s = _FIRST_PAUSE_S
-            except (UnreachableError, NotFoundError, BrokerError) as error:
+            except AWAY as error:
                 self._world.notice(f"{error.message}; trying again in {pause_s:g} s")
                 self._world.pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -266,11 +267,9 @@ class LiveCollection:
         self._collection.samples += len(rows)
         if rows:
             self._samples.append(samples_table(rows, now_ms))
-        before = self._sample_errors
-        self._sample_errors = {(error.topic, error.partition, error.code): error for error in errors}
-        if not self._plan.once:
-            for place in self._sample_errors.keys() - before.keys():
-                self._world.notice(f"no sample: {self._sample_errors[place].message}")
+        for error in self._unsampled.sampled(errors):
+            if not self._plan.once:
+                self._world.notice(f"no sample: {error.message}")
 
 
 def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:

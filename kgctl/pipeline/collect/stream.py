@@ -11,15 +11,15 @@ import logging
 import pickle
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kgctl.errors import KgctlError, RefusedError
-from kgctl.pipeline.collect.collection import Collection, TopicsSeen
-from kgctl.pipeline.collect.live import OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
-from kgctl.pipeline.engines import shipped, spark_errors
+from kgctl.pipeline.collect.collection import Collection, LastTroubles, TopicsSeen
+from kgctl.pipeline.collect.live import AWAY, OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
+from kgctl.pipeline.engines import SparkEndedError, SparkError, shipped, spark_errors
 from kgctl.pipeline.sources.batches import Damage, LogReport, damaged_table
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
@@ -98,6 +98,11 @@ def run(session: SparkSession, batches: BatchWriter, halt: threading.Event, *, e
         raise batches.failed
 
 
+def passes(error: KgctlError) -> bool:
+    """Whether a collection that goes on waits for the end of this: the cluster is away, or Spark could not, and is there."""
+    return isinstance(error, (*AWAY, SparkError)) and not isinstance(error, SparkEndedError)
+
+
 def start(session: SparkSession, batches: BatchWriter, *, every: str | None, most: int) -> StreamingQuery:
     """Begin where the last collection ended. ``every``: a trigger each so long, as ``10 seconds``; None: up to what is there now.
 
@@ -117,15 +122,19 @@ def start(session: SparkSession, batches: BatchWriter, *, every: str | None, mos
 @dataclass
 class BatchWriter:
     """What is done with each micro-batch, where Spark's driver runs. ``collection`` says for which cluster, and takes what comes;
-    ``is_over``: no batch is taken any more; ``is_watched``: somebody looks what a batch ``failed`` of, and Spark is not told."""
+    ``notice`` is told what partitions and samples cannot be had, once; ``is_over``: no batch is taken any more; ``is_watched``:
+    somebody looks what a batch ``failed`` of and what the collection has, and neither Spark nor the log is told."""
 
     warehouse: Warehouse
     collection: Collection
     origin: CollectOrigin
+    notice: Callable[[str], object] = _LOGGER.warning
     is_over: bool = False
     is_busy: bool = False
     is_watched: bool = False
     failed: KgctlError | None = None
+    missing: LastTroubles = field(default_factory=LastTroubles)
+    unsampled: LastTroubles = field(default_factory=LastTroubles)
 
     def watch(self) -> None:
         """Begin to keep what a batch fails of."""
@@ -149,6 +158,8 @@ class BatchWriter:
         before = len(self.collection.errors)
         with self.origin.opened() as reader:
             state = reader.log_state()
+            for error in self.missing.look(state.errors):
+                self.notice(error.message)
             for tries_left in reversed(range(OVERTAKEN_AT_MOST)):
                 try:
                     self._take(frame, state)
@@ -157,8 +168,7 @@ class BatchWriter:
                     if not tries_left:
                         raise
             self._sample(reader)
-        for error in self.collection.errors[before:]:
-            _LOGGER.warning("%s", error.message)
+        self._log(error.message for error in self.collection.errors[before:])
 
     def begin(self, state: LogState) -> dict[int, int]:
         """Where to go on, by partition. The warehouse knows of the cluster then.
@@ -180,7 +190,11 @@ class BatchWriter:
     def _tell(self, notice: str) -> None:
         if notice not in self.collection.notices:
             self.collection.notices.append(notice)
-            _LOGGER.warning("%s", notice)
+            self._log([notice])
+
+    def _log(self, lines: Iterable[str]) -> None:
+        for line in () if self.is_watched else lines:
+            _LOGGER.warning("%s", line)
 
     def _take(self, frame: DataFrame, state: LogState) -> None:
         begins = self.begin(state)
@@ -226,8 +240,8 @@ class BatchWriter:
         topics = None if self.origin.all_topics else sorted({OFFSETS_TOPIC, *self.warehouse.topics(cluster)})
         rows, errors = reader.log_offsets(topics)
         self.collection.samples += self.warehouse.add_samples(cluster, samples_table(rows, now_ms)) if rows else 0
-        told = {error.message for error in self.collection.errors}
-        self.collection.errors += [error for error in errors if error.message not in told]
+        for error in self.unsampled.sampled(errors):
+            self.notice(f"no sample: {error.message}")
 
 
 def _now_ms() -> int:

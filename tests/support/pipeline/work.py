@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from kgctl.errors import InvariantViolation
+from kgctl.errors import InvariantViolation, UnreachableError
 
 
 def square(number: int) -> int:
@@ -17,6 +19,11 @@ def square(number: int) -> int:
     if number == 14:
         raise ZeroDivisionError("14")
     return number * number
+
+
+def away(_: object) -> Iterator[Any]:
+    """A cluster that is not there."""
+    raise UnreachableError("nobody is there")
 
 
 def kill_at_five(number: int) -> int:
