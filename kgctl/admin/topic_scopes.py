@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kgctl.errors import NotFoundError, UsageError
@@ -22,6 +22,11 @@ class TopicScope:
         if partition.topic != self.topic:
             return False
         return self.ranges is None or any(low <= partition.partition <= high for low, high in self.ranges)
+
+    def __str__(self) -> str:
+        """As it is written: ``orders:0,2-5``."""
+        ranges = ",".join(f"{low}-{high}" if low < high else str(low) for low, high in self.ranges or ())
+        return f"{self.topic}:{ranges}" if ranges else self.topic
 
     def resolve(self, partition_count: int) -> tuple[TopicPartition, ...]:
         """The partitions meant, ascending.
@@ -61,6 +66,26 @@ def parse_topic_scopes(texts: Iterable[str]) -> tuple[TopicScope, ...]:
 def is_within(partition: TopicPartition, scopes: Iterable[TopicScope]) -> bool:
     """Return whether one of the scopes has the partition."""
     return any(partition in scope for scope in scopes)
+
+
+def absent(scopes: Iterable[TopicScope], there: Iterable[TopicPartition]) -> Iterator[TopicScope]:
+    """What scopes name and is not there: as it was given where nothing of it is, else the partitions that are not."""
+    numbers: dict[str, list[int]] = {}
+    for partition in sorted(set(there)):
+        numbers.setdefault(partition.topic, []).append(partition.partition)
+    for scope in scopes:
+        of_topic = numbers.get(scope.topic, [])
+        ranges = tuple(gap for each in scope.ranges or () for gap in _gaps(each, of_topic))
+        if ranges or not of_topic:
+            yield TopicScope(scope.topic, ranges or None)
+
+
+def _gaps(bounds: tuple[int, int], numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    low, high = bounds
+    for number in (*(each for each in numbers if low <= each <= high), high + 1):
+        if low < number:
+            yield low, number - 1
+        low = number + 1
 
 
 def present_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicScope, ...]:

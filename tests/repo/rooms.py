@@ -88,7 +88,7 @@ ROOMS = {
             (20, "a threshold that does not hold though the result cannot be written; lines of owners that are no group's"),
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
-            (40, "named topics that no group reads; groups of some partitions; members that nobody tells"),
+            (31, "named topics that no group reads; groups of some partitions; members that nobody tells"),
             (40, "--execute of deletions; what only the deed has a use for is no dry run's"),
             (40, "records that are older than those before them; names of variables that are nearly right"),
             (40, "a live cluster collected on Spark from the command line"),
@@ -125,6 +125,7 @@ ROOMS = {
             (5, "groups that are not deleted are shown as they are listed"),
             (6, "the state of share groups that are deleted in a data folder"),
             (10, "rows beside an offset outside its log are not planned"),
+            (18, "what is named and not there, for each command that says so"),
         ),
     ),
     "coordinator": Room(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +79,7 @@ def diff_offsets(
     file here, or has a path separator, means the file. Where each side has one group these are compared, whatever they are
     called; else groups of the same name. DIFFERENCE is what the second has more.
     """
-    from kgctl.admin.topic_scopes import is_within, parse_topic_scopes
+    from kgctl.admin.topic_scopes import absent, is_within, parse_topic_scopes
 
     session = session_of(ctx)
     if other is None and not _is_file(one):
@@ -94,14 +94,14 @@ def diff_offsets(
         for pair in _pairs(here.groups, there.groups)
         if not {*pair} & failed
         for row in _rows(pair, here.groups.get(pair[0], {}), there.groups.get(pair[1], {}))
-        if not scopes or is_within(TopicPartition(str(row["topic"]), int(str(row["partition"]))), scopes)
+        if not scopes or is_within(_partition(row), scopes)
     ]
     errors = (*here.errors, *there.errors)
     unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
     if fail_if_different and not rows and not errors and not unseen:
         raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
     if fail_if_different:
-        errors += tuple(_without_offsets(scopes, {str(row["topic"]) for row in rows}))
+        errors += tuple(_without_offsets(scope) for scope in absent(scopes, map(_partition, rows)) if scope in scopes)
     counts = Counter(row["result"] == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(
@@ -116,12 +116,13 @@ def diff_offsets(
     )
 
 
-def _without_offsets(scopes: Sequence[TopicScope], topics: Collection[str]) -> Iterator[KgctlError]:
-    """Topics that were named, and that nobody can say are the same."""
-    for scope in scopes:
-        if scope.topic not in topics:
-            message = f"topic {scope.topic!r}: nothing is there to compare: neither side has an offset"
-            yield NotFoundError(message, topic=scope.topic)
+def _partition(row: Row) -> TopicPartition:
+    return TopicPartition(str(row["topic"]), int(str(row["partition"])))
+
+
+def _without_offsets(scope: TopicScope) -> KgctlError:
+    """A topic that was named, and that nobody can say is the same."""
+    return NotFoundError(f"topic {str(scope)!r}: nothing is there to compare: neither side has an offset", topic=scope.topic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import typer
 from kgctl.admin import GroupAdmin, Place, Sight
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, view_offsets
 from kgctl.admin.times import parse_duration_ms
-from kgctl.admin.topic_scopes import TopicScope
+from kgctl.admin.topic_scopes import TopicScope, absent
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
@@ -215,17 +215,9 @@ def _without_groups(found: GroupViews, topics: Sequence[TopicScope]) -> Iterator
     """Topics and partitions that were named, and that no group has anything to do with; a group that has nothing to do with
     any of them is an error of its own."""
     known = {each.partition for each in found.partitions}
-    for scope in topics if known else ():
-        if not _is_known(scope, [number for topic, number in known if topic == scope.topic]):
-            where = f"topic {scope.topic!r}{', or not on all of these partitions' if scope.ranges else ''}"
-            message = f"no group has offsets or members on {where}: its lag is unknown"
-            yield ExpectationError(message, code=UNKNOWN_LAG, topic=scope.topic)
-
-
-def _is_known(scope: TopicScope, numbers: Sequence[int]) -> bool:
-    if scope.ranges is None:
-        return bool(numbers)
-    return all(sum(low <= number <= high for number in numbers) == high - low + 1 for low, high in scope.ranges)
+    for scope in absent(topics, known) if known else ():
+        message = f"no group has offsets or members on topic {str(scope)!r}: its lag is unknown"
+        yield ExpectationError(message, code=UNKNOWN_LAG, topic=scope.topic)
 
 
 def _unknown_error(view: GroupView, each: PartitionView, reason: KgctlError | None) -> KgctlError:

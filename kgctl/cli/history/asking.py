@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -423,23 +423,21 @@ def is_in(topic: str, partition: int, scopes: Sequence[TopicScope]) -> bool:
 
 def unknown_topics(question: HistoryQuestion, scopes: Sequence[TopicScope], found: Iterable[tuple[str, int]]) -> list[KgctlError]:
     """Errors for what ``--topic`` names and none of the groups has ever committed to; ``found``: the partitions of an answer."""
+    from kgctl.admin.topic_scopes import absent
     from kgctl.model.groups import TopicPartition
     from kgctl.pipeline.store.tables import LATEST_MS
 
     there = {TopicPartition(*each) for each in found}
-    missing = [scope for scope in scopes if not any(each in scope for each in there)]
+    missing = [scope for scope in absent(scopes, there) if scope in scopes]
     if missing:
         rows = question.history.looked_back("offset_commits", ("topic", "partition"), question.groups, LATEST_MS)
         there = {TopicPartition(*each) for each in zip(*(column.to_pylist() for column in rows.columns), strict=True)}
-    return [_unknown_topic(scope.topic, there) for scope in missing if not any(each in scope for each in there)]
+    return [_unknown_topic(scope, {each.topic for each in there}) for scope in absent(missing, there) if scope in missing]
 
 
-def _unknown_topic(topic: str, there: Iterable[TopicPartition]) -> NotFoundError:
-    topics = sorted({each.topic for each in there})
-    if topic in topics:
-        return NotFoundError(f"topic {topic!r}: no group that is asked about has committed to these partitions", topic=topic)
-    near = did_you_mean(topic, topics, quoted=True)
-    return NotFoundError(f"topic {topic!r}: no group that is asked about has committed to it{near}", topic=topic)
+def _unknown_topic(scope: TopicScope, topics: Collection[str]) -> NotFoundError:
+    near = "" if scope.topic in topics else did_you_mean(scope.topic, sorted(topics), quoted=True)
+    return NotFoundError(f"topic {str(scope)!r}: no group that is asked about has committed to it{near}", topic=scope.topic)
 
 
 def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:

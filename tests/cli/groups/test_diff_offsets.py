@@ -88,6 +88,8 @@ def test_a_topic_that_was_named_and_that_neither_has_is_not_the_same(cli: Cli, c
     ran = cli("diff-offsets g1 copy --topic t1 --topic tt2 --fail-if-different")
     message = "kgctl: topic 'tt2': nothing is there to compare: neither side has an offset\n"
     assert (ran.code, ran.err) == (3, f"{message}2 partitions: 2 the same, 0 different.\n")
+    assert cli("diff-offsets g1 copy --topic t1:0-7 --fail-if-different").code == 0
+    assert "kgctl: topic 't2:7': nothing is there" in cli("diff-offsets g1 copy --topic t1 --topic t2:7 --fail-if-different").err
     cluster.groups["copy"].offsets[FIRST] = OffsetAndMetadata(1)
     assert cli("diff-offsets g1 copy --topic t1 --topic tt2 --fail-if-different").code == 6
 

@@ -117,9 +117,10 @@ def test_topics_that_none_of_the_groups_has_committed_to_are_errors(cli: Cli, li
     assert (ran.code, ran.data, ran.err.splitlines()[0]) == (4, [], missing)
     ran = cli(f"history {line} --topic ordrs --topic orders -o json")
     assert (ran.code, {row["topic"] for row in ran.data}, ran.err.splitlines()[0]) == (3, {"orders"}, missing)
+    assert cli(f"history {line} --topic orders:0-7 --topic orders").code == cli(f"history {line} --topic orders:0-7").code == 0
     ran = cli(f"history {line} --topic orders:7")
     assert (ran.code, ran.out) == (4, "")
-    assert "kgctl: topic 'orders': no group that is asked about has committed to these partitions\n" in ran.err
+    assert "kgctl: topic 'orders:7': no group that is asked about has committed to it\n" in ran.err
 
 
 @pytest.mark.parametrize("line", ["resets payments", "rebalances payments", "lag payments", "health payments"])
