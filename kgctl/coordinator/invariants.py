@@ -16,7 +16,6 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.share.group import ShareGroup
 from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.coordinator.streams.member import StreamsMemberState
-from kgctl.coordinator.streams.processes import TaskProcesses
 from kgctl.coordinator.timers import TimerKind, member_timer
 from kgctl.model.groups import GroupType
 
@@ -249,10 +248,7 @@ def _broken_tasks(group: StreamsGroup) -> Iterator[str]:
     )
     if any(count > 1 for count in processed.values()):
         yield f"tasks are processed twice: {sorted(task for task, count in processed.items() if count > 1)}"
-    known = TaskProcesses()
-    for member in group.members.values():
-        known.replace(None, member)
-    if not group.processes.is_like(known):
+    if not group.processes.agrees_with(group.members.values()):
         yield "the processes of tasks are wrong"
 
 

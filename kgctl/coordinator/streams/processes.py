@@ -5,7 +5,12 @@ Kafka: StreamsGroup#currentActiveTaskProcessId and its neighbours.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from kgctl.coordinator.streams.member import HeldTasks, StreamsMember
+
+Copy = tuple[int, str, int, str]
+"""Of a standby task (0) or of a warm-up task (1): its subtopology, its number, the process."""
 
 
 class TaskProcesses:
@@ -13,12 +18,13 @@ class TaskProcesses:
 
     def __init__(self) -> None:
         self._active: dict[tuple[str, int], str] = {}
-        self._copies: tuple[dict[tuple[str, int], set[str]], ...] = ({}, {})
-        """Of standby tasks and of warm-up tasks."""
+        self._copies: set[Copy] = set()
+        self._shared: set[Copy] = set()
+        """Copies that two members of one process have had at a time: as in Kafka, the first that gives one up takes it along."""
 
     def replace(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
         """Take note that a member is another than it was, comes or goes."""
-        if old is not None:
+        if old is not None and old.has_metadata:
             for tasks in (old.assigned, old.pending_revocation):
                 self._remove(tasks, old.process_id)
         if new is not None and new.has_metadata:
@@ -28,10 +34,9 @@ class TaskProcesses:
     def _add(self, tasks: HeldTasks, process_id: str) -> None:
         for key, numbers in tasks.active.items():
             self._active.update(dict.fromkeys(((key, number) for number in numbers), process_id))
-        for kind, held in zip(self._copies, tasks[1:], strict=True):
-            for key, numbers in held.items():
-                for number in numbers:
-                    kind.setdefault((key, number), set()).add(process_id)
+        copies = set(_copies(tasks, process_id))
+        self._shared |= self._copies & copies
+        self._copies |= copies
 
     def _remove(self, tasks: HeldTasks, process_id: str) -> None:
         for key, numbers in tasks.active.items():
@@ -39,19 +44,15 @@ class TaskProcesses:
                 # Somebody else may have got it already.
                 if self._active.get((key, number)) == process_id:
                     del self._active[key, number]
-        for kind, held in zip(self._copies, tasks[1:], strict=True):
-            for key, numbers in held.items():
-                for number in numbers:
-                    kind.get((key, number), set()).discard(process_id)
+        self._copies.difference_update(_copies(tasks, process_id))
 
-    def is_like(self, other: TaskProcesses) -> bool:
-        """Whether the same processes have the same tasks.
-
-        Of a copy that two members of one process have, the process is forgotten with the first that gives it up, as in Kafka.
-        """
-        pairs = zip(self._copies, other._copies, strict=True)
-        has_too = all(processes <= theirs.get(task, set()) for own, theirs in pairs for task, processes in own.items())
-        return has_too and self._active == other._active
+    def agrees_with(self, members: Iterable[StreamsMember]) -> bool:
+        """Whether this is what the members have; of copies that were shared, some may be missing."""
+        known = TaskProcesses()
+        for member in members:
+            known.replace(None, member)
+        is_missing = known._copies - self._copies
+        return self._active == known._active and self._copies <= known._copies and is_missing <= self._shared
 
     def is_processed(self, key: str, number: int) -> bool:
         """Whether any process runs it as an active task."""
@@ -63,4 +64,11 @@ class TaskProcesses:
 
     def is_copied_by(self, process_id: str, key: str, number: int) -> bool:
         """Whether this process has it as a standby or warm-up task."""
-        return any(process_id in kind.get((key, number), ()) for kind in self._copies)
+        return any((kind, key, number, process_id) in self._copies for kind in (0, 1))
+
+
+def _copies(tasks: HeldTasks, process_id: str) -> Iterator[Copy]:
+    for kind, held in enumerate(tasks[1:]):
+        for key, numbers in held.items():
+            for number in numbers:
+                yield kind, key, number, process_id

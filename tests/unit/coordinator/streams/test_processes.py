@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kgctl.coordinator.streams.member import HeldTasks, StreamsMember, StreamsTarget
 from kgctl.coordinator.streams.processes import TaskProcesses
 
@@ -40,13 +42,40 @@ def test_targets_are_the_same_whatever_their_order() -> None:
 
 def test_of_two_members_of_one_process_the_first_takes_its_copy_with_it() -> None:
     """As in Kafka, whose set of processes has each of them once."""
-    processes, left = TaskProcesses(), TaskProcesses()
+    processes = TaskProcesses()
     first, second = (StreamsMember(name, process_id="p", assigned=HeldTasks({}, {"0": {1: 0}})) for name in ("m", "n"))
     for member in (first, second):
         processes.replace(None, member)
     processes.replace(first, None)
-    left.replace(None, second)
 
     assert not processes.is_copied_by("p", "0", 1)
-    assert processes.is_like(left)
-    assert not left.is_like(processes)
+    assert processes.agrees_with([second])
+
+
+@pytest.mark.parametrize(
+    ("noted", "members"),
+    [
+        ((), (HeldTasks({}, {"0": {1: 0}}),)),
+        ((), (HeldTasks({}, {}, {"0": {1: 0}}),)),
+        ((), (HeldTasks({"0": {1: 0}}),)),
+        ((HeldTasks({}, {"0": {1: 0}}),), ()),
+        ((HeldTasks({"0": {1: 0}}),), ()),
+        ((HeldTasks({}, {"0": {1: 0}}),), (HeldTasks({}, {}, {"0": {1: 0}}),)),
+    ],
+)
+def test_what_only_one_side_has_is_told(noted: tuple[HeldTasks, ...], members: tuple[HeldTasks, ...]) -> None:
+    processes = TaskProcesses()
+    for tasks in noted:
+        processes.replace(None, StreamsMember("m", process_id="p", assigned=tasks))
+
+    assert processes.agrees_with([StreamsMember("m", process_id="p", assigned=tasks) for tasks in noted])
+    assert not processes.agrees_with([StreamsMember("m", process_id="p", assigned=tasks) for tasks in members])
+
+
+def test_a_member_of_which_no_process_is_known_takes_nobodys_copy_with_it() -> None:
+    """Only an odd log has such a member, and the process of the other has an odd name."""
+    processes, tasks = TaskProcesses(), HeldTasks({}, {"0": {1: 0}})
+    processes.replace(None, StreamsMember("n", process_id="", assigned=tasks))
+    processes.replace(StreamsMember("m", assigned=tasks, has_metadata=False), None)
+
+    assert processes.is_copied_by("", "0", 1)
