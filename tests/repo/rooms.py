@@ -140,6 +140,7 @@ ROOMS = {
             (321, "topologies of streams groups, laid out on the topics of the cluster"),
             (1_137, "streams groups, KIP-1071: members, tasks and their processes, targets, endpoints, records"),
             (3, "settings that a version has, otherwise than by default"),
+            (1, "a table that is too full grows with the next subtopology that gets a task, as Kafka's"),
         ),
     ),
     "server": Room(

@@ -180,10 +180,14 @@ def _map_order(numbers: list[int], capacity: int) -> list[int]:
 
 
 def _merged(difference: _Difference, *, is_map: bool) -> Epochs:
-    """Kafka: TasksTupleWithEpochs#merge, which puts a subtopology of which nothing is kept in front of its bucket."""
-    merged = {}
-    new = [key for key in difference.added if key not in difference.kept]
-    capacity = max(grown_capacity(len(difference.kept)), grown_capacity(len(difference.kept) + len(new) - bool(new)))
+    """Kafka: TasksTupleWithEpochs#merge, which puts a subtopology of which nothing is kept in front of its bucket.
+
+    Each that is added, new or not, first enlarges the table if it is too full by then.
+    """
+    merged, names = {}, hash_map_order(difference.added)
+    new = [key for key in names if key not in difference.kept]
+    is_last_new = bool(new) and new[-1] == names[-1]
+    capacity = grown_capacity(len(difference.kept) + len(new) - is_last_new)
     for key in hash_map_order([*reversed(new), *difference.kept], capacity=capacity):
         kept, added = difference.kept.get(key, {}), difference.added.get(key, {})
         both = {**kept, **added}
