@@ -78,8 +78,7 @@ class Watch:
 
     def _judge(self, now_ms: int, *, is_patient: bool) -> list[Alert]:
         picture = WatchPicture(History.open(self.location, self.cluster), now_ms)
-        nobody = [text for rule in self.settings.rules for text in rule.of_nobody(picture)] if is_patient else []
-        self._troubles.pop("groups", None) if not nobody else self._told("groups", "; ".join(dict.fromkeys(nobody)))
+        self._tried("groups", partial(_require_groups, self.settings.rules if is_patient else (), picture))
         found: Mapping[Rule, Sequence[AlertFinding]] = {
             rule: rule.findings(picture, is_patient=is_patient) for rule in self.settings.rules
         }
@@ -150,3 +149,8 @@ class Watch:
             self._troubles[what] = message
             self.outside.notice(message)
         return False
+
+
+def _require_groups(rules: Sequence[Rule], picture: WatchPicture) -> None:
+    if nobody := {text: None for rule in rules for text in rule.of_nobody(picture).values()}:
+        raise NotFoundError("; ".join(nobody))

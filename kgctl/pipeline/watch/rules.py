@@ -64,15 +64,12 @@ class Rule:
         """What holds now, of the groups that it is about. ``is_patient``: those that a pattern means may still come."""
         kind = RULES[self.name]
         found = [each for each in kind.judge(picture, self) if self.concerns(each.group)]
-        missing = {**dict(self._missing(picture, kind)), **({} if is_patient else self._of_nobody(picture))}
+        missing = {**dict(self._missing(picture, kind)), **({} if is_patient else self.of_nobody(picture))}
         unknown = [AlertFinding(name, text, is_unknown=True) for name, text in missing.items()]
         return [*found, *(self._unseen(picture, kind) if kind.of_events else ()), *unknown]
 
-    def of_nobody(self, picture: WatchPicture) -> Collection[str]:
+    def of_nobody(self, picture: WatchPicture) -> Mapping[str, str]:
         """Say which patterns of ``on`` no group matches."""
-        return self._of_nobody(picture).values()
-
-    def _of_nobody(self, picture: WatchPicture) -> Mapping[str, str]:
         patterns = [name for name in self.groups if _GLOB.search(name) and name != "*"]
         return {name: f"no group is {name!r}" for name in patterns if not any(fnmatchcase(each, name) for each in picture.groups)}
 
