@@ -24,7 +24,7 @@ from kgctl.cli.files import write_new
 from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.report import Column, JsonKind, Report, Row
-from kgctl.cli.selection import check_as_shown, confirm
+from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
@@ -52,6 +52,18 @@ def check_deed(*, execute: bool, dry_run: bool, yes: bool = False, backup: Backu
     of_deed = "--yes" if yes else "--backup" if backup and backup.backup else None
     if of_deed and not (execute or dry_run):
         raise UsageError(f"{of_deed} without --execute does nothing, and this would be a dry run: add --execute, or --dry-run")
+
+
+def is_answered(groups: ChangedGroups, *, execute: bool, dry_run: bool, yes: bool, takes_more: bool = False) -> bool:
+    """Whether a command that asks first has its answer: ``--execute`` is one where all that it changes is named, not selected,
+    and nothing more goes with it.
+
+    Raises:
+        UsageError: as `check_deed` and `ChangedGroups.check`.
+    """
+    check_deed(execute=execute, dry_run=dry_run)
+    groups.check()
+    return yes or (execute and groups.is_by_name and not takes_more)
 
 
 K = TypeVar("K", bound=Hashable)

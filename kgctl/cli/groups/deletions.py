@@ -30,9 +30,9 @@ from kgctl.cli.groups.changes import (
     RESULT_AND_ERROR,
     AtOnce,
     account_report,
-    check_deed,
     counted,
     how_far,
+    is_answered,
     result_report,
     with_internal,
 )
@@ -89,9 +89,7 @@ def delete_groups(
     are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups, or those of
     --type; others are named.
     """
-    check_deed(execute=execute, dry_run=dry_run)
-    groups.check()
-    yes = yes or (execute and groups.is_by_name and not delete_all_internal_topics)
+    yes = is_answered(groups, execute=execute, dry_run=dry_run, yes=yes, takes_more=delete_all_internal_topics)
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
@@ -242,9 +240,7 @@ def delete_offsets(
     partition that is named and has no commit fails as not found. --stale finds what a stable group has committed on topics that
     it reads no more. The offsets are saved first, and kgctl undo brings them back.
     """
-    check_deed(execute=execute, dry_run=dry_run)
-    groups.check()
-    yes = yes or (execute and groups.is_by_name)
+    yes = is_answered(groups, execute=execute, dry_run=dry_run, yes=yes)
     scopes = parse_topic_scopes(topic or ())
     if not scopes and not stale:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")

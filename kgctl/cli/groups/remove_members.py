@@ -13,7 +13,7 @@ from kgctl.admin.changes import Account, ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, account_report, check_deed, counted, how_far, result_report
+from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, account_report, counted, how_far, is_answered, result_report
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Report, shows
@@ -66,9 +66,7 @@ def remove_members(
     A consumer that still runs joins again: stop it first. It is meant for members that are gone and whose session, a static
     member's above all, has long to run.
     """
-    check_deed(execute=execute, dry_run=dry_run)
-    groups.check()
-    yes = yes or (execute and groups.is_by_name)
+    yes = is_answered(groups, execute=execute, dry_run=dry_run, yes=yes)
     if bool(member or instance) == all_members:
         raise UsageError("say which members: --member ID, --instance ID, or --all")
     if not all_members and len(groups.ids) != 1:
