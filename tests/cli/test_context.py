@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import kgctl
+from kgctl.cli import settings
 from tests.cli.harness import Cli, Ran
 
 CONFIG = """\
@@ -66,6 +69,14 @@ def test_a_variable_whose_name_is_nearly_right_does_not_lead_to_another_cluster(
         [],
     )
     assert cli("list groups --context staging", variables={name: "desk", "KGCTL_OWN": "1"}).code == 0
+
+
+def test_no_variable_that_kgctl_has_is_taken_for_another() -> None:
+    """Each of them may be there beside the address of a cluster in the current context."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(kgctl.__file__).parent.rglob("*.py"))
+    named = {*re.findall(r"\bKGCTL_[A-Z_]+", sources)}
+    assert {"KGCTL_CONFIG", "KGCTL_CACHE_DIR", *settings._VARIABLES} <= named
+    assert [name for name in named - {*settings._VARIABLES} if settings._near(name)] == []
 
 
 def test_named_context_keeps_its_credentials_for_another_address(cli: Cli, config: Path) -> None:

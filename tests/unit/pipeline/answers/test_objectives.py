@@ -89,6 +89,18 @@ def test_minutes_before_the_first_collection_are_not_known(
     assert (found.from_ms // MINUTE_MS, found.minutes) == (20, 20)
 
 
+@pytest.mark.parametrize(("thinned_until", "unknown"), [(20, 0), (21, 15)])
+def test_records_that_were_thinned_do_not_tell_that_a_group_was_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thinned_until: int, unknown: int
+) -> None:
+    covered = [run(0, 99, 19 * MINUTE_MS, 40 * MINUTE_MS)]
+    tables = {"coverage": covered, "offset_commits": [commit("g", "t", 0, 5, 20 * MINUTE_MS, 50)], "group_health": [window(20)]}
+    write_gold(tmp_path / "w", tables, sampled_ms=[19 * MINUTE_MS, 40 * MINUTE_MS])
+    monkeypatch.setattr(History, "pruned_until_ms", thinned_until * MINUTE_MS)
+    (found,) = kept(History.open(tmp_path / "w"), None, (5 * MINUTE_MS, 40 * MINUTE_MS), NINE, is_whole=True)
+    assert found.unknown == unknown
+
+
 def test_a_commit_outside_of_its_log_is_bad_and_both_limits_count(tmp_path: Path) -> None:
     rows = [window(0, past_end=1, max_lag_ms=None), window(1, below_start=1), window(2, total_lag=11), window(3, total_lag=10)]
     rows += [window(4, total_lag=None, max_lag_ms=1_001), window(5, total_lag=None), window(6, total_lag=3)]
