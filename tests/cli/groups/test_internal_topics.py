@@ -37,7 +37,7 @@ def test_a_dry_run_names_them_and_changes_nothing(cli: Cli, cluster: FakeGroupAd
     assert topics(cluster) == {BETWEEN, CHANGES, "app-own"}
 
 
-@pytest.mark.parametrize("line", [f"{RESET} --execute", DELETE])
+@pytest.mark.parametrize("line", [f"{RESET} --execute", DELETE, f"{DELETE} --execute"])
 def test_it_asks_first_and_deletes_those_that_kafka_s_tool_takes_for_internal(
     cli: Cli, cluster: FakeGroupAdmin, line: str
 ) -> None:

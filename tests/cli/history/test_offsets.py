@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,9 +116,12 @@ def test_topics_that_none_of_the_groups_has_committed_to_are_errors(cli: Cli, li
     missing = "kgctl: topic 'ordrs': no group that is asked about has committed to it; did you mean 'orders'?"
     ran = cli(f"history {line} --topic ordrs -o json")
     assert (ran.code, ran.data, ran.err.splitlines()[0]) == (4, [], missing)
+    assert not re.search("^No", ran.err, re.MULTILINE), "that there is nothing is no answer beside it"
     ran = cli(f"history {line} --topic ordrs --topic orders -o json")
     assert (ran.code, {row["topic"] for row in ran.data}, ran.err.splitlines()[0]) == (3, {"orders"}, missing)
     assert cli(f"history {line} --topic orders:0-7 --topic orders").code == cli(f"history {line} --topic orders:0-7").code == 0
+    early = re.sub(" --at .*|$", f" --{'at' if 'at' in line else 'to'} 2026-03-02T08:00:00Z", line, count=1)
+    assert cli(f"history {early} --topic orders:0-7").code == 0, "nothing yet, of what there is later"
     ran = cli(f"history {line} --topic orders:7")
     assert (ran.code, ran.out) == (4, "")
     assert "kgctl: topic 'orders:7': no group that is asked about has committed to it\n" in ran.err
@@ -130,6 +134,8 @@ def test_from_a_time_on_means_until_now(cli: Cli, line: str) -> None:
     ran = cli(f"history {line} --from 2026-03-02T09:10:00Z -o json")
     assert (ran.code, ran.data) == (0, [])
     assert "Collected up to 2026-03-02T09:00:00.000Z: what came later is not known.\n" in ran.err
+    some = cli(f"history {line} --from 2026-03-02T08:20:00Z -o json")
+    assert (bool(some.data), "Collected up to" in some.err) == (True, True)
     assert "Collected up to" not in cli(f"history {line} --to 2026-03-02T08:50:00Z").err
 
 
