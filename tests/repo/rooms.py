@@ -89,7 +89,7 @@ ROOMS = {
             (33, "compared seeds that a limit has left out; objectives of groups that were not there; unknown alerts"),
             (10, "expectations that no run of a sweep was asked; forecasts of groups that have no commit"),
             (31, "named topics that no group reads; groups of some partitions; members that nobody tells"),
-            (40, "--execute of deletions; what only the deed has a use for is no dry run's"),
+            (36, "--execute of deletions; what only the deed has a use for is no dry run's"),
             (40, "records that are older than those before them; names of variables that are nearly right"),
             (40, "a live cluster collected on Spark from the command line"),
             (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),

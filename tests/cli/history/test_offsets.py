@@ -139,6 +139,13 @@ def test_from_a_time_on_means_until_now(cli: Cli, line: str) -> None:
     assert "Collected up to" not in cli(f"history {line} --to 2026-03-02T08:50:00Z").err
 
 
+def test_that_there_is_nothing_is_said_of_the_time_that_was_collected(cli: Cli) -> None:
+    cli.now_ms = minute(90)
+    ran = cli("history resets audit")
+    told = "No resets were found.\nCollected up to 2026-03-02T09:00:00.000Z: what came later is not known.\n"
+    assert (ran.code, ran.err) == (0, told)
+
+
 def test_folder_that_is_no_warehouse(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
