@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.admin import Sight, other_type
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, StartOffset, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import Cli, Ran
 
@@ -172,6 +172,20 @@ def test_the_groups_of_some_partitions_of_a_topic(cli: Cli) -> None:
     assert [cli(f"list groups --topic t1:{number} -o name").out for number in (0, 9)] == ["g1\ng2\n", ""]
     assert cli("list groups --topic t2:0 --fail-if-lag-over 0").code == 6
     assert cli("list groups --topic t2:x").code == 2
+
+
+def test_a_group_of_a_topic_need_have_no_commit_on_it(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """A member is enough: one that reads these partitions, or of the whole topic one that subscribes to it."""
+    cluster.group("reads", members=[MemberDescription("m", assignment={"t2": (3,)})])
+    cluster.group("waits", members=[MemberDescription("m", assignment={}, subscribed_topics=("t2",))])
+    found = {scope: cli(f"list groups --topic {scope} -o name").out.split() for scope in ("t2", "t2:3", "t2:4")}
+    assert found == {"t2": ["g3", "reads", "waits"], "t2:3": ["reads"], "t2:4": []}
+
+
+def test_a_group_that_is_gone_meanwhile_is_no_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["g2"] = error(ErrorCode.GROUP_ID_NOT_FOUND, "gone")
+    ran = cli("list groups --topic t2 -o json")
+    assert (ran.code, [row["group"] for row in ran.data], ran.json["errors"]) == (0, ["g3"], [])
 
 
 def test_a_group_whose_members_nobody_tells_is_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
