@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.admin import ItemError, Record, Span
+from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
@@ -295,6 +296,14 @@ def test_a_record_that_is_older_than_those_before_it_is_too_old(cli: Cli, cluste
     log.timestamps = ((0, recent), *((offset, old) for offset in range(50, 60)), *((offset, recent) for offset in range(60, 100)))
     ran = cli(f"describe group g1 --topic t1:0-1 --fail-if-time-lag-over 5m{shown}")
     assert (ran.code, "kgctl: group 'g1', t1-1: its next record is older than 300 s" in ran.err) == (6, True), ran.err
+
+
+def test_where_no_record_can_be_read_the_order_of_the_log_tells(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise UnsupportedError("no records here")
+
+    monkeypatch.setattr(FakeGroupAdmin, "list_record_times", unsupported)
+    assert [cli(f"describe group g1 --topic t1:0-1 --fail-if-time-lag-over {limit}").code for limit in ("1h", "1m")] == [0, 6]
 
 
 def test_partition_lag_is_held_against_its_own_limit(cli: Cli) -> None:
