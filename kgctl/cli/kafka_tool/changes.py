@@ -264,7 +264,7 @@ def delete_groups(tool: Tool) -> None:
     ids = _groups(tool)
     found = admin.list_committed_offsets(ids)
     saved = [UndoRow(group_id, *each) for group_id, offsets in found.values.items() for each in offsets.items()]
-    for line in _not_saved(admin, found):
+    for line in (*_not_saved(found), *_hidden(admin, found)):
         session.notice(line)
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids)
     results = admin.delete_groups(ids)
@@ -283,12 +283,15 @@ def delete_groups(tool: Tool) -> None:
         tool.say("", f"These consumer groups were deleted successfully: {named}")
 
 
-def _not_saved(admin: GroupAdmin, found: GroupResults[Committed]) -> Iterator[str]:
+def _not_saved(found: GroupResults[Committed]) -> Iterator[str]:
     """What no undo will bring back."""
     for group_id, error in found.errors.items():
         yield f"{error.message}: offsets of group {group_id!r} are not saved"
     for flaws in found.flaws.values():
         yield from (f"{flaw.message}: not saved" for flaw in flaws)
+
+
+def _hidden(admin: GroupAdmin, found: GroupResults[Committed]) -> Iterator[str]:
     if any(found.values.values()) and (lacks := admin.sight().lacks_topics):
         yield f"{lacks}: commits on others are deleted and not saved"
 
@@ -315,8 +318,8 @@ def delete_offsets(tool: Tool) -> None:
     partitions = [*named, *(TopicPartition(topic, number) for topic, count in counts.items() for number in range(count))]
     found = admin.list_committed_offsets([group_id])
     commits = found.values.get(group_id, {})
-    for error in found.errors.values():
-        session.notice(f"{error.message}: offsets of group {group_id!r} are not saved")
+    for line in _not_saved(found):
+        session.notice(line)
     saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=[group_id])
     errors = _deleted(admin, group_id, partitions)

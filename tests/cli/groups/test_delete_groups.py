@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin import Sight
+from kgctl.admin import Results, Sight
+from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from tests.cli.fake_admin import FakeGroupAdmin, error
 from tests.cli.harness import Cli, Ran
@@ -110,7 +111,17 @@ def test_what_kafka_s_tool_deletes_and_no_undo_brings_back_is_said(cli: Cli, clu
     cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loads")
     ran = cli(f"{line} g3")
     assert (ran.code, ran.err) == (0, "loads: offsets of group 'g3' are not saved\n")
+    tool = line.replace("--delete", "--delete-offsets") + " g3 --topic t1:0"
+    assert cli(tool).err.startswith("loads: offsets of group 'g3' are not saved\n")
     cluster.own_sight = Sight(all_topics=False, user="alice")
     ran = cli(f"{line} g1")
     told = "user 'alice' lacks the right DESCRIBE on all topics: commits on others are deleted and not saved\n"
     assert (ran.code, ran.err.startswith(told), "g1" in cluster.groups) == (0, True, False)
+
+
+@pytest.mark.parametrize("deed", ["--delete", "--delete-offsets --topic t1:0"])
+def test_what_of_a_group_nobody_can_read_is_not_saved(cli: Cli, monkeypatch: pytest.MonkeyPatch, deed: str) -> None:
+    flaws = {"g1": (KgctlError("group 'g1', t1-1: damaged"),)}
+    monkeypatch.setattr(FakeGroupAdmin, "list_committed_offsets", lambda *_: Results({"g1": {}}, flaws=flaws))
+    ran = cli(f"kafka-consumer-groups --bootstrap-server fake:9092 {deed} --group g1")
+    assert ran.err.startswith("group 'g1', t1-1: damaged: not saved\n")
