@@ -5,7 +5,7 @@ A share group with two `KafkaShareConsumer`, and a word count with two instances
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -283,6 +283,14 @@ LINES = [
     "--reset-offsets --topic TOPIC --to-earliest --dry-run",
 ]
 """For kafka-consumer-groups.sh, which has groups of these types for none of its own."""
+
+
+Told = Callable[[Groups], None]
+"""A test of this module that others have, too, with groups of their own."""
+
+
+def name_of(told: Told) -> str:
+    return told.__name__.removeprefix("test_")
 
 
 def compare_lines(groups: Groups, kind: str, lines: Sequence[str]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from kgctl.server.background import BackgroundServer
 from tests.admin import test_group_types as beside_kafka
-from tests.admin.test_group_types import CONFIGS, Groups, compare_lines
+from tests.admin.test_group_types import CONFIGS, Groups, Told, compare_lines, name_of
 from tests.support.kafka.group_types import SHARE_GROUPS, GroupMembers
 from tests.support.members import wait_until
 
@@ -31,7 +31,6 @@ def groups() -> Iterator[Groups]:
         yield made
 
 
-Told = Callable[[Groups], None]
 WITH_MEMBERS: tuple[Told, ...] = (
     beside_kafka.test_a_share_group_s_start_offsets_and_lag_are_those_of_kafka_s_tool,
     beside_kafka.test_a_share_group_s_members_are_those_of_kafka_s_tool,
@@ -40,10 +39,6 @@ WITHOUT_MEMBERS: tuple[Told, ...] = (
     beside_kafka.test_a_share_group_s_changes_and_their_undo_are_seen_by_kafka_s_tool,
     beside_kafka.test_what_is_acknowledged_past_a_start_offset_is_said_to_be_forgotten_and_is,
 )
-
-
-def name_of(told: Told) -> str:
-    return told.__name__.removeprefix("test_")
 
 
 @pytest.mark.parametrize("told", WITH_MEMBERS, ids=name_of)

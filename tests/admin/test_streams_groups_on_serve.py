@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kgctl.server.background import BackgroundServer
 from tests.admin import test_group_types as beside_kafka
-from tests.admin.test_group_types import RECORDS, Groups, compare_lines
+from tests.admin.test_group_types import RECORDS, Groups, Told, compare_lines, name_of
 from tests.support.kafka.group_types import STREAMS_GROUPS, GroupMembers
 from tests.support.members import wait_until
 
@@ -39,7 +39,6 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groups]:
         yield made
 
 
-Told = Callable[[Groups], None]
 WITH_MEMBERS: tuple[Told, ...] = (
     beside_kafka.test_a_streams_group_s_offsets_and_lag_are_those_of_kafka_s_tool,
     beside_kafka.test_a_streams_group_s_members_tasks_and_epochs_are_those_of_kafka_s_tool,
@@ -48,10 +47,6 @@ WITHOUT_MEMBERS: tuple[Told, ...] = (
     beside_kafka.test_a_topic_that_is_not_part_of_a_streams_group_is_refused,
     beside_kafka.test_a_streams_group_s_reset_and_its_undo_are_seen_by_kafka_s_tool,
 )
-
-
-def name_of(told: Told) -> str:
-    return told.__name__.removeprefix("test_")
 
 
 @pytest.mark.parametrize("told", WITH_MEMBERS, ids=name_of)

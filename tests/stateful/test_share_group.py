@@ -13,12 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from kgctl.coordinator.share.group import SHARE_TRANSITIONS, ShareGroup
 from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import DeleteGroups
 from kgctl.model.share_requests import (
     AlterShareGroupOffsets,
     DeleteShareGroupOffsets,
@@ -30,11 +29,10 @@ from kgctl.model.share_requests import (
     ShareStateInitialized,
 )
 from kgctl.model.share_results import ShareGroupDescribeResult, ShareGroupHeartbeatResult
+from tests.stateful.modern_groups import LOST, ModernGroupMachine
 from tests.support.coordinator_harness import CoordinatorHarness
 
 TOPICS = ["t", "u", "v"]
-CHANGES = {(change.source, change.target) for change in SHARE_TRANSITIONS}
-LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 @dataclass
@@ -47,19 +45,16 @@ class Reader:
     assigned: set[tuple[UUID, int]] = field(default_factory=set)
 
 
-class ShareGroupMachine(RuleBasedStateMachine):
+class ShareGroupMachine(ModernGroupMachine[ShareGroup]):
     """Clients that do as they like with the group ``g``."""
+
+    kind, transitions = ShareGroup, SHARE_TRANSITIONS
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes = {"t": 3, "u": 2}
         self.readers: list[Reader] = []
         self.calls: list[ShareStateCall] = []
-        self.ids = count(1)
         self.outcomes = count(500_000_000)
-        self.epochs = (0, 0)
-        self.state: object = None
-        self.harness = CoordinatorHarness(topics=self.sizes)
 
     @initialize(
         config=st.sampled_from([{}, {"group.share.assignment.interval.ms": "0"}, {"group.share.max.size": "2"}]),
@@ -72,12 +67,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
         self.harness.sleep_ms(1)
         for _ in range(size):
             self.come(Reader(f"m{next(self.ids)}", ("t", "u")))
-
-    @property
-    def group(self) -> ShareGroup | None:
-        """The group, if there is one."""
-        group = self.harness.any_group("g")
-        return group if isinstance(group, ShareGroup) else None
 
     def send(self, **fields: Any) -> ShareGroupHeartbeatResult:
         """One heartbeat."""
@@ -192,11 +181,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
         self.sizes[topic] = self.sizes.get(topic, 0) + 1
         self.harness.change_topics(self.sizes)
 
-    @rule()
-    def reload(self) -> None:
-        """Another coordinator takes over; what was done elsewhere goes on."""
-        self.harness.driver.reload()
-
     # Administrators.
 
     @rule(topic=st.sampled_from(TOPICS), start=st.integers(0, 9))
@@ -212,19 +196,10 @@ class ShareGroupMachine(RuleBasedStateMachine):
         call = self.harness.send(DeleteShareGroupOffsets, group_id="g", topics=(topic,))
         assert not (call.is_parked and self.group and self.group.members)
 
-    @rule()
-    def the_group_is_deleted(self) -> None:
-        """If it is empty."""
-        self.harness.send(DeleteGroups, group_ids=("g",))
-
-    @rule()
-    def look(self) -> None:
-        """Reading changes nothing."""
-        before = self.harness.driver.coordinator.durable(), len(self.harness.log)
-        described = self.harness.send(ShareGroupDescribe, group_ids=("g",)).result(ShareGroupDescribeResult).groups[0]
-        assert (described.error is ErrorCode.NONE) == (self.group is not None)
+    def described(self) -> ErrorCode:
+        """Its offsets are read, too."""
         self.harness.send(DescribeShareGroupOffsets, group_id="g", topics=None)
-        assert (self.harness.driver.coordinator.durable(), len(self.harness.log)) == before
+        return self.harness.send(ShareGroupDescribe, group_ids=("g",)).result(ShareGroupDescribeResult).groups[0].error
 
     @precondition(lambda self: self.readers)
     @rule()
@@ -243,23 +218,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
         topics = [topic for name, topic in self.harness.driver.image.topics.items() if name in group.topic_counts]
         wanted = {(topic.topic_id, number) for topic in topics for number in range(topic.partition_count)}
         assert set().union(*(reader.assigned for reader in self.readers)) == wanted
-
-    # What must hold.
-
-    @invariant()
-    def states_change_as_the_table_says(self) -> None:
-        """Empty, Stable, or no group."""
-        state = None if self.group is None else self.group.group_state
-        assert None in (self.state, state) or self.state == state or (self.state, state) in CHANGES
-        self.state = state
-
-    @invariant()
-    def epochs_do_not_go_back(self) -> None:
-        """As long as it is the same group."""
-        group = self.group
-        now = (group.group_epoch, group.assignment_epoch) if group is not None else (0, 0)
-        assert group is None or now >= self.epochs
-        self.epochs = now
 
 
 TestShareGroup = ShareGroupMachine.TestCase

@@ -8,20 +8,19 @@ task processed by one of them, reading changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kgctl.coordinator.streams.group import STREAMS_TRANSITIONS, StreamsGroup
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
-from kgctl.model.requests import DeleteGroups
 from kgctl.model.streams_records import TaskIds
 from kgctl.model.streams_requests import StreamsGroupDescribe, StreamsGroupHeartbeat
 from kgctl.model.streams_results import StreamsGroupDescribeResult, StreamsGroupHeartbeatResult
 from kgctl.model.streams_topology import CreatableTopic, DeclaredSubtopology, StreamsTopology, TopicInfo
+from tests.stateful.modern_groups import LOST, ModernGroupMachine
 from tests.support.coordinator_harness import CoordinatorHarness
 
 TOPOLOGY = StreamsTopology(
@@ -31,10 +30,8 @@ TOPOLOGY = StreamsTopology(
         DeclaredSubtopology("1", ("u",), repartition_source_topics=(TopicInfo("r"),), state_changelog_topics=(TopicInfo("c"),)),
     ),
 )
-CHANGES = {(change.source, change.target) for change in STREAMS_TRANSITIONS}
 LONG_MS = 30_000
 """A member's time to give tasks up; its session is longer."""
-LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
 Kind = set[tuple[str, int]]
 
 
@@ -63,18 +60,15 @@ def _tasks(told: tuple[TaskIds, ...]) -> Kind:
     return {(ids.subtopology_id, number) for ids in told for number in ids.partitions}
 
 
-class StreamsGroupMachine(RuleBasedStateMachine):
+class StreamsGroupMachine(ModernGroupMachine[StreamsGroup]):
     """Clients that do as they like with the group ``g``."""
+
+    kind, transitions = StreamsGroup, STREAMS_TRANSITIONS
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes = {"t": 3, "u": 2}
         self.clients: list[Client] = []
         self.wanted: tuple[CreatableTopic, ...] = ()
-        self.ids = count(1)
-        self.epochs = (0, 0)
-        self.state: GroupState | None = None
-        self.harness = CoordinatorHarness(topics=self.sizes)
 
     @initialize(replicas=st.integers(0, 2), delay_ms=st.sampled_from([0, 3_000]), size=st.integers(0, 3), made=st.booleans())
     def start(self, replicas: int, delay_ms: int, size: int, *, made: bool) -> None:
@@ -85,12 +79,6 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         self.harness.sleep_ms(1)
         for number in range(size):
             self.come(Client(f"m{next(self.ids)}", f"p{number % 2}"))
-
-    @property
-    def group(self) -> StreamsGroup | None:
-        """The group, if there is one."""
-        group = self.harness.any_group("g")
-        return group if isinstance(group, StreamsGroup) else None
 
     def send(self, **fields: Any) -> StreamsGroupHeartbeatResult:
         """One heartbeat."""
@@ -199,23 +187,9 @@ class StreamsGroupMachine(RuleBasedStateMachine):
             self.sizes[topic] += 1
         self.harness.change_topics(self.sizes)
 
-    @rule()
-    def reload(self) -> None:
-        """Another coordinator takes over."""
-        self.harness.driver.reload()
-
-    @rule()
-    def the_group_is_deleted(self) -> None:
-        """If it is empty."""
-        self.harness.send(DeleteGroups, group_ids=("g",))
-
-    @rule()
-    def look(self) -> None:
-        """Reading changes nothing."""
-        before = self.harness.driver.coordinator.durable(), len(self.harness.log)
-        described = self.harness.send(StreamsGroupDescribe, group_ids=("g",)).result(StreamsGroupDescribeResult).groups[0]
-        assert (described.error is ErrorCode.NONE) == (self.group is not None)
-        assert (self.harness.driver.coordinator.durable(), len(self.harness.log)) == before
+    def described(self) -> ErrorCode:
+        """The one thing there is to read."""
+        return self.harness.send(StreamsGroupDescribe, group_ids=("g",)).result(StreamsGroupDescribeResult).groups[0].error
 
     @precondition(lambda self: self.clients)
     @rule()
@@ -244,21 +218,6 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         """At any time."""
         processed = [task for client in self.clients for task in client.active]
         assert len(processed) == len(set(processed))
-
-    @invariant()
-    def states_change_as_the_table_says(self) -> None:
-        """Or there is no group."""
-        state = None if self.group is None else self.group.group_state
-        assert None in (self.state, state) or self.state == state or (self.state, state) in CHANGES, (self.state, state)
-        self.state = state
-
-    @invariant()
-    def epochs_do_not_go_back(self) -> None:
-        """As long as it is the same group."""
-        group = self.group
-        now = (group.group_epoch, group.assignment_epoch) if group is not None else (0, 0)
-        assert group is None or now >= self.epochs
-        self.epochs = now
 
 
 TestStreamsGroup = StreamsGroupMachine.TestCase

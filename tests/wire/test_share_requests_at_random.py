@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import uuid
-from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.server.background import BackgroundServer
+from tests.support.wire.party import Party, play
 from tests.support.wire.raw_client import RawClient
 
 PRODUCE, METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, DELETE_GROUPS = 0, 3, 19, 20, 21, 42
@@ -30,39 +28,29 @@ CONFIG = {
 }
 
 
-class Party:
-    """Members who know what they should say, and mostly say it."""
+class ShareParty(Party):
+    """Members that fetch and acknowledge."""
+
+    partitions, config = {"t": 1, "u": 1, "kept": 1}, CONFIG
+    reached = (
+        *(("heartbeat", code) for code in (0, 25, 42, 110)),
+        *(("fetch", code) for code in (0, 42, 122, 123)),
+        *(("acknowledge", code) for code in (0, 122, 123)),
+        *((name, 0) for name in ("produce", "describe", "describe_offsets", "change_topics", "delete_records", "come_again")),
+    )
 
     def __init__(self, server: BackgroundServer, rng: random.Random) -> None:
-        self.rng = rng
-        self.seen: Counter[tuple[str, int]] = Counter()
-        self.clients = [RawClient(server.bootstrap, client_id=f"c{number}") for number in range(3)]
+        super().__init__(server, rng)
         self.members = [f"{letter * 21}A" for letter in "ABC"]
         self.epochs, self.sessions = [0, 0, 0], [0, 0, 0]
         self.ids: dict[str, uuid.UUID] = {}
-        self.who = 0
         self.learn()
-        self.operations: list[tuple[float, Callable[[], int]]] = [
+        self.keep("kept", 3)
+        self.operations = [
             *((8, self.heartbeat), (14, self.fetch), (8, self.acknowledge), (6, self.produce), (1, self.describe)),
             *((2, self.describe_offsets), (0.3, self.alter_offsets), (0.1, self.delete_offsets), (0.05, self.delete_group)),
             *((0.05, self.change_topics), (0.2, self.delete_records), (0.1, self.come_again)),
         ]
-
-    def run(self, steps: int) -> None:
-        weights, operations = zip(*self.operations, strict=True)
-        for operation in self.rng.choices(operations, weights, k=steps):
-            self.who = self.rng.randrange(3)
-            self.seen[operation.__name__, operation()] += 1
-
-    def close(self) -> None:
-        for client in self.clients:
-            client.close()
-
-    def call(self, api: int, version: int, **values: Any) -> Any:
-        return self.clients[self.who].call(api, version, values)
-
-    def mostly(self, right: Any, *wrong: Any, of: float = 0.95) -> Any:
-        return right if self.rng.random() < of else self.rng.choice(wrong)
 
     def learn(self) -> None:
         topics = self.call(METADATA, 12, topics=None).topics
@@ -198,30 +186,9 @@ def told(server: BackgroundServer) -> Any:
     ]
 
 
-REACHED: Sequence[tuple[str, int]] = [
-    *(("heartbeat", code) for code in (0, 25, 42, 110)),
-    *(("fetch", code) for code in (0, 42, 122, 123)),
-    *(("acknowledge", code) for code in (0, 122, 123)),
-    *((name, 0) for name in ("produce", "describe", "describe_offsets", "change_topics", "delete_records", "come_again")),
-]
-
-
 @pytest.mark.parametrize("steps", [2_000, pytest.param(100_000, marks=[pytest.mark.deep, pytest.mark.timeout(3_600)])])
 def test_requests_at_random_are_answered_and_what_is_kept_comes_back(
     steps: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with (
-        caplog.at_level(logging.ERROR, "kgctl"),
-        BackgroundServer(topics={"t": 1, "u": 1, "kept": 1}, config=CONFIG, data=tmp_path) as server,
-    ):
-        party = Party(server, random.Random(9))
-        party.keep("kept", 3)
-        party.run(steps)
-        party.close()
-        server.server.services.runtime.core.check()
-        before = told(server)
-    with BackgroundServer(config=CONFIG, data=tmp_path) as again:
-        assert told(again) == before
+    _, before = play(ShareParty, 9, steps, told, tmp_path, caplog)
     assert ("kept", "kept", 0, 3) in [each[:4] for each in before]
-    assert [line.getMessage() for line in caplog.records if line.levelno >= logging.ERROR] == []
-    assert [place for place in REACHED if not party.seen[place]] == []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kgctl.server.background import BackgroundServer
+from tests.support.wire.party import Party, play
 from tests.support.wire.raw_client import RawClient
 
 METADATA, OFFSET_COMMIT, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, DELETE_GROUPS = 3, 8, 19, 20, 37, 42
@@ -51,37 +50,26 @@ TOPOLOGIES: tuple[list[dict[str, Any]], ...] = (
 WEIGHTS = (10, 30, 3, 0.5, 0.5, 0.5)
 
 
-class Party:
-    """Members who know what they should say, and mostly say it."""
+class StreamsParty(Party):
+    """Members of three instances' applications."""
+
+    partitions, config, is_right = {"t": 2, "u": 2}, CONFIG, 0.97
+    reached = (
+        *(("heartbeat", code) for code in (0, 25, 42, 110)),
+        *(("describe", code) for code in (0, 24)),
+        *(("commit", code) for code in (0, 25)),
+        *(("change_topics", 0), ("configure", 0), ("consume", 69), ("delete_group", 68)),
+    )
 
     def __init__(self, server: BackgroundServer, rng: random.Random) -> None:
-        self.rng = rng
-        self.seen: Counter[tuple[str, int]] = Counter()
+        super().__init__(server, rng)
         self.statuses: Counter[int] = Counter()
-        self.clients = [RawClient(server.bootstrap, client_id=f"c{number}") for number in range(3)]
         self.epochs: dict[tuple[str, int], int] = {}
         self.owned: dict[tuple[str, int], Any] = {}
-        self.who = 0
-        self.operations: list[tuple[float, Callable[[], int]]] = [
+        self.operations = [
             *((30, self.heartbeat), (3, self.describe), (3, self.commit), (0.2, self.change_topics), (0.1, self.grow)),
             *((0.3, self.configure), (0.3, self.delete_group), (0.3, self.consume)),
         ]
-
-    def run(self, steps: int) -> None:
-        weights, operations = zip(*self.operations, strict=True)
-        for operation in self.rng.choices(operations, weights, k=steps):
-            self.who = self.rng.randrange(3)
-            self.seen[operation.__name__, operation()] += 1
-
-    def close(self) -> None:
-        for client in self.clients:
-            client.close()
-
-    def call(self, api: int, version: int, **values: Any) -> Any:
-        return self.clients[self.who].call(api, version, values)
-
-    def mostly(self, right: Any, *wrong: Any, of: float = 0.97) -> Any:
-        return right if self.rng.random() < of else self.rng.choice(wrong)
 
     def heartbeat(self) -> int:
         group = self.mostly("g", "h", "k", "")
@@ -175,29 +163,10 @@ def told(server: BackgroundServer) -> Any:
     return [(group.group_id, group.error_code, str(group.topology)) for group in groups]
 
 
-REACHED: Sequence[tuple[str, int]] = [
-    *(("heartbeat", code) for code in (0, 25, 42, 110)),
-    *(("describe", code) for code in (0, 24)),
-    *(("commit", code) for code in (0, 25)),
-    *(("change_topics", 0), ("configure", 0), ("consume", 69), ("delete_group", 68)),
-]
-
-
 @pytest.mark.parametrize("steps", [2_000, pytest.param(100_000, marks=[pytest.mark.deep, pytest.mark.timeout(3_600)])])
 def test_requests_at_random_are_answered_and_what_is_kept_comes_back(
     steps: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with (
-        caplog.at_level(logging.ERROR, "kgctl"),
-        BackgroundServer(topics={"t": 2, "u": 2}, config=CONFIG, data=tmp_path) as server,
-    ):
-        party = Party(server, random.Random(11))
-        party.run(steps)
-        party.close()
-        server.server.services.runtime.core.check()
-        before = told(server)
-    with BackgroundServer(config=CONFIG, data=tmp_path) as again:
-        assert told(again) == before
-    assert [line.getMessage() for line in caplog.records if line.levelno >= logging.ERROR] == []
-    assert [place for place in REACHED if not party.seen[place]] == []
+    party, _ = play(StreamsParty, 11, steps, told, tmp_path, caplog)
+    assert isinstance(party, StreamsParty)
     assert {1, 3, 4} <= {*party.statuses}
