@@ -10,7 +10,7 @@ from typing import Any
 
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.recording.trace import Happened
-from kgctl.simulate.report.outcome import RunPicture
+from kgctl.simulate.report.outcome import RunPicture, show
 from kgctl.simulate.scenario.checks import Check, CheckKind, KnownSource, RunSource
 from kgctl.simulate.scenario.expressions import (
     COMPARISONS,
@@ -371,13 +371,18 @@ def _looked_at(node: Node, source: ValueSource, *, passed: bool) -> tuple[Value,
             return None, math.inf, _MISSING
         return passed, 0.0 if passed else 1.0, ""
     left, right = evaluate(node.left, source), evaluate(node.right, source)
-    note = f"against {right:g}" if _is_number(right) and _is_looked_up(node.right) else ""
+    note = f"against {show(_metric_of(node), right)}" if _is_number(right) and _is_looked_up(node.right) else ""
     if not _is_number(left) or not _is_number(right):
         missing = _MISSING if left is None or right is None else note
         return left, -math.inf if passed else math.inf, missing
     assert isinstance(left, int | float)
     assert isinstance(right, int | float)
     return left, _margin(node.op, left, right), note
+
+
+def _metric_of(comparison: Binary) -> str:
+    """The metric that says the unit of both sides; "": none does."""
+    return next((side.name for side in (comparison.left, comparison.right) if isinstance(side, Metric)), "")
 
 
 def _margin(op: str, left: float, right: float) -> float:

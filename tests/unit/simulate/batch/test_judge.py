@@ -77,6 +77,24 @@ def test_a_check_that_names_no_variant_is_made_for_each_with_its_own_settings() 
     assert shown(judged("max_gap <= session.timeout.ms", RISING)) == [("a", True, 20.0, 20), ("b", False, 20.0, 20)]
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("a.max_gap > b.max_gap", "against 1,047.9s"),
+        ("b.max_gap * 2 > a.max_gap", "against 2,000s"),
+        ("1s < b.max_gap / 2", "against 524"),
+        ("a.moves < b.max_gap * 2", "against 2,096"),
+        ("a.max_gap > b.session.timeout.ms", "against 10s"),
+        ("b.session.timeout.ms < a.max_gap", "against 2,000s"),
+        ({"check": "a.max_gap > b.max_gap", "at": "mean"}, "mean; against 1,047.9s"),
+        ("a.max_gap > 1s", ""),
+    ],
+)
+def test_the_other_side_is_told_in_the_unit_of_the_metric(entry: Any, expected: str) -> None:
+    (verdict,) = judged(entry, {1: 2000.0}, {1: 1047.8639})
+    assert verdict.note == expected
+
+
 def test_a_value_that_is_not_there_fails() -> None:
     (verdict,) = judged("a.max_gap < 5s", {1: 3.0, 2: None})
     assert (verdict.passed, verdict.observed, verdict.seed, verdict.note) == (False, None, 2, "there is no such value")
