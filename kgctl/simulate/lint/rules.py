@@ -17,7 +17,7 @@ from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.metric import metric_kinds
+from kgctl.simulate.scenario.metric import OWNERS, metric_kinds
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import UNIT_PR, format_duration
@@ -145,7 +145,7 @@ def more_members_than_partitions(context: Context) -> Iterator[LintFinding]:
     scenario, members = context.scenario, context.started_at_once()
     read = [topic for topic in scenario.topics if any(scenario.subscribes(each, topic.name) for each in scenario.members)]
     partitions = sum(topic.partitions for topic in read)
-    if 0 < partitions < members and type_of_group(scenario).has_owners:
+    if 0 < partitions < members and OWNERS in type_of_group(scenario).has:
         yield LintFinding(("members",), f"{members} members for {partitions} partitions: {members - partitions} of them are idle")
 
 

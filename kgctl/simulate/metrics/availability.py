@@ -8,7 +8,7 @@ from itertools import accumulate
 from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
 from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
-from kgctl.simulate.scenario.metric import BUT_SHARE, COUNT, PARTITION_SECONDS, SECONDS, SHARE, TIME, WHERE, metric
+from kgctl.simulate.scenario.metric import COUNT, OWNERS, PARTITION_SECONDS, SECONDS, SHARE, TIME, WHERE, metric
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 
@@ -57,9 +57,7 @@ def gaps(run: Measured, filters: Filters) -> float:
     return len(run.gaps(filters))
 
 
-@metric(
-    PARTITION_SECONDS, WHERE, label="collateral p*s", hint="of partitions that did not move", is_of_gaps=True, groups=BUT_SHARE
-)
+@metric(PARTITION_SECONDS, WHERE, label="collateral p*s", hint="of partitions that did not move", is_of_gaps=True, about=OWNERS)
 def collateral(run: Measured, filters: Filters) -> float:
     """Unavailable time of partitions whose consumer before and after is the same and lived through it."""
     return seconds(sum(gap.length_us for gap in run.gaps(filters) if _is_collateral(run, gap)))

@@ -55,7 +55,7 @@ class Measured:
 
     def knows(self, kind: MetricKind) -> bool:
         """Whether the metric is about groups such as this run's."""
-        return kind.tells_of(type_of_group(self.recording.scenario).name)
+        return kind.about in type_of_group(self.recording.scenario).has
 
     def has(self, filters: Filters) -> bool:
         """Whether there was what ``during`` and ``step`` name, if they name anything."""

@@ -16,7 +16,7 @@ from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import MemberKey
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
-from kgctl.simulate.scenario.metric import BALANCE, BUT_SHARE, COUNT, PARTITIONS, SHARE, TIME, Compute, metric
+from kgctl.simulate.scenario.metric import BALANCE, COUNT, OWNERS, PARTITIONS, SHARE, TIME, Compute, metric
 
 Held = tuple[int, str]
 """A partition as far as it matters: who had it (negative: somebody who is gone), and its topic."""
@@ -120,7 +120,7 @@ def _owners_of(run: Measured, number: int, window: tuple[int, int]) -> list[tupl
     return found
 
 
-@metric(COUNT, ("topic", *TIME), label="partitions moved", place=4, groups=BUT_SHARE)
+@metric(COUNT, ("topic", *TIME), label="partitions moved", place=4, about=OWNERS)
 def moves(run: Measured, filters: Filters) -> float:
     """How often partitions changed their consumer, not counting gaps."""
     window = run.window(filters)
@@ -155,7 +155,7 @@ def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
     return tuple(run.member_at(pod, at_us) for pod in run.members_at(at_us, NO_FILTERS))
 
 
-@metric(COUNT, ("topic", *TIME), groups=BUT_SHARE)
+@metric(COUNT, ("topic", *TIME), about=OWNERS)
 def moves_min(run: Measured, filters: Filters) -> float:
     """The fewest moves with which any assignor could have gone from each balanced state to the next."""
     snapshots = _snapshots(run, filters)
@@ -199,7 +199,7 @@ def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], top
     return fewest_moves(held, readers, len(places))
 
 
-@metric(COUNT, ("topic", *TIME), groups=BUT_SHARE)
+@metric(COUNT, ("topic", *TIME), about=OWNERS)
 def excess_moves(run: Measured, filters: Filters) -> float:
     """The moves above the fewest."""
     return moves(run, filters) - moves_min(run, filters)
@@ -229,14 +229,14 @@ def _balance(*, by_load: bool = False, worst: Callable[[Iterable[float]], float]
     return of
 
 
-@metric(PARTITIONS, BALANCE, groups=BUT_SHARE)
+@metric(PARTITIONS, BALANCE, about=OWNERS)
 @_balance()
 def spread(counts: Sequence[int]) -> float | None:
     """The most partitions of a member less the fewest of one."""
     return max(counts) - min(counts) if counts else None
 
 
-@metric(SHARE, BALANCE, label="Jain's index of load", is_better_higher=True, is_playable=False, groups=BUT_SHARE)
+@metric(SHARE, BALANCE, label="Jain's index of load", is_better_higher=True, is_playable=False, about=OWNERS)
 @_balance(by_load=True, worst=min)
 def load_jain(rates: Sequence[int]) -> float | None:
     """Jain's fairness index of what is written to the members' partitions: 1 is even, 1/n is everything with one of n members."""
@@ -244,7 +244,7 @@ def load_jain(rates: Sequence[int]) -> float | None:
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
-@metric(COUNT, BALANCE, groups=BUT_SHARE)
+@metric(COUNT, BALANCE, about=OWNERS)
 @_balance()
 def idle_members(counts: Sequence[int]) -> float | None:
     """Members without a partition."""
@@ -267,7 +267,7 @@ def _over_time(run: Measured, filters: Filters, formula: Formula, *, by_load: bo
     return [(length, value) for length, value in values if value is not None]
 
 
-@metric(SHARE, ("topic", "at"), label="cross-rack", is_playable=False, groups=BUT_SHARE)
+@metric(SHARE, ("topic", "at"), label="cross-rack", is_playable=False, about=OWNERS)
 def cross_rack(run: Measured, filters: Filters) -> float | None:
     """The share of the load that is read from another rack than any replica's (without traffic: of the partitions)."""
     at_us = run.at(filters)
@@ -284,7 +284,7 @@ def cross_rack(run: Measured, filters: Filters) -> float | None:
     return crossing / total if total else None
 
 
-@metric(SHARE, ("topic", "topic", "at"), label="co-partitioned", is_summary=False, groups=BUT_SHARE)
+@metric(SHARE, ("topic", "topic", "at"), label="co-partitioned", is_summary=False, about=OWNERS)
 def copartitioned(run: Measured, filters: Filters) -> float | None:
     """The share of partition numbers that are with the same member in both topics."""
     at_us = run.at(filters)

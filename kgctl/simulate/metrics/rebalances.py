@@ -12,7 +12,7 @@ from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
 from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.metric import BUT_SHARE, BYTES, COUNT, PER_CENT, SECONDS, STATE, TIME, metric
+from kgctl.simulate.scenario.metric import BYTES, COUNT, OWNERS, PER_CENT, SECONDS, STATE, TIME, metric
 from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES, EventStage, rebalance_causes
 
 STUCK_US = 60_000_000
@@ -78,7 +78,7 @@ def rebalance_time(run: Measured, filters: Filters) -> float | None:
     return statistic_of(lengths, filters, percent=100)
 
 
-@metric(COUNT, is_playable=False, groups=BUT_SHARE)
+@metric(COUNT, is_playable=False, about=OWNERS)
 def aborted(run: Measured, filters: Filters) -> float:
     """Generations that another one overtook before the group was stable in them."""
     first, last = run.window(filters)
@@ -96,7 +96,7 @@ HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
 _SIGNS = (*HEARTBEATS, "JoinGroup", "SyncGroup")
 
 
-@metric(COUNT, ("callback", "selector", *TIME), hint="calls of the application's", groups=BUT_SHARE)
+@metric(COUNT, ("callback", "selector", *TIME), hint="calls of the application's", about=OWNERS)
 def callbacks(run: Measured, filters: Filters) -> float:
     """Calls of the application's rebalance callbacks: all, those of a kind, or those that get no partition (``empty``)."""
     kinds = [word for word in filters.words if word != "empty"]
@@ -111,7 +111,7 @@ def callbacks(run: Measured, filters: Filters) -> float:
     ("percentile", "mean", "max", "min", "selector", *TIME),
     label="between heartbeats",
     is_playable=False,
-    groups=BUT_SHARE,
+    about=OWNERS,
 )
 def heartbeat_time(run: Measured, filters: Filters) -> float | None:
     """From a heartbeat of a member, or its JoinGroup or SyncGroup, to its next heartbeat: the median, or another statistic."""
@@ -174,7 +174,7 @@ def kicked(run: Measured, filters: Filters) -> float:
     return run.total(run.history.kicked, filters)
 
 
-@metric(COUNT, ("selector", *TIME), is_playable=False, groups=BUT_SHARE)
+@metric(COUNT, ("selector", *TIME), is_playable=False, about=OWNERS)
 def fenced(run: Measured, filters: Filters) -> float:
     """Answers that told a member that another has its place."""
     return run.total(run.history.fenced, filters)
@@ -302,7 +302,7 @@ def requests(run: Measured, filters: Filters) -> float:
     return number
 
 
-@metric(BYTES, (), is_playable=False, groups=BUT_SHARE)
+@metric(BYTES, (), is_playable=False, about=OWNERS)
 def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # there is nothing to choose from
     """The largest GroupMetadata record that was written (a classic group has one record for all its members)."""
     from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey

@@ -8,7 +8,7 @@ from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.fields import full_batch_us, member_config
-from kgctl.simulate.scenario.metric import BUT_SHARE, COUNT, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
+from kgctl.simulate.scenario.metric import COUNT, OWNERS, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
 
@@ -111,7 +111,7 @@ def _slowest(waits: list[Wait], amount: int) -> int:
     return low
 
 
-@metric(SECONDS, ("topic",), label="lag age", is_of_records=True, groups=BUT_SHARE)
+@metric(SECONDS, ("topic",), label="lag age", is_of_records=True, about=OWNERS)
 def lag_age(run: Measured, filters: Filters) -> float | None:
     """How old the oldest record is that is not committed. None: none was written."""
     run.recording.settle_traffic()
@@ -187,7 +187,7 @@ def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
     return polls * config.max_poll_records * UNIT_PR
 
 
-@metric(PARTITION_SECONDS, ("selector", *TIME), label="two owners p*s", groups=BUT_SHARE)
+@metric(PARTITION_SECONDS, ("selector", *TIME), label="two owners p*s", about=OWNERS)
 def double_owned(run: Measured, filters: Filters) -> float:
     """Partition-seconds in which two processes consumed one."""
     window = run.window(filters)
@@ -196,13 +196,13 @@ def double_owned(run: Measured, filters: Filters) -> float:
     return seconds(sum(last - first for first, last in run.clip([*ended, *still], window)))
 
 
-@metric(COUNT, ("error", "selector", *TIME), groups=BUT_SHARE)
+@metric(COUNT, ("error", "selector", *TIME), about=OWNERS)
 def fenced_commits(run: Measured, filters: Filters) -> float:
     """Commits that were refused because the member was out, or behind."""
     return run.total(run.history.fenced_commits, filters)
 
 
-@metric(RECORDS, WHERE, groups=BUT_SHARE)
+@metric(RECORDS, WHERE, about=OWNERS)
 def lost(run: Measured, filters: Filters) -> float:
     """The records that nobody processes."""
     return run.total(run.history.lost, filters)
@@ -214,7 +214,7 @@ def errors(run: Measured, filters: Filters) -> float:
     return run.total(run.history.errors, filters)
 
 
-@metric(COUNT, ("partition",), is_summary=False, groups=BUT_SHARE)
+@metric(COUNT, ("partition",), is_summary=False, about=OWNERS)
 def owners(run: Measured, _: Filters) -> float:
     """The most processes that consume one partition now."""
     lanes = run.owners

@@ -11,10 +11,9 @@ from kgctl.simulate.metrics.measured import Measured, statistic_of
 from kgctl.simulate.metrics.records import amount_of
 from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.metric import COUNT, RECORDS, SECONDS, SHARE, TIME, WHERE, metric
+from kgctl.simulate.scenario.metric import COUNT, DELIVERIES, RECORDS, SECONDS, SHARE, TIME, WHERE, metric
 from kgctl.simulate.scenario.vocabulary import GivenBack
 
-OF_SHARE_GROUPS = ("share",)
 _E = TypeVar("_E", bound="Redelivery | Return | Archival")
 _WHY = tuple(why.label for why in GivenBack)
 
@@ -52,21 +51,20 @@ def _distinct(found: Sequence[Redelivery]) -> int:
     hint="records delivered twice or more",
     causes=_WHY,
     place=6,
-    groups=OF_SHARE_GROUPS,
-    is_playable=False,
+    about=DELIVERIES,
 )
 def redelivered(run: Measured, filters: Filters) -> float:
     """Records that were delivered again, each counted once; ``cause``: why they had come back."""
     return _distinct(_meant(run, _history(run).redelivered, filters))
 
 
-@metric(RECORDS, ("cause", *WHERE), causes=_WHY, groups=OF_SHARE_GROUPS, is_playable=False)
+@metric(RECORDS, ("cause", *WHERE), causes=_WHY, about=DELIVERIES)
 def redeliveries(run: Measured, filters: Filters) -> float:
     """Deliveries that are not the first of their record."""
     return sum(each.amount for each in _meant(run, _history(run).redelivered, filters))
 
 
-@metric(COUNT, WHERE, groups=OF_SHARE_GROUPS, is_playable=False)
+@metric(COUNT, WHERE, about=DELIVERIES)
 def most_deliveries(run: Measured, filters: Filters) -> float:
     """How often the record was delivered that was delivered most often."""
     counts = (each.deliveries for each in _meant(run, _history(run).redelivered, filters))
@@ -80,8 +78,7 @@ def most_deliveries(run: Measured, filters: Filters) -> float:
     hint="records given up, which nobody processed",
     causes=_WHY,
     place=7,
-    groups=OF_SHARE_GROUPS,
-    is_playable=False,
+    about=DELIVERIES,
     is_grave=True,
 )
 def archived(run: Measured, filters: Filters) -> float:
@@ -95,8 +92,7 @@ def archived(run: Measured, filters: Filters) -> float:
     label="lock time-outs",
     hint="records held for longer than their lock",
     place=8,
-    groups=OF_SHARE_GROUPS,
-    is_playable=False,
+    about=DELIVERIES,
     is_grave=True,
 )
 def lock_timeouts(run: Measured, filters: Filters) -> float:
@@ -106,19 +102,19 @@ def lock_timeouts(run: Measured, filters: Filters) -> float:
     return sum(each.amount for each in ended if each.why is GivenBack.TIMED_OUT)
 
 
-@metric(RECORDS, WHERE, label="late acknowledgements", groups=OF_SHARE_GROUPS, is_playable=False)
+@metric(RECORDS, WHERE, label="late acknowledgements", about=DELIVERIES)
 def refused_acknowledgements(run: Measured, filters: Filters) -> float:
     """Records that were acknowledged in vain: they were not the member's any more."""
     return run.total(_history(run).refused, filters)
 
 
-@metric(RECORDS, WHERE, is_better_higher=True, groups=OF_SHARE_GROUPS, is_playable=False)
+@metric(RECORDS, WHERE, is_better_higher=True, about=DELIVERIES)
 def acknowledged(run: Measured, filters: Filters) -> float:
     """Records that were accepted."""
     return run.total(_history(run).acknowledged, filters)
 
 
-@metric(RECORDS, ("topic", "at", "mean", "peak", *TIME), groups=OF_SHARE_GROUPS, is_playable=False)
+@metric(RECORDS, ("topic", "at", "mean", "peak", *TIME), about=DELIVERIES)
 def in_flight(run: Measured, filters: Filters) -> float:
     """Records that members have, fetched and not acknowledged: at the end, at a time, or their mean or peak."""
     return amount_of(run, _history(run).in_flight, filters)
@@ -128,8 +124,7 @@ def in_flight(run: Measured, filters: Filters) -> float:
     SECONDS,
     ("percentile", "mean", "max", "min", "topic", *TIME),
     label="time in flight",
-    groups=OF_SHARE_GROUPS,
-    is_playable=False,
+    about=DELIVERIES,
 )
 def in_flight_time(run: Measured, filters: Filters) -> float | None:
     """From a record's delivery to its acknowledgement: the median, or another statistic. None: none was acknowledged."""
@@ -146,8 +141,7 @@ def in_flight_time(run: Measured, filters: Filters) -> float | None:
     ("selector", *TIME),
     label="without work",
     hint="consumers that waited for records",
-    groups=OF_SHARE_GROUPS,
-    is_playable=False,
+    about=DELIVERIES,
 )
 def without_work(run: Measured, filters: Filters) -> float | None:
     """The share of the consumers' time in which poll() waited for records."""

@@ -8,7 +8,7 @@ from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.recording import Counted, Recording
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.metric import BYTES, COUNT, OF_TASKS, RECORDS, SECONDS, SHARE, TASK_SECONDS, TIME, metric
+from kgctl.simulate.scenario.metric import BYTES, COUNT, RECORDS, SECONDS, SHARE, TASK_SECONDS, TASKS, TIME, metric
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 if TYPE_CHECKING:
@@ -28,28 +28,26 @@ def _gaps(run: Measured, filters: Filters) -> list[Gap]:
     return [gap for gap in run.gaps(filters) if gap.partition in firsts]
 
 
-@metric(TASK_SECONDS, IN_GAPS, label="tasks down t*s", hint="task-seconds in which a task ran nowhere", groups=OF_TASKS, place=10)
+@metric(TASK_SECONDS, IN_GAPS, label="tasks down t*s", hint="task-seconds in which a task ran nowhere", about=TASKS, place=10)
 def task_downtime(run: Measured, filters: Filters) -> float:
     """Sum over the tasks of a Kafka Streams application of the time in which none of its instances runs them."""
     return seconds(sum(gap.length_us for gap in _gaps(run, filters)))
 
 
-@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", groups=OF_TASKS)
+@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", about=TASKS)
 def max_task_downtime(run: Measured, filters: Filters) -> float:
     """The longest time in which a task of a Kafka Streams application ran nowhere."""
     return seconds(max((gap.length_us for gap in _gaps(run, filters)), default=0))
 
 
-@metric(
-    TASK_SECONDS, IN_GAPS, label="restoring t*s", hint="of it, while an instance restores its state", groups=OF_TASKS, place=11
-)
+@metric(TASK_SECONDS, IN_GAPS, label="restoring t*s", hint="of it, while an instance restores its state", about=TASKS, place=11)
 def restore_time(run: Measured, filters: Filters) -> float:
     """Of the time in which tasks run nowhere, that in which an instance had them and restored their states."""
     causes = (cause for gap in _gaps(run, filters) for cause in gap.causes)
     return seconds(sum(length_us for cause, length_us in causes if cause is GapCause.RESTORE))
 
 
-@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", groups=OF_TASKS, place=12)
+@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", about=TASKS, place=12)
 def time_to_whole(run: Measured, filters: Filters) -> float:
     """How long a Kafka Streams application took to run all its tasks again: the longest time in which not all of them ran."""
     longest_us = first_us = last_us = 0
@@ -60,37 +58,37 @@ def time_to_whole(run: Measured, filters: Filters) -> float:
     return seconds(longest_us)
 
 
-@metric(RECORDS, IN_GAPS, label="restored", hint="records read for tasks that waited for them", groups=OF_TASKS, place=13)
+@metric(RECORDS, IN_GAPS, label="restored", hint="records read for tasks that waited for them", about=TASKS, place=13)
 def restored(run: Measured, filters: Filters) -> float:
     """Records of changelogs that instances read before a task could run."""
     return _amount(run, _history(run).restored, filters)
 
 
-@metric(BYTES, IN_GAPS, groups=OF_TASKS)
+@metric(BYTES, IN_GAPS, about=TASKS)
 def restored_bytes(run: Measured, filters: Filters) -> float:
     """The bytes of the records that were restored before a task could run."""
     return _amount(run, _history(run).restored, filters, in_bytes=True)
 
 
-@metric(RECORDS, IN_GAPS, groups=OF_TASKS)
+@metric(RECORDS, IN_GAPS, about=TASKS)
 def copied(run: Measured, filters: Filters) -> float:
     """Records of changelogs that instances read for copies, standbys and warm-ups, while the tasks ran elsewhere."""
     return _amount(run, _history(run).copied, filters)
 
 
-@metric(COUNT, IN_GAPS, label="warm-ups", hint="copies begun for tasks that are to move", groups=OF_TASKS, place=14)
+@metric(COUNT, IN_GAPS, label="warm-ups", hint="copies begun for tasks that are to move", about=TASKS, place=14)
 def warmups(run: Measured, filters: Filters) -> float:
     """Copies beyond ``num.standby.replicas`` that an instance began, to take the task over once it has caught up."""
     return len(run.select(_history(run).warmups, filters))
 
 
-@metric(COUNT, TIME, label="probing rebalances", groups=OF_TASKS, place=15)
+@metric(COUNT, TIME, label="probing rebalances", about=TASKS, place=15)
 def probing_rebalances(run: Measured, filters: Filters) -> float:
     """Rebalances after ``probing.rebalance.interval.ms``, to see whether copies have caught up."""
     return len(run.select(_history(run).probes, filters))
 
 
-@metric(SHARE, ("at",), label="with a copy", is_better_higher=True, groups=OF_TASKS)
+@metric(SHARE, ("at",), label="with a copy", is_better_higher=True, about=TASKS)
 def standby_coverage(run: Measured, filters: Filters) -> float | None:
     """Stateful tasks of which another instance has a copy within ``acceptable.recovery.lag``: at the end, or at a time."""
     at_us = run.at(filters)

@@ -5,14 +5,15 @@ One object is all that is known of a type here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
+from kgctl.simulate.scenario.metric import DELIVERIES, MEMBERS, OWNERS, TASKS, MetricSubject
 from kgctl.simulate.scenario.quantities import shown
-from kgctl.simulate.scenario.vocabulary import did_you_mean
+from kgctl.simulate.scenario.vocabulary import OnPoison, did_you_mean
 from kgctl.yaml_files import Path
 
 if TYPE_CHECKING:
@@ -24,6 +25,19 @@ Wrong = Iterator[tuple[Path, str]]
 """Where below a set of members, and what is wrong there."""
 
 
+@dataclass(frozen=True, slots=True)
+class MemberSurroundings:
+    """What a set of members is looked at beside: the brokers, the sets of its group before it, the topics.
+
+    ``touched``: topics that an event deletes or gives more partitions.
+    """
+
+    broker: CoordinatorConfig
+    before: Sequence[MemberSet] = ()
+    topics: Sequence[str] = ()
+    touched: Sequence[str] = ()
+
+
 def _nothing_own(_: str) -> bool:
     return False
 
@@ -33,22 +47,25 @@ class ScenarioGroupType:
     """``plays``: MODULE:CLASS of a subclass of the engine's GroupKind. ``refusals``: what members of such a group may not say.
 
     ``owns``: whether a setting is the group's own (`kafka-configs --entity-type groups`), not its consumers'. ``is_playable``:
-    real clients play it (``--against``). ``has_owners``: a partition is read by one member at a time.
+    real clients play it (``--against``). ``has``: what metrics can be about.
     """
 
     name: str
     plays: str
-    refusals: Callable[[MemberSet, CoordinatorConfig], Wrong]
+    refusals: Callable[[MemberSet, MemberSurroundings], Wrong]
+    has: frozenset[MetricSubject]
     owns: Callable[[str], bool] = _nothing_own
     is_playable: bool = False
-    has_owners: bool = True
 
     def may_have(self, scenario: Scenario) -> bool:
         """Whether the group can have such members, on such brokers."""
         from kgctl.simulate.scenario.fields import read_broker_settings
 
-        broker = read_broker_settings(scenario.cluster.config)
-        return not any(list(self.refusals(members, broker)) for members in scenario.members)
+        broker, sets = read_broker_settings(scenario.cluster.config), scenario.members
+        topics = [topic.name for topic in scenario.topics]
+        touched = [event.target for event in scenario.events if event.changes_sources]
+        around = (MemberSurroundings(broker, sets[:index], topics, touched) for index in range(len(sets)))
+        return not any(list(self.refusals(members, each)) for members, each in zip(sets, around, strict=True))
 
     def engine(self) -> Any:
         """The class that plays such a group."""
@@ -56,14 +73,15 @@ class ScenarioGroupType:
         return getattr(import_module(module), name)  # by name: it stands above this package
 
 
-def _of_consumers(members: MemberSet, _: CoordinatorConfig) -> Wrong:
+def _of_consumers(members: MemberSet, _: MemberSurroundings) -> Wrong:
     if members.on_poison is not None:
         yield ("on_poison",), "is for share groups: write group: {type: share}"
 
 
-def _told_by_streams(_: MemberSet, __: CoordinatorConfig) -> Wrong:
-    """What of it contradicts itself is told beside `kgctl.simulate.scenario.streams`."""
-    yield from ()
+def _of_applications(members: MemberSet, around: MemberSurroundings) -> Wrong:
+    from kgctl.simulate.scenario.streams import contradictions
+
+    return contradictions(members, around)
 
 
 _OF_CLIENTS = ("share.acknowledgement.mode", "share.acquire.mode")
@@ -86,9 +104,10 @@ def owned_by_share_groups(name: str) -> bool:
     return name.startswith("share.") and name not in _OF_CLIENTS
 
 
-def _of_share_groups(members: MemberSet, broker: CoordinatorConfig) -> Wrong:
+def _of_share_groups(members: MemberSet, around: MemberSurroundings) -> Wrong:
     from kgctl.member.share_member import REFUSED
 
+    broker = around.broker
     if not broker.profile.is_since("4.2"):
         yield (), f"brokers have share groups from 4.2 on, and these are of {broker.profile.version}: broker_version: 4.2"
     if members.client != "java":
@@ -105,10 +124,12 @@ def _of_share_groups(members: MemberSet, broker: CoordinatorConfig) -> Wrong:
 
 
 def _acknowledging(members: MemberSet) -> Wrong:
-    if members.commit.mode not in ("auto", "after-batch"):
+    from kgctl.simulate.scenario.fields import CommitMode
+
+    if members.commit.mode not in (CommitMode.AUTO, CommitMode.AFTER_BATCH):
         yield ("commit",), "a share consumer acknowledges: auto (with the next poll()) or after-batch (commitSync())"
     is_explicit = members.config.get("share.acknowledgement.mode", "").lower() == "explicit"
-    if members.on_poison is not None and members.on_poison != "crash" and not is_explicit:
+    if members.on_poison is not None and members.on_poison is not OnPoison.CRASH and not is_explicit:
         how = "config: {share.acknowledgement.mode: explicit}"
         yield (
             ("on_poison",),
@@ -116,11 +137,19 @@ def _acknowledging(members: MemberSet) -> Wrong:
         )
 
 
-CONSUMER = ScenarioGroupType("consumer", "kgctl.simulate.engine.group_kind:GroupKind", _of_consumers, is_playable=True)
-SHARE = ScenarioGroupType(
-    "share", "kgctl.simulate.engine.share.kind:ShareKind", _of_share_groups, owned_by_share_groups, has_owners=False
+CONSUMER = ScenarioGroupType(
+    "consumer", "kgctl.simulate.engine.group_kind:GroupKind", _of_consumers, frozenset({MEMBERS, OWNERS}), is_playable=True
 )
-STREAMS = ScenarioGroupType("streams", "kgctl.simulate.engine.streams_group:StreamsKind", _told_by_streams)
+SHARE = ScenarioGroupType(
+    "share",
+    "kgctl.simulate.engine.share.kind:ShareKind",
+    _of_share_groups,
+    frozenset({MEMBERS, DELIVERIES}),
+    owned_by_share_groups,
+)
+STREAMS = ScenarioGroupType(
+    "streams", "kgctl.simulate.engine.streams_group:StreamsKind", _of_applications, frozenset({MEMBERS, OWNERS, TASKS})
+)
 """A group whose members are an application of Kafka Streams, whatever protocol they speak: who has ``streams`` says so."""
 GROUP_TYPES: Mapping[str, ScenarioGroupType] = {each.name: each for each in (CONSUMER, SHARE)}
 """What a file can write as a group's type."""
@@ -128,7 +157,11 @@ GROUP_TYPES: Mapping[str, ScenarioGroupType] = {each.name: each for each in (CON
 
 def type_of_group(scenario: Scenario) -> ScenarioGroupType:
     """What kind of members reads: those of the type that the file gives the group, or the instances of an application."""
-    return STREAMS if any(each.streams is not None for each in scenario.members) else scenario.group.type
+    return STREAMS if _has_instances(scenario.members) else scenario.group.type
+
+
+def _has_instances(members: Sequence[MemberSet]) -> bool:
+    return any(each.streams is not None for each in members)
 
 
 def group_type(raw: object) -> str:
@@ -141,18 +174,33 @@ def group_type(raw: object) -> str:
     return str(raw)
 
 
-def check_type(members: MemberSet, group: Group, group_path: Path, cluster: Cluster | None, file: Reading) -> None:
-    """Tell the file what of these members, and of their group's settings, a group of its type has not."""
+def brokers_of(cluster: Cluster | None) -> CoordinatorConfig:
+    """The brokers that members meet: the usual ones, where what the file says of them is wrong, which is told of `cluster`."""
     from kgctl.simulate.scenario.fields import read_broker_settings
 
     try:
-        broker = read_broker_settings({} if cluster is None else cluster.config)
-    except UsageError:  # which is told of `cluster`
-        return
-    for path, message in group.type.refusals(members, broker):
+        return read_broker_settings({} if cluster is None else cluster.config)
+    except UsageError:
+        return read_broker_settings({})
+
+
+def check_type(members: MemberSet, group: Group, group_path: Path, around: MemberSurroundings, file: Reading) -> None:
+    """Tell the file what of these members, and of their group's settings, a group of its type has not on these brokers."""
+    _check_protocol(members, around.broker, file)
+    types = (STREAMS, group.type) if _has_instances((*around.before, members)) else (group.type,)
+    for path, message in (wrong for each in types for wrong in each.refusals(members, around)):
         file.wrong(("members", members.name, *path), message)
-    for name, message in _wrong_own_settings(group.settings, broker):
+    for name, message in _wrong_own_settings(group.settings, around.broker):
         file.wrong((*group_path, "config", *((name,) if name else ())), message)
+
+
+def _check_protocol(members: MemberSet, broker: CoordinatorConfig, file: Reading) -> None:
+    """A client of another protocol than the classic one ends at once where the brokers have it not, or not switched on."""
+    protocol = members.config.get("group.protocol", "classic").lower()
+    if protocol != "classic" and protocol not in broker.group_coordinator_rebalance_protocols:
+        on = f"cluster: {{config: {{group.coordinator.rebalance.protocols: [classic, {protocol}]}}}}"
+        why = f"group.protocol={protocol} is off on these brokers, of {broker.profile.version}; {on} switches it on"
+        file.wrong(("members", members.name), why)
 
 
 def _wrong_own_settings(config: Mapping[str, str], broker: CoordinatorConfig) -> Iterator[tuple[str, str]]:

@@ -38,10 +38,25 @@ STATE = MetricUnit("state", None)
 
 TIME = ("after", "before", "during", "step")
 WHERE = ("topic", "selector", *TIME)
-BUT_SHARE = ("consumer", "streams")
-"""Types of groups whose partitions have one consumer each, who commits."""
-OF_TASKS = ("streams",)
 BALANCE = ("topic", "selector", "at", "mean", "worst")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSubject:
+    """What a metric is about, which not every type of groups has.
+
+    ``is_playable``: it is seen of real clients. ``is_stored``: its records are there whether any are written or not.
+    """
+
+    name: str
+    is_playable: bool = False
+    is_stored: bool = False
+
+
+MEMBERS = MetricSubject("members, and the group that they are in", is_playable=True)
+OWNERS = MetricSubject("partitions with one consumer each, who commits", is_playable=True)
+TASKS = MetricSubject("tasks of an application, and their states", is_stored=True)
+DELIVERIES = MetricSubject("records that are delivered, and delivered again until they are done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ class MetricKind:
     ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
     want of members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the
     filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
-    ``groups``: the types of groups that it tells anything of; none named: of all.
+    ``about``: it tells something of groups that have that, and of no others.
     """
 
     unit: MetricUnit
@@ -71,7 +86,7 @@ class MetricKind:
     is_grave: bool = False
     is_of_gaps: bool = False
     is_playable: bool = True
-    groups: tuple[str, ...] = ()
+    about: MetricSubject = MEMBERS
     unmeasured: tuple[str, ...] = ()
     name: str = ""
     help: str = ""
@@ -85,15 +100,11 @@ class MetricKind:
             label=self.label or name,
             help=" ".join((compute.__doc__ or "").split()),
             compute=compute,
-            is_of_records=self.is_of_records or (self.unit is RECORDS and self.groups != OF_TASKS),
-            is_playable=self.is_playable and self.groups != OF_TASKS,
+            is_of_records=self.is_of_records or (self.unit is RECORDS and not self.about.is_stored),
+            is_playable=self.is_playable and self.about.is_playable,
             unmeasured=("step", *self.unmeasured),
         )
         return compute
-
-    def tells_of(self, group_type: str) -> bool:
-        """Whether there is such a thing in groups of this type."""
-        return not self.groups or group_type in self.groups
 
 
 metric = MetricKind

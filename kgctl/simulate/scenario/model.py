@@ -17,7 +17,6 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 from pydantic.json_schema import SkipJsonSchema
 
 from kgctl.coordinator.config import BROKER_VERSION, with_broker_version
-from kgctl.errors import UsageError
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.application import USUAL_LOOP, Callbacks, PollLoop, short_poll
 from kgctl.simulate.scenario.autoscale import Autoscale, checked
@@ -42,11 +41,18 @@ from kgctl.simulate.scenario.fields import (
     read_client_settings,
     reading,
 )
-from kgctl.simulate.scenario.group_types import GROUP_TYPES, ScenarioGroupType, check_type, group_type
+from kgctl.simulate.scenario.group_types import (
+    GROUP_TYPES,
+    MemberSurroundings,
+    ScenarioGroupType,
+    brokers_of,
+    check_type,
+    group_type,
+)
 from kgctl.simulate.scenario.output import Output, SweepReport
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
 from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, is_duration, parse_duration, shown
-from kgctl.simulate.scenario.streams import StreamsApplication, contradictions, with_client
+from kgctl.simulate.scenario.streams import StreamsApplication, with_client
 from kgctl.simulate.scenario.vocabulary import Subscribed, did_you_mean
 from kgctl.yaml_files import Path
 
@@ -460,24 +466,23 @@ class Scenario(Section):
         if not members:
             file.wrong(("members",), "there are no members: write members: {app: {count: 3}}")
         _check_groups(groups, info.data["group"], members, file)
-        found = []
+        broker, topics = brokers_of(info.data.get("cluster")), [topic.name for topic in info.data["topics"]]
+        touched = [str(target) for kind, target in _raw_events(file) if kind.changes_sources]
+        found: list[MemberSet] = []
         for each in members:
             path: Path = ("members", each.name)
             _check_name(path, file)
             known = each.group in groups
             group = groups[str(each.group)] if known else info.data["group"]
-            _check_client(each, group, ("groups", str(each.group)) if known else ("group",), file)
+            group_path: Path = ("groups", str(each.group)) if known else ("group",)
+            _check_client(each, group, group_path, file)
             for topic in each.topics:
                 _check_topic(topic, (*path, "subscribe"), info.data["topics"], file)
             found.append(each.within(group))
             if why := each.subscribe.refusal(each.client, found[-1].config.get("group.protocol", "")):
                 file.wrong((*path, "subscribe"), why)
-            _check_protocol(found[-1], info.data.get("cluster"), file)
-            before = [(other.name, other.streams) for other in found[:-1] if other.group == each.group]
-            touched = [str(target) for kind, target in _raw_events(file) if kind.changes_sources]
-            for below, why in contradictions(found[-1], before, [topic.name for topic in info.data["topics"]], touched):
-                file.wrong((*path, *below), why)
-            check_type(found[-1], group, ("groups", str(each.group)) if known else ("group",), info.data.get("cluster"), file)
+            before = tuple(other for other in found[:-1] if other.group == each.group)
+            check_type(found[-1], group, group_path, MemberSurroundings(broker, before, topics, touched), file)
         return tuple(found)
 
     @field_validator("traffic")
@@ -564,21 +569,6 @@ def _check_client(members: MemberSet, group: Group, group_path: Path, file: Read
     read = read_client_settings(members.client)
     check_settings(members.config, read, (*path, "config"), file.tree, file.problems)
     check_settings(group.client_config, read, (*group_path, "config"), file.tree, file.problems)
-
-
-def _check_protocol(members: MemberSet, cluster: Cluster | None, file: Reading) -> None:
-    """A client of another protocol than the classic one ends at once where the brokers have it not, or not switched on."""
-    protocol = members.config.get("group.protocol", "classic").lower()
-    if cluster is None or protocol == "classic":
-        return
-    try:
-        broker = read_broker_settings(cluster.config)
-    except UsageError:  # which is told of `cluster`
-        return
-    if protocol not in broker.group_coordinator_rebalance_protocols:
-        on = f"cluster: {{config: {{group.coordinator.rebalance.protocols: [classic, {protocol}]}}}}"
-        why = f"group.protocol={protocol} is off on these brokers, of {broker.profile.version}; {on} switches it on"
-        file.wrong(("members", members.name), why)
 
 
 class ScenarioFile(Scenario):

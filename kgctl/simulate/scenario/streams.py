@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
@@ -14,6 +14,10 @@ from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, 
 from kgctl.simulate.scenario.quantities import parse_rate, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path
+
+if TYPE_CHECKING:
+    from kgctl.simulate.scenario.group_types import MemberSurroundings
+    from kgctl.simulate.scenario.model import MemberSet
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M|G|T)?(B?)")
 _SCALE = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -113,71 +117,41 @@ def with_client(raw: Any) -> Any:
     return {**raw, "streams": {}} if raw.get("client") == STREAMS else raw
 
 
-_M = TypeVar("_M", bound=Section)
-
-
-def milder(members: Sequence[_M]) -> Iterator[tuple[str, tuple[_M, ...]]]:
+def milder(members: Sequence[MemberSet]) -> Iterator[tuple[str, tuple[MemberSet, ...]]]:
     """Each habit of applications that makes tasks wait for longer, with the sets without it."""
-    found: list[tuple[_M, StreamsApplication | None]] = [(each, getattr(each, "streams", None)) for each in members]
-    if any(streams is not None and streams.disk == "lost" for _, streams in found):
-        kept = ((each, streams and changed(streams, disk="kept")) for each, streams in found)
+    if any(each.streams is not None and each.streams.disk == "lost" for each in members):
+        kept = ((each, each.streams and changed(each.streams, disk="kept")) for each in members)
         yield "disks that are lost (disk: kept)", tuple(changed(each, streams=streams) for each, streams in kept)
-    config: dict[str, str]
-    for each, streams in found:
-        config = getattr(each, "config", {})
-        if streams is not None and config.get("group.protocol", "classic") == "classic" and _LEAVES not in config:
-            leaving = tuple(changed(one, config={**config, _LEAVES: "leave"}) if one is each else one for one in members)
+    for each in members:
+        is_classic = each.config.get("group.protocol", "classic") == "classic"
+        if each.streams is not None and is_classic and _LEAVES not in each.config:
+            leaving = tuple(changed(one, config={**one.config, _LEAVES: "leave"}) if one is each else one for one in members)
             yield f"close() that stays in the group ({_LEAVES}=leave)", leaving
 
 
 _LEAVES = "group.membership.operation"
 
 
-class Instances(Protocol):
-    """What `contradictions` looks at of a set of members."""
-
-    @property
-    def client(self) -> str: ...
-    @property
-    def pattern(self) -> str | None: ...
-    @property
-    def topics(self) -> tuple[str, ...]: ...
-    @property
-    def commit(self) -> Commit: ...
-    @property
-    def config(self) -> dict[str, str]: ...
-    @property
-    def instance_id(self) -> str | None: ...
-    @property
-    def streams(self) -> StreamsApplication | None: ...
-
-
-def contradictions(
-    members: Instances,
-    others: Sequence[tuple[str, StreamsApplication | None]],
-    topics: Sequence[str],
-    touched: Sequence[str] = (),
-) -> Iterator[tuple[Path, str]]:
-    """Yield what cannot be of a set, where below it, and why.
-
-    ``others``: the sets of its group before it, by name; ``touched``: topics that an event deletes or gives more partitions.
-    """
+def contradictions(members: MemberSet, around: MemberSurroundings) -> Iterator[tuple[Path, str]]:
+    """Yield what cannot be of a set whose group has instances of an application: where below the set, and why."""
     application = members.streams
-    for name, other in others:
-        if (other is None) is not (application is None):
-            yield (), f"{name!r} is of the same group and is {'no' if other is None else 'an'} application of Kafka Streams"
-        elif other is not None and application is not None and other.parts != application.parts:
-            yield ("streams",), f"has other parts or stores than {name!r}: the instances of an application are alike in that"
+    for other in around.before:
+        if (other.streams is None) is not (application is None):
+            what = "no" if other.streams is None else "an"
+            yield (), f"{other.name!r} is of the same group and is {what} application of Kafka Streams"
+        elif other.streams is not None and application is not None and other.streams.parts != application.parts:
+            why = "the instances of an application are alike in that"
+            yield ("streams",), f"has other parts or stores than {other.name!r}: {why}"
     if application is not None:
-        read = members.topics or tuple(topics)
-        for topic in touched:
+        read = members.topics or tuple(around.topics)
+        for topic in around.touched:
             if topic in read:
                 yield ("streams",), f"Kafka Streams ends when {topic!r}, which it reads, gets partitions or goes: not simulated"
         yield from _of_instances(members)
         yield from _parts(application, read)
 
 
-def _of_instances(members: Instances) -> Iterator[tuple[Path, str]]:
+def _of_instances(members: MemberSet) -> Iterator[tuple[Path, str]]:
     if members.client != STREAMS:
         yield ("client",), f"{members.client!r} is no stream thread: beside streams it is {STREAMS}, or is left out"
     if members.pattern is not None:

@@ -10,7 +10,7 @@ from kgctl.simulate.against.playable import can_be_killed, is_measured, obstacle
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.metric import OF_TASKS, metric_kinds
+from kgctl.simulate.scenario.metric import TASKS, metric_kinds
 from kgctl.simulate.scenario.sources import builtin_text
 from kgctl.yaml_files import read_yaml
 from tests.docs.pages import MANUAL
@@ -38,7 +38,7 @@ def test_the_page_names_what_a_play_does_not_measure() -> None:
     page = (MANUAL / "believing-it.md").read_text(encoding="utf-8")
     told = page.partition("**What is not measured**")[2].partition("\n- **")[0]
     assert set(re.findall(r"`(\w+)`", told)) - {"step"} == {
-        kind.name for kind in metric_kinds().values() if not kind.is_playable and kind.groups != OF_TASKS
+        kind.name for kind in metric_kinds().values() if not kind.is_playable and kind.about != TASKS
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.recording import Counted, Intervals, PodHistory, Recording
 from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
-from kgctl.simulate.scenario.metric import metric_kinds
+from kgctl.simulate.scenario.metric import DELIVERIES, metric_kinds
 from kgctl.simulate.scenario.model import Group, MemberSet, Scenario, Topic
 from kgctl.simulate.scenario.vocabulary import GivenBack
 
@@ -67,7 +67,7 @@ def test_each_is_what_was_recorded(view: MetricView, name: str, filters: tuple[s
 
 
 def test_a_group_has_the_metrics_of_its_type(view: MetricView) -> None:
-    named = {name for name, kind in metric_kinds().items() if kind.groups == ("share",)}
+    named = {name for name, kind in metric_kinds().items() if kind.about is DELIVERIES}
     assert view.metric("moves") is None
     consumers = MetricView(Recording(Scenario(name="x"), 1))
     assert [consumers.metric(name) for name in named] == [None] * len(named)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
+from kgctl.member.config import STREAMS
+from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.streams import StreamsApplication, TopologyPart
+from kgctl.simulate.scenario.vocabulary import OnPoison
 from kgctl.yaml_files import FileError, read_yaml
 
 HEAD = "kgctl: 1\nname: x\ntopics: {orders: 4}\n"
@@ -40,6 +46,8 @@ def members(more: str) -> str:
         ),
         ("group: {type: shared}\nmembers: {app: {}}\n", "there is no type of groups 'shared'; did you mean 'share'?"),
         ("members: {app: {on_poison: crash}}\n", "is for share groups: write group: {type: share}"),
+        ("members: {app: {on_poison: crash, streams: {}}}\n", "is for share groups: write group: {type: share}"),
+        (members("streams: {store: 1GB}"), "what kafka-streams does in a share group is not known here; java is"),
         (
             "group: {type: share, config: {share.delivery.count.limit: 1}}\nmembers: {app: {}}\n",
             "share.delivery.count.limit",
@@ -50,6 +58,25 @@ def members(more: str) -> str:
 def test_what_such_a_group_has_not_is_refused_in_clear_words(text: str, why: str) -> None:
     with pytest.raises(FileError, match=re.escape(why)):
         load(read_yaml(HEAD + text, "f.yaml"))
+
+
+def test_members_that_their_group_cannot_have_are_known_without_a_file() -> None:
+    def may_have(members: str, event: str = "", first: Any = None, **second: Any) -> bool:
+        text = f"{HEAD.replace('}', ', pays: 2}')}members: {{app: {{{members}}}}}\nevents: [{event}]\n"
+        (variant,) = load(read_yaml(text, "f.yaml")).variants
+        (app,) = variant.scenario.members
+        app = changed(app, **(first or {}))
+        scenario = changed(variant.scenario, members=(app, changed(app, name="b", **second)))
+        return type_of_group(scenario).may_have(scenario)
+
+    modern, grows = "streams: {}, config: {group.protocol: streams}", "{at: 1s, add_partitions: orders, to: 9}"
+    streams = {"streams": StreamsApplication(), "client": STREAMS}
+    parts = (TopologyPart(name="a", topics=("orders",)), TopologyPart(name="b", topics=("pays",)))
+    assert [may_have(""), may_have(modern), may_have("streams: {}", instance_id="x")] == [True, True, True]
+    assert [may_have("", on_poison=OnPoison.CRASH), may_have(modern, instance_id="x")] == [False, False]
+    others = (StreamsApplication(subtopologies=parts), None)
+    assert [may_have("streams: {}", streams=other) for other in others] == [False, False]
+    assert [may_have("", grows), may_have("", first=streams), may_have("", grows, first=streams)] == [True, True, False]
 
 
 def test_a_share_group_may_say_this() -> None:
