@@ -28,8 +28,9 @@ from kgctl.simulate.scenario.fields import (
     member_config,
     read_broker_settings,
 )
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
-from kgctl.simulate.scenario.metric import kind_of
+from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
 from kgctl.simulate.scenario.vocabulary import TROUBLES
@@ -78,10 +79,11 @@ def _assign_time(time: AssignTime) -> str:
 
 
 def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, str]]:
-    config = member_config(members, members.config)
-    yield "client", f"{members.client}, {config.group_protocol} protocol"
+    config, kind = member_config(members, members.config), type_of_group(scenario)
+    protocol = kind.protocol_of(config)
+    yield "client", f"{members.client}, {protocol} protocol"
     yield "client.id", client_id_of(members, scenario.group_id, "$name", members.instance_id)
-    if config.group_protocol == "classic":
+    if protocol == "classic":
         yield "partition.assignment.strategy", ", ".join(config.partition_assignment_strategy)
         yield "session.timeout.ms", _ms(config.session_timeout_ms)
         yield "heartbeat.interval.ms", _ms(config.heartbeat_interval_ms)
@@ -97,9 +99,13 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
     rate, batch = members.rate_uhz, f"batches of up to {config.max_poll_records}"
     length = f"a full one takes {format_duration(full_batch_us(members, config))}"
     yield "processes", f"{batch}, as fast as records come" if rate is None else f"{rate / 1_000_000:g}/s, {batch}: {length}"
-    yield "commits", _commit(members, config)
-    yield "callbacks", ", ".join(f"{kind} {distribution_text(getattr(members.callbacks, kind))}" for kind in _CALLBACKS)
-    yield "each heartbeat is late by", _drift(members, config)
+    if OWNERS in kind.has:
+        yield "commits", _commit(members, config)
+        yield "callbacks", ", ".join(f"{which} {distribution_text(getattr(members.callbacks, which))}" for which in _CALLBACKS)
+    else:
+        is_told = members.commit.mode is CommitMode.AFTER_BATCH
+        yield "acknowledges", "after each batch (commitSync())" if is_told else "with the next poll()"
+    yield "each heartbeat is late by", _drift(members, config, is_classic=protocol == "classic")
     stop = "closes the consumer" if members.leaves_on_stop else "ends the process without close()"
     yield "a clean stop", f"preStop for {format_duration(members.pre_stop_us)}, then {stop}" if members.pre_stop_us else stop
     yield "a poll() that throws for good", "the pod starts again" if members.restarts_on_failure else "the pod does nothing more"
@@ -137,12 +143,12 @@ def _commit(members: MemberSet, config: MemberConfig) -> str:
     return f"auto, every {_ms(config.auto_commit_interval_ms)}" if commit.mode is CommitMode.AUTO else str(commit.mode)
 
 
-def _drift(members: MemberSet, config: MemberConfig) -> str:
+def _drift(members: MemberSet, config: MemberConfig, *, is_classic: bool) -> str:
     given = members.heartbeat_drift_us
     if given is not None:
         return "anything: phases are random" if given == RANDOM_DRIFT else f"up to {format_duration(given)}"
     behaviour = with_drift(members, config).behaviour
-    drift = behaviour.classic_drift if config.group_protocol == "classic" else behaviour.consumer_drift
+    drift = behaviour.classic_drift if is_classic else behaviour.consumer_drift
     return _measured_drift(drift)
 
 

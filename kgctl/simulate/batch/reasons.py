@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,11 +11,10 @@ from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
-from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.report.outcome import duration
-from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
+from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
 
@@ -86,13 +84,20 @@ class ReasonContext:
         """The members that were taken out between two times, both included."""
         return [each for each in self.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
 
+    def protocol(self, number: int) -> str:
+        """What this pod's member speaks with its coordinator, as Kafka's settings name it."""
+        history = self.result.recording.history.pods[number]
+        return type_of_group(self.scenario).protocol_of(member_config(history.members, history.settings))
+
     def is_classic(self, number: int) -> bool:
-        return self.setting(number, "group.protocol").endswith("classic")
+        return self.protocol(number) == "classic"
 
     def brokers(self, number: int, name: str) -> str:
-        """A setting of the brokers for groups of this pod's protocol, as Kafka writes it."""
-        full = self.setting(number, "group.protocol").replace("protocol=", "") + "." + name
-        return f"{full}={getattr(read_broker_settings(self.scenario.cluster.config), full.replace('.', '_'))}"
+        """A setting of the brokers for groups of this pod's protocol, as Kafka writes it: the group's own, where it has one."""
+        own = f"{self.protocol(number)}.{name}"
+        if own in self.scenario.group.settings:
+            return f"{own}={self.scenario.group.settings[own]}"
+        return f"group.{own}={getattr(read_broker_settings(self.scenario.cluster.config), f'group.{own}'.replace('.', '_'))}"
 
 
 def _session(look: ReasonContext, *, is_static: bool = False) -> str:
@@ -513,88 +518,3 @@ RULES: Mapping[GapCause, Callable[[ReasonContext], str]] = {
     GapCause.DISCOVERY: lambda _: _DISCOVERY,
 }
 """Cause -> what words the rule that it waited for."""
-
-
-# --- what other metrics come from
-
-OF_BACKLOGS = ("lag", "backlog", "latency", "drain_")
-"""How metrics of records that wait begin."""
-
-
-def details(result: RunResult, events: Sequence[TraceEvent], names: Collection[str]) -> Iterator[str]:
-    """Tell in lines what metrics of these names come from that are no gaps: records that wait or are read twice, rebalances."""
-    if result.recording.share is None and any(name.startswith(OF_BACKLOGS) for name in names):
-        yield from _overload(result, events)
-    if {"duplicates", "fenced_commits"} & set(names):
-        yield from _repeated(result)
-    if {"rebalances", "generations", "rounds"} & set(names):
-        yield from _set_off(result, events)
-
-
-_MOST_TOLD = 3
-
-
-def _overload(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
-    """Which pods were given more than they process when most records waited, and most of it in which partition."""
-    measured, recording = result.metrics.measured, result.recording
-    recording.settle_traffic()
-    waiting = LinearSeries.merged(recording.ledger.backlog.values()).points(measured.start_us, measured.end_us)
-    at_us = max(waiting, key=lambda point: point[1], default=(measured.end_us, 0))[0]
-    arrivals = recording.ledger.arrivals
-    given: dict[int, dict[str, int]] = {}
-    for number in measured.partitions(NO_FILTERS):
-        rate_uhz = (arrivals.total_pr(number, at_us) - arrivals.total_pr(number, max(at_us - _SECOND_US, 0))) // _SECOND_US
-        owner = measured.owner_at(number, at_us - 1)
-        if owner != NOBODY and rate_uhz:
-            given.setdefault(owner, {})[str(recording.partitions.names[number])] = rate_uhz
-    pods = recording.history.pods
-    over = {owner: sum(rates.values()) - (pods[owner].rate_uhz or sum(rates.values())) for owner, rates in given.items()}
-    worst = [owner for owner in sorted(over, key=lambda owner: -over[owner]) if over[owner] > 0]
-    for owner in worst[:_MOST_TOLD]:
-        rates = given[owner]
-        hottest = max(rates, key=lambda name: rates[name])
-        yield (
-            f"{pods[owner].name} is given {_per_s(sum(rates.values()))} at {duration(at_us - recording.start_us)}, of "
-            f"{len(rates)} partitions ({hottest}: {_per_s(rates[hottest])}), and processes {_per_s(pods[owner].rate_uhz or 0)}"
-        )
-    if len(worst) > _MOST_TOLD:
-        yield f"and {len(worst) - _MOST_TOLD} more pods are given more than they process"
-    then = duration(at_us - recording.start_us)
-    for event in under_way(events, at_us - recording.start_us - 1):
-        if EVENT_KINDS[event.event_kind].is_lasting:
-            yield f"when most records wait, {then}, event {event.event} {event.target} goes on since {duration(event.at_us)}"
-
-
-def _per_s(rate_uhz: int) -> str:
-    return f"{rate_uhz / 1e6:,.6g}/s"
-
-
-def _repeated(result: RunResult) -> Iterator[str]:
-    """Who read most records again, from when on, and which commits had been refused."""
-    history, start_us = result.recording.history, result.recording.start_us
-    again = [each for each in history.duplicates if each.at_us >= start_us]
-    if again:
-        by_pod: Counter[int] = Counter()
-        for each in again:
-            by_pod[each.pod] += each.amount
-        (pod, amount), *_ = by_pod.most_common(1)
-        first_us = next(each.at_us for each in again if each.pod == pod)
-        yield f"{history.pods[pod].name} reads {amount:,} records again, from {duration(first_us - start_us)} on"
-    refused = [each for each in history.fenced_commits if each.at_us >= start_us]
-    if refused:
-        why = ", ".join(f"{error} {count}" for error, count in Counter(each.what for each in refused).most_common(_MOST_TOLD))
-        first = f"{duration(refused[0].at_us - start_us)} of {history.pods[refused[0].pod].name}"
-        yield f"commits refused: {why}; the first at {first}"
-
-
-def _set_off(result: RunResult, events: Sequence[TraceEvent]) -> Iterator[str]:
-    """What set each rebalance off."""
-    recording = result.recording
-    start_us = recording.start_us
-    unsettled = [times for times in recording.history.unsettled.until(recording.end_us) if times[0] >= start_us]
-    gap = Gap(0, start_us, start_us, NOBODY, NOBODY, ())
-    told = [origin_of(ReasonContext(result, gap, first - start_us, last - start_us, events)).text for first, last in unsettled]
-    told = [each for each in told if each]
-    yield from told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        yield f"and {len(told) - _MOST_TOLD} more rebalances"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+from kgctl.errors import plural
 from kgctl.member.config import INVALID_CONFIG, refusal
 from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.metrics.measured import SECOND
@@ -17,6 +18,7 @@ from kgctl.simulate.recording.recording import Counted, PodHistory
 from kgctl.simulate.recording.shares import Archival, Return
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
+from kgctl.simulate.scenario.group_types import ScenarioGroupType, type_of_group
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
 from kgctl.simulate.scenario.vocabulary import TROUBLES, EventStage, GivenBack
 
@@ -75,16 +77,16 @@ def _kicked(result: RunResult) -> Iterator[Found]:
     for each in sorted(result.recording.history.kicked):
         if each.at_us >= result.recording.start_us:
             pod = result.recording.history.pods[each.pod]
-            yield pod.name, f"{_rule(each, pod)} at {_at(result, each.at_us)}"
+            yield pod.name, f"{_rule(each, pod, type_of_group(result.recording.scenario))} at {_at(result, each.at_us)}"
 
 
-def _rule(each: Counted, pod: PodHistory) -> str:
+def _rule(each: Counted, pod: PodHistory, kind: ScenarioGroupType) -> str:
     config = member_config(pod.members, pod.settings)
     polls = f"max.poll.interval.ms={format_duration(config.max_poll_interval_ms * 1000)}"
     if each.what:
         return f"left the group, past {polls} without a poll(),"
-    session = f"group.{config.group_protocol}.session.timeout.ms"
-    if config.group_protocol == "classic":
+    session = f"group.{kind.protocol_of(config)}.session.timeout.ms"
+    if kind.protocol_of(config) == "classic":
         session = f"session.timeout.ms={format_duration(config.session_timeout_ms * 1000)}"
     return f"was taken out of the group ({session} without a heartbeat, or {polls} without the answer that a rebalance wants)"
 
@@ -104,7 +106,7 @@ def _timed_out(result: RunResult) -> Iterator[Found]:
     returns: list[Return | Archival] = [*share.returned, *share.archived] if share is not None else []
     for each in sorted(returns, key=lambda each: each.at_us):
         if each.why is GivenBack.TIMED_OUT and each.at_us >= start_us:
-            records = f"{each.amount} record{'s' * (each.amount > 1)} of {result.recording.partitions.labels[each.number]}"
+            records = f"{plural(each.amount, 'record')} of {result.recording.partitions.labels[each.number]}"
             yield _pod_name(result, each.pod), f"had {records} for longer than their lock at {_at(result, each.at_us)}"
 
 

@@ -18,6 +18,7 @@ from kgctl.yaml_files import Path
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
+    from kgctl.member.config import MemberConfig
     from kgctl.simulate.scenario.fields import Reading
     from kgctl.simulate.scenario.model import Cluster, Group, MemberSet, Scenario
 
@@ -46,8 +47,9 @@ def _nothing_own(_: str) -> bool:
 class ScenarioGroupType:
     """``plays``: MODULE:CLASS of a subclass of the engine's GroupKind. ``refusals``: what members of such a group may not say.
 
-    ``owns``: whether a setting is the group's own (`kafka-configs --entity-type groups`), not its consumers'. ``is_playable``:
-    real clients play it (``--against``). ``has``: what metrics can be about.
+    ``has``: what metrics can be about. ``owns``: whether a setting is the group's own (`kafka-configs --entity-type groups`), not
+    its consumers'. ``is_playable``: real clients play it (``--against``). ``protocol``: what all members speak with the
+    coordinator; "": what each of them says.
     """
 
     name: str
@@ -56,6 +58,11 @@ class ScenarioGroupType:
     has: frozenset[MetricSubject]
     owns: Callable[[str], bool] = _nothing_own
     is_playable: bool = False
+    protocol: str = ""
+
+    def protocol_of(self, config: MemberConfig) -> str:
+        """What such a member speaks with the coordinator, as Kafka's settings name it: group.PROTOCOL.session.timeout.ms."""
+        return self.protocol or config.group_protocol
 
     def may_have(self, scenario: Scenario) -> bool:
         """Whether the group can have such members, on such brokers."""
@@ -146,6 +153,7 @@ SHARE = ScenarioGroupType(
     _of_share_groups,
     frozenset({MEMBERS, DELIVERIES}),
     owned_by_share_groups,
+    protocol="share",
 )
 STREAMS = ScenarioGroupType(
     "streams", "kgctl.simulate.engine.streams_group:StreamsKind", _of_applications, frozenset({MEMBERS, OWNERS, TASKS})

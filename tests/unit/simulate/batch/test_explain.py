@@ -7,15 +7,16 @@ from importlib.resources import files
 
 import pytest
 
-from kgctl.simulate.batch.explain import Explanation, checks_of, explain, explanation_lines, spelled_out, variations
+from kgctl.simulate.batch.explain import Explanation, checks_of, explain, explanation_lines
 from kgctl.simulate.batch.shrink import cause_in_words, main_cause_of
+from kgctl.simulate.batch.variations import spelled_out, variations
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.application import Callbacks
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.event import Event, Share
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Names, parse_check
-from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.fields import changed, read_broker_settings
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Constant
@@ -300,6 +301,49 @@ def test_each_rebalance_is_told_by_what_set_it_off_where_their_number_fails() ->
         "app-1, which closed its consumer",
         "app-1, which joined after its start",
     ]
+
+
+@pytest.mark.parametrize(
+    ("own", "limit", "variation"),
+    [
+        ("", "group.share.session.timeout.ms=45000", ["long sessions (group.share.session.timeout.ms=6000)"]),
+        ("config: {share.session.timeout.ms: 50s}", "share.session.timeout.ms=50000", []),
+    ],
+)
+def test_the_session_of_a_share_group_is_its_own(own: str, limit: str, variation: list[str]) -> None:
+    found = explained(
+        f"topics: {{orders: 6}}\ngroup: {{type: share, {own}}}\nmembers: {{app: {{count: 1}}}}\nduration: 3m\n"
+        "events: [{at: 20s, node_down: app/0, for: 20s}]\n"
+    )
+    assert found.story is not None
+    rules = [piece.rule for piece in found.story.pieces if piece.cause == "detection"]
+    assert rules == [f"app-0 sent no heartbeat; the coordinator waits for {limit} of the brokers"]
+    assert [each.without for each in found.ablations if "long sessions" in each.without] == variation
+
+
+def test_what_a_share_group_was_given_again_and_what_it_gave_up_is_told() -> None:
+    found = explained(
+        "topics: {orders: 2}\ngroup: {type: share}\ntraffic: {orders: 30/s}\nduration: 3m\n"
+        "members: {app: {count: 2, process_time: 10ms, on_poison: release, config: {share.acknowledgement.mode: explicit}}}\n"
+        "events: [{at: 20s, poison: orders}, {at: 60s, crash: app/0, for: 20s}]\n"
+    )
+    assert found.details == (
+        "4 deliveries again of what app-0 had (released: its application released it): the first, record 1239 of orders-0, "
+        "to app-0 at 20.091s",
+        "1 delivery again of what app-0 had (crashed: its process died): the first, record 1838 of orders-0, to app-0 at 1m 25.114s",
+        "1 record given up that app-0 had last (released: its application released it): the first, record 1239 of orders-0, "
+        "at 20.186s after 5 deliveries",
+    )
+
+
+def test_an_application_is_tried_with_shorter_sessions_of_its_protocol() -> None:
+    for protocol, name in (("classic", "session.timeout.ms"), ("streams", "group.streams.session.timeout.ms")):
+        text = f"members: {{app: {{streams: {{}}, config: {{group.protocol: {protocol}}}}}}}"
+        given = load(read_yaml(f"kgctl: 1\nname: x\ntopics: {{t: 4}}\n{text}\n", "x.yaml")).variants[0].scenario
+        ((told, shorter),) = [each for each in variations(given) if "long sessions" in each[0]]
+        (members,), own = shorter.members, {**shorter.cluster.config, **shorter.members[0].config}
+        assert (told, own[name], members.count) == (f"long sessions ({name}=6000)", "6000", 1)
+        read_broker_settings(shorter.cluster.config)
 
 
 def test_what_an_event_sets_and_the_delay_of_an_empty_group_are_left_out() -> None:

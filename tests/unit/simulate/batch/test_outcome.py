@@ -55,6 +55,12 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     assert "session.timeout.ms" not in of_b
 
 
+def test_a_share_group_that_waits_for_its_acknowledgements_says_so() -> None:
+    text = "kgctl: 1\nname: x\ntopics: {t: 4}\ngroup: {type: share}\nmembers: {a: {commit: after-batch}}\n"
+    (variant,) = load(read_yaml(text, "f")).variants
+    assert assumptions_of(variant)["a: acknowledges"] == "after each batch (commitSync())"
+
+
 OTHERWISE = {
     "boot": "9s",
     "pre_stop": "5s",
@@ -97,7 +103,11 @@ def test_what_members_of_a_share_group_do_with_a_record_that_nobody_can_process_
     members = f"{{on_poison: {what}, config: {{share.acknowledgement.mode: explicit}}}}"
     text = f"kgctl: 1\nname: x\ntopics: {{t: 4}}\ngroup: {{type: share}}\nmembers: {{a: {members}}}\n"
     (variant,) = load(read_yaml(text, "f")).variants
-    assert assumptions_of(variant)["a: a record that nobody can process"] == what
+    told = {what.removeprefix("a: "): value for what, value in assumptions_of(variant).items()}
+    assert told["a record that nobody can process"] == what
+    assert (told["client"], told["acknowledges"]) == ("java, share protocol", "with the next poll()")
+    assert told["each heartbeat is late by"].startswith("0s, ±11ms")
+    assert not {"session.timeout.ms", "partition.assignment.strategy", "commits", "callbacks"} & set(told)
 
 
 @pytest.mark.parametrize(

@@ -265,13 +265,13 @@ def test_what_is_started_is_meant_by_its_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "session"),
-    [("classic", r"session\.timeout\.ms=10s"), ("consumer", r"group\.consumer\.session\.timeout\.ms")],
+    ("group", "session"),
+    [
+        ("config: {partition.assignment.strategy: [range], session.timeout.ms: 10s}", r"session\.timeout\.ms=10s"),
+        ("config: {group.protocol: consumer}", r"group\.consumer\.session\.timeout\.ms"),
+        ("type: share", r"group\.share\.session\.timeout\.ms"),
+    ],
 )
-def test_who_is_cut_off_is_told_by_the_session_timeout_that_holds_for_its_protocol(protocol: str, session: str) -> None:
-    config = {
-        "classic": "{partition.assignment.strategy: [range], session.timeout.ms: 10s}",
-        "consumer": "{group.protocol: consumer}",
-    }
-    cut = f"group: {{config: {config[protocol]}}}\n{APP}events: [{{at: 10s, network: app/2, partition: true, for: 55s}}]\n"
+def test_who_is_cut_off_is_told_by_the_session_timeout_that_holds_for_its_protocol(group: str, session: str) -> None:
+    cut = f"group: {{{group}}}\n{APP}events: [{{at: 10s, network: app/2, partition: true, for: 55s}}]\n"
     assert re.search(rf"^app-2 was taken out of the group \({session} without a heartbeat, or ", found(cut)["kicked"])
