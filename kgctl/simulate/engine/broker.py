@@ -30,11 +30,11 @@ from kgctl.simulate.engine.group_observer import MAY_JOIN, GroupObserver, error_
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import EPOCH_MS, Counted
-from kgctl.simulate.scenario.vocabulary import GapCause
+from kgctl.simulate.scenario.vocabulary import HEARTBEATS, GapCause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
-_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"})
+_QUIET_APIS = frozenset(HEARTBEATS.values())
 
 
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})

@@ -15,6 +15,7 @@ from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.model import SECOND_US
+from kgctl.simulate.scenario.vocabulary import HEARTBEATS
 
 BATCHES_US = SECOND_US
 """An application that commits after each batch has a record a partition at most this often."""
@@ -52,7 +53,6 @@ def _interval_us(process: Process, late_us: int) -> int:
     return max(process.commit.interval_us + late_us, 1) if mode is CommitMode.EVERY else BATCHES_US
 
 
-_BEATS = {"classic": "Heartbeat", "consumer": "ConsumerGroupHeartbeat", "streams": "StreamsGroupHeartbeat"}
 _NEVER_MS = 1 << 60
 _BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 
@@ -189,7 +189,7 @@ class FastForward:
         if skipped.heartbeats and skipped.last_heartbeat_us is not None:
             beats = Counted(skipped.last_heartbeat_us, skipped.heartbeats, process.pod.number)
             self._context.history.skipped_beats.append(beats)
-            self._count_requests(_BEATS[process.config.group_protocol], skipped.heartbeats)
+            self._count_requests(HEARTBEATS[process.config.group_protocol], skipped.heartbeats)
         if skipped.commits:
             self._count_requests("OffsetCommit", skipped.commits)
         if skipped.metadata_refreshes:

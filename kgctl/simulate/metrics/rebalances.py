@@ -13,7 +13,7 @@ from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import BYTES, COUNT, OWNERS, PER_CENT, SECONDS, STATE, TIME, metric
-from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES, EventStage, rebalance_causes
+from kgctl.simulate.scenario.vocabulary import HEARTBEATS, REBALANCE_CAUSES, EventStage, rebalance_causes
 
 STUCK_US = 60_000_000
 
@@ -92,8 +92,8 @@ def aborted(run: Measured, filters: Filters) -> float:
     return number
 
 
-HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
-_SIGNS = (*HEARTBEATS, "JoinGroup", "SyncGroup")
+_BEATS = frozenset(HEARTBEATS.values())
+_SIGNS = _BEATS | {"JoinGroup", "SyncGroup"}
 
 
 @metric(COUNT, ("callback", "selector", *TIME), hint="calls of the application's", about=OWNERS)
@@ -116,7 +116,7 @@ def callbacks(run: Measured, filters: Filters) -> float:
 def heartbeat_time(run: Measured, filters: Filters) -> float | None:
     """From a heartbeat of a member, or its JoinGroup or SyncGroup, to its next heartbeat: the median, or another statistic."""
     window = run.window(filters)
-    signs = [(each.pod, each.at_us, int(each.what in HEARTBEATS)) for each in run.history.requests if each.what in _SIGNS]
+    signs = [(each.pod, each.at_us, int(each.what in _BEATS)) for each in run.history.requests if each.what in _SIGNS]
     signs += [(each.pod, each.at_us, each.amount) for each in run.history.skipped_beats]
     lengths: Counter[int] = Counter()
     for (pod, before_us, _), (same, at_us, beats) in pairwise(sorted(signs)):

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kgctl.simulate.recording.recording import Counted, Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.vocabulary import GivenBack
 
 
-class Return(NamedTuple):
-    """Records, first to last, that a pod had and has no more; they may be delivered again."""
+@dataclass(frozen=True, slots=True)
+class RecordRange:
+    """Records of a partition, first to last, to which something has happened."""
 
     at_us: int
     number: int
     first: int
     last: int
-    pod: int
-    why: GivenBack
 
     @property
     def amount(self) -> int:
@@ -27,31 +25,28 @@ class Return(NamedTuple):
         return self.last - self.first + 1
 
 
-class Redelivery(NamedTuple):
-    """Records, first to last, that are delivered for the ``deliveries``-th time: to whom, from whom they came back, and why."""
+@dataclass(frozen=True, slots=True)
+class Return(RecordRange):
+    """Records that a pod had and has no more; they may be delivered again."""
 
-    at_us: int
-    number: int
-    first: int
-    last: int
+    pod: int
+    why: GivenBack
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery(RecordRange):
+    """Records that are delivered for the ``deliveries``-th time: to whom, from whom they came back, and why."""
+
     deliveries: int
     pod: int
     before: int
     why: GivenBack
 
-    @property
-    def amount(self) -> int:
-        """Return how many."""
-        return self.last - self.first + 1
 
+@dataclass(frozen=True, slots=True)
+class Archival(RecordRange):
+    """Records that are given up after so many deliveries: at the limit, or as the application rejects them."""
 
-class Archival(NamedTuple):
-    """Records, first to last, that are given up after so many deliveries: at the limit, or as the application rejects them."""
-
-    at_us: int
-    number: int
-    first: int
-    last: int
     deliveries: int
     pod: int
     why: GivenBack
@@ -60,11 +55,6 @@ class Archival(NamedTuple):
     def before(self) -> int:
         """Return who had them last."""
         return self.pod
-
-    @property
-    def amount(self) -> int:
-        """Return how many."""
-        return self.last - self.first + 1
 
 
 @dataclass(slots=True)

@@ -506,7 +506,9 @@ def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
                 raise UsageError(f"{name} is not said in config, where all pods would have the same: write {instead}")
         for name, value in config.items():
             if name in group_setting_names(LATEST):
-                raise UsageError(f"{name} is the group's own: write group: {{type: share, config: {{{name}: {value}}}}}")
+                brokers = f"cluster: {{config: {{group.{name}: {value}}}}}"
+                own = f"group: {{type: share, config: {{{name}: {value}}}}}" if name.startswith("share.") else brokers
+                raise UsageError(f"{name} is the group's own: write {own}")
             if name in setting_names() and name not in settings():
                 raise UsageError(f"{name} is a setting of brokers: write cluster: {{config: {{{name}: {value}}}}}")
         found = MemberConfig.from_properties(config, client)

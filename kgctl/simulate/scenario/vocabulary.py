@@ -68,8 +68,17 @@ class PodChange(StrEnum):
 _ENDS = frozenset({PodChange.STOPPED, PodChange.KILLED, PodChange.EXIT, PodChange.CRASH})
 
 
+class NamedCause(MeantNumber):
+    """A base of enums of what can be the reason for something."""
+
+    @property
+    def label(self) -> str:
+        """Return the cause's name in metrics and logs."""
+        return self.name.lower()
+
+
 @quick_enum
-class GapCause(MeantNumber):
+class GapCause(NamedCause):
     """The causes of a gap. A gap is split where its cause changes."""
 
     REBALANCE = 0, "the owner lives and had to give the partition up for a rebalance"
@@ -84,11 +93,6 @@ class GapCause(MeantNumber):
     BROKER = 9, "a broker with the partition is away, and nobody can read it"
     RESTORE = 10, "the owner has the task and restores its state"
 
-    @property
-    def label(self) -> str:
-        """Return the cause's name in metrics and logs."""
-        return self.name.lower()
-
 
 class OnPoison(StrEnum):
     """What an application of a share group does with a record that it cannot process."""
@@ -97,13 +101,8 @@ class OnPoison(StrEnum):
     RELEASE = "release"
     REJECT = "reject"
 
-    @property
-    def acknowledge_type(self) -> int:
-        """What it says of the record; of the last one nothing, as it is gone."""
-        return {OnPoison.RELEASE: 2, OnPoison.REJECT: 3}[self]
 
-
-class GivenBack(MeantNumber):
+class GivenBack(NamedCause):
     """Why a record of a share group is not its member's any more, without being acknowledged."""
 
     RELEASED = 0, "its application released it"
@@ -113,11 +112,14 @@ class GivenBack(MeantNumber):
     BROKER = 4, "the broker that leads the partition died"
     REJECTED = 5, "its application rejected it"
 
-    @property
-    def label(self) -> str:
-        """Return the reason's name in metrics and logs."""
-        return self.name.lower()
 
+HEARTBEATS: Mapping[str, str] = {
+    "classic": "Heartbeat",
+    "consumer": "ConsumerGroupHeartbeat",
+    "streams": "StreamsGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+}
+"""What members speak with their coordinator -> the request that is their heartbeat, by Kafka's name."""
 
 FAILOVER = "CoordinatorFailover"
 """Begins the trigger of a rebalance that there is because the coordinator failed."""
@@ -136,7 +138,7 @@ REBALANCE_CAUSES: Mapping[str, str] = {
 
 def rebalance_causes() -> tuple[str, ...]:
     """Return the names that ``rebalances(cause ...)`` takes."""
-    return (*REBALANCE_CAUSES.values(), "ConsumerGroupHeartbeat", "Heartbeat", "RegexResolved")
+    return (*REBALANCE_CAUSES.values(), *HEARTBEATS.values(), "RegexResolved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,8 @@ class Selector:
 
 
 SIMULATED_APIS = (
-    *("FindCoordinator", "Metadata", "ListOffsets", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
-    *("OffsetFetch", "ConsumerGroupHeartbeat"),
+    *("FindCoordinator", "Metadata", "ListOffsets", "JoinGroup", "SyncGroup", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
+    *HEARTBEATS.values(),
 )
 """The requests that consumers of a run send, by Kafka's names."""
 CLIENT_ERRORS = ("ASSIGNOR_FAILED", "COMMIT_FAILED", "NO_OFFSET_FOR_PARTITION", "POISON_RECORD")

@@ -12,14 +12,13 @@ from kgctl.model.share import DeliveryState, StateBatch
 from kgctl.share.partition import SharePartition
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.share.requests import Grant
+from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, Intervals
 from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
 from kgctl.simulate.recording.trace import Shared
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GivenBack
-
-NOBODY = -1
 
 
 class _Had(NamedTuple):
@@ -83,7 +82,7 @@ class ShareAccounts:
         ledger, now_us = self._context.ledger, self._context.loop.now_us
         ends_pr = [(offset + 1) * UNIT_PR + phase_pr for offset in (grant.first, grant.last)]
         longest, shortest = (max(now_us - ledger.arrivals.arrived_us(grant.number, end_pr), 0) for end_pr in ends_pr)
-        ledger.waits.append(Wait(now_us, grant.number, (grant.last - grant.first + 1) * UNIT_PR, shortest, longest))
+        ledger.waits.append(Wait(now_us, grant.number, grant.amount * UNIT_PR, shortest, longest))
 
     def changed(self, number: int, batch: StateBatch, pod: int, why: GivenBack) -> None:
         """Records leave their member, by the state that the leader keeps of them."""

@@ -131,7 +131,7 @@ class ShareClient:
         found, left = [], self._max_records
         while self._buffer and left > 0:
             node, grant = self._buffer.popleft()
-            size = grant.last - grant.first + 1
+            size = grant.amount
             if size > left:
                 self._buffer.appendleft((node, grant._replace(first=grant.first + left)))
                 grant = grant._replace(last=grant.first + left - 1)

@@ -31,6 +31,7 @@ from kgctl.share.state.shard import ShareCoordinatorShard, StateAnswer, StateRef
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.share.accounts import ShareAccounts
 from kgctl.simulate.engine.share.requests import Grant, ShareRequest, ShareRequester
+from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import EPOCH_MS
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GivenBack
@@ -365,7 +366,7 @@ class ShareBrokers:
             return
         del self._armed_ms[number]
         effects = share_partition.expire(self._now_ms)
-        self._note(number, effects, -1, GivenBack.TIMED_OUT)
+        self._note(number, effects, NOBODY, GivenBack.TIMED_OUT)
         self._perform(number, share_partition, effects)
 
 

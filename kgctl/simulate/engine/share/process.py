@@ -27,6 +27,8 @@ from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.vocabulary import OnPoison, PodChange
 
 _USUAL_PPM = 1_000_000
+_SAYS = {OnPoison.RELEASE: AcknowledgeType.RELEASE, OnPoison.REJECT: AcknowledgeType.REJECT}
+"""What an application that goes on says of a record that it cannot process."""
 
 
 @quick_enum
@@ -165,7 +167,7 @@ class ShareProcess(Process):
         self._do(_Doing.WORKING)
         self._batch = batch
         self._since_us, self._done_us = self.loop.now_us, 0
-        records = sum(grant.last - grant.first + 1 for grant in batch)
+        records = sum(grant.amount for grant in batch)
         until = self._fatal(batch)
         self._work_us = (records if until is None else until + 1) * self._each_us
         limit_us = self.config.max_poll_interval_ms * 1000
@@ -182,7 +184,7 @@ class ShareProcess(Process):
             bad = self._poison.first(grant.number, grant.first, grant.last)
             if bad is not None:
                 return before + bad - grant.first
-            before += grant.last - grant.first + 1
+            before += grant.amount
         return None
 
     @property
@@ -227,7 +229,7 @@ class ShareProcess(Process):
 
     def _finish(self, batch: list[Grant], most: int | None) -> None:
         """The application is through with the first records of a batch (None: all): what it says of each."""
-        left = sum(grant.last - grant.first + 1 for grant in batch) if most is None else most
+        left = sum(grant.amount for grant in batch) if most is None else most
         for grant in batch:
             last = min(grant.last, grant.first + left - 1)
             if last < grant.first:
@@ -243,7 +245,7 @@ class ShareProcess(Process):
         if not bad:
             types: tuple[int, ...] = (AcknowledgeType.ACCEPT,)
         else:
-            types = tuple(kind.acknowledge_type if offset in bad else AcknowledgeType.ACCEPT for offset in offsets)
+            types = tuple(_SAYS[kind] if offset in bad else AcknowledgeType.ACCEPT for offset in offsets)
         self.said.setdefault(grant.number, []).append(AcknowledgementBatch(grant.first, last, types))
 
     def _exit(self) -> None:

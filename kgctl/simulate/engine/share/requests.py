@@ -20,6 +20,11 @@ class Grant(NamedTuple):
     last: int
     deliveries: int
 
+    @property
+    def amount(self) -> int:
+        """How many."""
+        return self.last - self.first + 1
+
 
 class ShareRequester(Protocol):
     """The consumer, as the brokers know it."""

@@ -330,7 +330,8 @@ def test_what_a_share_group_was_given_again_and_what_it_gave_up_is_told() -> Non
     assert found.details == (
         "4 deliveries again of what app-0 had (released: its application released it): the first, record 1239 of orders-0, "
         "to app-0 at 20.091s",
-        "1 delivery again of what app-0 had (crashed: its process died): the first, record 1838 of orders-0, to app-0 at 1m 25.114s",
+        "1 delivery again of what app-0 had (crashed: its process died): the first, record 1838 of orders-0, "
+        "to app-0 at 1m 25.114s",
         "1 record given up that app-0 had last (released: its application released it): the first, record 1239 of orders-0, "
         "at 20.186s after 5 deliveries",
     )

@@ -137,3 +137,20 @@ def test_a_part_that_is_not_there_is_told(check: str, why: str) -> None:
     with pytest.raises(FileError) as caught:
         load(read_yaml(f"{FILE}expect: ['{check}']\n", "f"))
     assert [problem.message for problem in caught.value.problems] == [why]
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("members: {a: {config: {group.protocol: consumer}}}\n", "ConsumerGroupHeartbeat"),
+        ("members: {a: {streams: {}, config: {group.protocol: streams}}}\n", "StreamsGroupHeartbeat"),
+        ("group: {type: share}\nmembers: {a: {}}\n", "ShareGroupHeartbeat"),
+    ],
+)
+def test_requests_of_every_protocol_are_asked_for_by_their_names(text: str, counted: str) -> None:
+    head = "kgctl: 1\nname: x\ntopics: {t: 4}\nwarmup: 20s\nduration: 60s\n"
+    loaded = load(read_yaml(f"{head}{text}expect: ['requests({counted}) > 9']\n", "f.yaml"))
+    result = run(loaded.variants[0].scenario, 1)
+    assert result.metric("requests", (counted,)) == pytest.approx(13.5, abs=1.5)
+    between = None if counted == "ShareGroupHeartbeat" else pytest.approx(5, abs=0.02)
+    assert result.metric("heartbeat_time") == between

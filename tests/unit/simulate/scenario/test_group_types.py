@@ -30,6 +30,10 @@ def members(more: str) -> str:
         (members("config: {partition.assignment.strategy: [range]}"), "partition.assignment.strategy cannot be set when"),
         (members("config: {group.protocol: consumer}"), "group.protocol cannot be set when using a share group"),
         (members("config: {share.record.lock.duration.ms: 15s}"), "is the group's own: write group: {type: share, con"),
+        (
+            "members: {app: {config: {consumer.session.timeout.ms: 50s}}}\n",
+            "is the group's own: write cluster: {config: {group.consumer.session.timeout.ms: 50000}}",
+        ),
         (members("instance_id: $name"), "share groups have no static members"),
         (members("rack: spread"), "the coordinator assigns share groups without looking at racks"),
         (members("callbacks: {revoked: 1s}"), "a share consumer has no rebalance callbacks"),
