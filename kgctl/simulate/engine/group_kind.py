@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kgctl.coordinator.config import GroupConfig
 from kgctl.coordinator.effects import Effect
 from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext
@@ -39,6 +40,10 @@ class GroupKind:
     def new_process(self, pod: Pod, around: Surroundings) -> Process:
         """A process of a pod, which has not begun to boot."""
         return Process(pod, around)
+
+    def heartbeat_ms(self, config: GroupConfig) -> int:
+        """How often the coordinator has members beat that do not say it themselves."""
+        return config.consumer_heartbeat_interval_ms
 
     def perform(self, effect: Effect) -> None:
         """Do what the coordinator wants done, of what only this kind of group has done."""

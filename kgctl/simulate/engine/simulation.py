@@ -214,9 +214,7 @@ class Simulation:
         recording.now_us, recording.step = self.loop.now_us, self.loop.executed
         recording.uses_consumer_protocol = self.uses_consumer_protocol
         shard = self.broker.core.shard
-        config, is_application = shard.group_config(self.scenario.group_id), recording.tasks is not None
-        of_streams, of_consumers = config.streams_heartbeat_interval_ms, config.consumer_heartbeat_interval_ms
-        recording.server_heartbeat_ms = of_streams if is_application else of_consumers
+        recording.server_heartbeat_ms = self.kind.heartbeat_ms(shard.group_config(self.scenario.group_id))
 
     def close(self, stopped: str) -> Recording:
         """The run is over: its accounts are settled, and the recording stands on its own."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from kgctl.assignors.high_availability import NumberedTask
+from kgctl.coordinator.config import GroupConfig
 from kgctl.member.api import Member, StopReason
 from kgctl.member.factory import make_streams_member
 from kgctl.model.groups import TopicPartition
@@ -129,6 +130,9 @@ class StreamsKind(GroupKind):
         counts = {topic.name: topic.partitions for topic in scenario.topics}
         sizes = {number: max(counts.get(topic, 0) for topic in topology.sources[number]) for number in sorted(topology.stateful)}
         return [Topic(name=changelog_name(scenario.group_id, number), partitions=size) for number, size in sizes.items()]
+
+    def heartbeat_ms(self, config: GroupConfig) -> int:
+        return config.streams_heartbeat_interval_ms
 
     def _numbers_of(self, tasks: Sequence[tuple[str, Sequence[int]]]) -> tuple[int, ...]:
         known = self._group.tasks

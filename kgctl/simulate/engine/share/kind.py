@@ -40,6 +40,10 @@ class ShareKind(GroupKind):
     def _settings(self) -> GroupConfig:
         return self.broker.core.shard.group_config(self.context.group_id)
 
+    def heartbeat_ms(self, config: GroupConfig) -> int:
+        """How often its members beat."""
+        return config.share_heartbeat_interval_ms
+
     def _persist_us(self) -> int:
         """Until a record of the state is written, replicated and answered."""
         cluster = self.context.scenario.cluster

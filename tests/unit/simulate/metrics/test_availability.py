@@ -154,3 +154,17 @@ def test_requests_of_every_protocol_are_asked_for_by_their_names(text: str, coun
     assert result.metric("requests", (counted,)) == pytest.approx(13.5, abs=1.5)
     between = None if counted == "ShareGroupHeartbeat" else pytest.approx(5, abs=0.02)
     assert result.metric("heartbeat_time") == between
+
+
+@pytest.mark.parametrize(
+    ("text", "protocol"),
+    [
+        ("members: {a: {config: {group.protocol: consumer}}}\n", "consumer"),
+        ("members: {a: {streams: {}, config: {group.protocol: streams}}}\n", "streams"),
+        ("group: {type: share}\nmembers: {a: {}}\n", "share"),
+    ],
+)
+def test_a_group_is_calm_by_the_heartbeats_of_its_protocol(text: str, protocol: str) -> None:
+    cluster = f"cluster: {{config: {{group.{protocol}.heartbeat.interval.ms: 7s}}}}\n"
+    head = f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nwarmup: 20s\nduration: 10s\n{cluster}"
+    assert run(load(read_yaml(head + text, "f.yaml")).variants[0].scenario, 1).recording.server_heartbeat_ms == 7_000
