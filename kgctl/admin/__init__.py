@@ -272,6 +272,9 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 """In place of a time: the first record that the broker has itself, and the last that is in remote storage (KIP-405)."""
 
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+"""What one group has committed; of a share group its start offsets."""
+
 Place = tuple[TopicPartition, int]
 """An offset in the log of a partition."""
 
@@ -323,9 +326,7 @@ class GroupAdmin(Protocol):
         """State, members and assignment. A group that does not exist has the error GROUP_ID_NOT_FOUND."""
         ...
 
-    def list_committed_offsets(
-        self, group_ids: Sequence[str], *, require_stable: bool = False
-    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """All committed offsets of each group; an unknown group has none (an empty mapping)."""
         ...
 
@@ -361,7 +362,7 @@ class GroupAdmin(Protocol):
         """Topic -> its id: one of the same name that is made anew has another. Those that nobody tells are left out."""
         ...
 
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """Commit these offsets for a group without members; creates the group where there is none."""
         ...
 
@@ -473,9 +474,7 @@ class TellsCommitTimes(Protocol):
 class AltersManyGroups(Protocol):
     """A `GroupAdmin` that commits for many groups at the same time."""
 
-    def alter_offsets_of(
-        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+    def alter_offsets_of(self, wanted: Mapping[str, Committed]) -> Iterator[tuple[str, PartitionResults[None]]]:
         """As ``alter_offsets``, all groups at once; each group with its results as soon as they are there.
 
         What is raised concerns the groups that have not been answered for by then.

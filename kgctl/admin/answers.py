@@ -1,14 +1,14 @@
-"""What a cluster answered, as results by group or by partition; failures have a sentence, states and types Kafka's names."""
+"""What a cluster answered, as results by group or by partition; failures have a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from kgctl.admin import GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, TopicPartition
-from kgctl.wire.asking import Failure
+from kgctl.model.groups import TopicPartition
+from kgctl.wire.asking import LEFT_OUT, Failure
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -32,6 +32,16 @@ def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str 
     return _results(answers, lambda failure, partition: explained(failure, group=group, partition=partition))
 
 
+def results_of_each(
+    group: str, wanted: Iterable[TopicPartition], answer: Any, read: Callable[[Any], Mapping[TopicPartition, Failure | None]]
+) -> PartitionResults[None]:
+    """Results of a change of a group's partitions: what ``read`` finds in the answer, or its failure as a whole on each."""
+    if isinstance(answer, Failure):
+        return partition_results(dict.fromkeys(wanted, answer), group)
+    found = read(answer)
+    return partition_results({partition: found.get(partition, LEFT_OUT) for partition in wanted}, group)
+
+
 def _results(answers: Mapping[K, R | Failure], told: Callable[[Failure, K], ItemError]) -> Results[K, R]:
     values = {key: answer for key, answer in answers.items() if not isinstance(answer, Failure)}
     return Results(values, {key: told(answer, key) for key, answer in answers.items() if isinstance(answer, Failure)})
@@ -44,19 +54,3 @@ def explained(
     if failure.message and failure.code in _OWN_WORDS:
         return ItemError(failure.code, failure.message, failure.nothing_sent)
     return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)
-
-
-def group_state(text: str) -> GroupState:
-    """The state by Kafka's name; UNKNOWN for one of a newer Kafka."""
-    try:
-        return GroupState(text)
-    except ValueError:
-        return GroupState.UNKNOWN
-
-
-def group_type(text: str) -> GroupType:
-    """The type by Kafka's name; UNKNOWN for one of a newer Kafka."""
-    try:
-        return GroupType(text.lower())
-    except ValueError:
-        return GroupType.UNKNOWN

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from kgctl.admin import AltersManyGroups, GroupAdmin, GroupResults, ItemError, LimitsTime, Results, item_error
+from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, GroupResults, ItemError, LimitsTime, Results, item_error
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
@@ -399,9 +399,6 @@ def groups_a_step(admin: GroupAdmin, most: int) -> int:
     """How many groups a step may have: one of an admin that changes one after the other in a limited time, as many would take
     more than goes through at once (`AT_ONCE_S`)."""
     return 1 if isinstance(admin, LimitsTime) and not isinstance(admin, AltersManyGroups) else most
-
-
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from kgctl.admin import (
     READ,
     REMOVE_MEMBERS,
     Closing,
+    Committed,
     GroupResults,
     ItemError,
     Needs,
@@ -233,9 +234,7 @@ class ConfluentGroupAdmin(Closing):
         errors |= self._explain_missing(missing)
         return LOOK.told(Results({group: each for group, each in described.items() if group not in missing}, errors), self._user)
 
-    def list_committed_offsets(
-        self, group_ids: Sequence[str], *, require_stable: bool = False
-    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """Ask for each group in a request of its own, all in flight together."""
         self._begin()
         futures: dict[str, Future[Any]] = {}
@@ -243,7 +242,7 @@ class ConfluentGroupAdmin(Closing):
             asked = [ConsumerGroupTopicPartitions(group)]
             futures |= self._calls.client.list_consumer_group_offsets(asked, require_stable=require_stable, **_LONG)
         values, errors = self._collect(futures)
-        found: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        found: dict[str, Committed] = {}
         for group, answer in values.items():
             failed = next((each.error for each in answer.topic_partitions if each.error), None)
             if failed:
@@ -301,19 +300,17 @@ class ConfluentGroupAdmin(Closing):
         """None: librdkafka's Metadata has no ids."""
         return {}
 
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP; the broker itself says UNKNOWN_MEMBER_ID, which tells nobody anything."""
         return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())
 
-    def alter_offsets_of(
-        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+    def alter_offsets_of(self, wanted: Mapping[str, Committed]) -> Iterator[tuple[str, PartitionResults[None]]]:
         """One request a group, all in flight together; what a coordinator is not ready for is asked again while there is time."""
         self._begin()
         pending = {group_id: offsets for group_id, offsets in wanted.items() if offsets}
         found: dict[str, PartitionResults[None]] = {}
         while pending:
-            again: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+            again: dict[str, Committed] = {}
             for group_id, answered in self._alter(pending):
                 known = found.get(group_id, Results())
                 errors = {key: error for key, error in known.errors.items() if key not in pending[group_id]}
@@ -328,9 +325,7 @@ class ConfluentGroupAdmin(Closing):
                 return
             pending = again
 
-    def _alter(
-        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+    def _alter(self, wanted: Mapping[str, Committed]) -> Iterator[tuple[str, PartitionResults[None]]]:
         futures: dict[str, Future[Any]] = {}
         for group_id, offsets in wanted.items():
             asked = [to_commit(partition, offset) for partition, offset in offsets.items()]
@@ -431,7 +426,7 @@ class ConfluentGroupAdmin(Closing):
         return values, errors
 
 
-def _committed(found: Iterable[ConfluentPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
+def _committed(found: Iterable[ConfluentPartition]) -> Committed:
     by_partition = {TopicPartition(each.topic, each.partition): committed(each) for each in found if each.offset >= 0}
     return dict(sorted(by_partition.items()))
 

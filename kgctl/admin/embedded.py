@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 from uuid import UUID
@@ -16,6 +17,7 @@ from kgctl.admin import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
     Closing,
+    Committed,
     GroupResults,
     ItemError,
     PartitionResults,
@@ -25,6 +27,7 @@ from kgctl.admin import (
     item_error,
     removal_reason,
 )
+from kgctl.admin.descriptions import classic_member, consumer_member, description
 from kgctl.coordinator.config import CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.coordinator.share.no_op import outcome_without_state
@@ -44,14 +47,12 @@ from kgctl.model.groups import (
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupDescribedGroup,
-    ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeat,
     ConsumerGroupHeartbeatResult,
     DeleteGroups,
     DeleteGroupsResult,
     DescribedGroup,
-    DescribedMember,
     DescribeGroups,
     DescribeGroupsResult,
     LeaveGroup,
@@ -73,7 +74,6 @@ from kgctl.model.requests import (
 )
 from kgctl.model.settings import MAX_INT
 from kgctl.model.share_requests import DeleteShareState
-from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.serde.record_batch import iterate_records
 from kgctl.storage.folder import DataFolder, load_coordinator, open_folder
 
@@ -144,10 +144,6 @@ def _answer(effects: Sequence[Effect]) -> Result:
     return next(effect.result for effect in effects if isinstance(effect, Reply) and effect.request_id == _REQUEST_ID)
 
 
-_CONSUMER = "consumer"
-_CLASSIC_MEMBER = 0
-
-
 def listing(group: ListedGroup) -> GroupListing:
     """Return a group as an entry of a listing."""
     return GroupListing(group.group_id, group.protocol_type, GroupState(group.state), GroupType(group.type))
@@ -155,62 +151,17 @@ def listing(group: ListedGroup) -> GroupListing:
 
 def classic_group(group: DescribedGroup) -> GroupDescription:
     """Return the description of a group of the classic protocol."""
-    is_of_consumers = group.protocol_type == _CONSUMER
-    members = (_classic_member(member, is_of_consumers=is_of_consumers) for member in group.members)
-    return GroupDescription(
-        group_id=group.group_id or "",
-        state=GroupState(group.state),
-        type=GroupType.CLASSIC,
-        protocol_type=group.protocol_type,
-        assignor=group.protocol_data or None,
-        members=tuple(sorted(members, key=lambda member: member.member_id)),
-    )
+    members = (classic_member(group, each, each.metadata, each.assignment) for each in group.members)
+    return description(group, group.state, GroupType.CLASSIC, members)
 
 
 def consumer_group(group: ConsumerGroupDescribedGroup, names: Mapping[UUID, str]) -> GroupDescription:
     """A group of the consumer protocol; ``names`` are those of the topics, of which one may have been deleted."""
-    return GroupDescription(
-        group_id=group.group_id,
-        state=GroupState(group.state),
-        type=GroupType.CONSUMER,
-        protocol_type=_CONSUMER,
-        assignor=group.assignor_name or None,
-        members=tuple(sorted((_consumer_member(member, names) for member in group.members), key=lambda m: m.member_id)),
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-    )
+    members = (consumer_member(each, partial(_by_topic, names)) for each in group.members)
+    return description(group, group.state, GroupType.CONSUMER, members)
 
 
-def _classic_member(member: DescribedMember, *, is_of_consumers: bool) -> MemberDescription:
-    topics, rack = told_subscription(member.metadata) if is_of_consumers else (None, None)
-    return MemberDescription(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        group_instance_id=member.group_instance_id,
-        rack_id=rack,
-        assignment=told_assignment(member.assignment) if is_of_consumers else None,
-        subscribed_topics=topics,
-    )
-
-
-def _consumer_member(member: ConsumerGroupDescribedMember, names: Mapping[UUID, str]) -> MemberDescription:
-    return MemberDescription(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        group_instance_id=member.instance_id,
-        rack_id=member.rack_id,
-        assignment=_by_topic(member.assignment, names),
-        target_assignment=_by_topic(member.target_assignment, names),
-        subscribed_topics=tuple(sorted(member.subscribed_topic_names)),
-        subscribed_topic_regex=member.subscribed_topic_regex or None,
-        member_epoch=member.member_epoch,
-        is_classic_in_consumer_group=member.member_type == _CLASSIC_MEMBER,
-    )
-
-
-def _by_topic(assignment: TopicPartitions, names: Mapping[UUID, str]) -> Assignment:
+def _by_topic(names: Mapping[UUID, str], assignment: TopicPartitions) -> Assignment:
     named = {names[topic_id]: tuple(sorted(partitions)) for topic_id, partitions in assignment if topic_id in names}
     return dict(sorted(named.items()))
 
@@ -269,11 +220,9 @@ class EmbeddedGroupAdmin(Closing):
         errors = {group: _no_description(group, types.get(group)) for group in missing}
         return Results({group: found[group] for group in wanted if group in found}, errors)
 
-    def list_committed_offsets(
-        self, group_ids: Sequence[str], *, require_stable: bool = False
-    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """A group that does not exist has none; one with an open transaction is an error where ``require_stable``."""
-        values: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        values: dict[str, Committed] = {}
         errors: dict[str, ItemError] = {}
         for group in dict.fromkeys(group_ids):
             request = OffsetFetch(request_id=1, group_id=group, require_stable=require_stable)
@@ -332,7 +281,7 @@ class EmbeddedGroupAdmin(Closing):
         found = self._folder.topics.topics()
         return {name: str(found[name].topic_id) for name in topics if name in found}
 
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
         topics = self._folder.topics.topics()
         known = {p: o for p, o in offsets.items() if p.topic in topics and 0 <= p.partition < topics[p.topic].partition_count}
@@ -432,7 +381,7 @@ def _no_description(group: str, kind: GroupType | None) -> ItemError:
     return ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group}' is a {kind.value} group, not a consumer group")
 
 
-def _committed(answer: OffsetFetchResult) -> Mapping[TopicPartition, OffsetAndMetadata]:
+def _committed(answer: OffsetFetchResult) -> Committed:
     """librdkafka ends metadata with a NUL that is not part of it."""
     found = {
         fetched.partition: OffsetAndMetadata(fetched.offset, fetched.metadata.removesuffix("\0"), fetched.leader_epoch)

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from kgctl.admin import (
+    Committed,
     GroupAdmin,
     ItemError,
     PartitionResults,
@@ -75,9 +76,7 @@ class GroupLag:
 NO_LAG = GroupLag(None)
 
 
-def lag_by_group(
-    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], logs: PartitionResults[LogOffsets]
-) -> dict[str, GroupLag]:
+def lag_by_group(committed: Mapping[str, Committed], logs: PartitionResults[LogOffsets]) -> dict[str, GroupLag]:
     """The lag of each group, over the partitions with a commit.
 
     Made for many groups: no row is built a partition.
@@ -87,7 +86,7 @@ def lag_by_group(
 
 
 def _lag_of_group(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    offsets: Committed,
     bounds: Mapping[TopicPartition, tuple[int | None, int | None]],
     errors: Mapping[TopicPartition, ItemError],
 ) -> GroupLag:
@@ -117,9 +116,6 @@ _OF_ERROR = {
     ErrorCode.LEADER_NOT_AVAILABLE: Flag.NO_LEADER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Flag.UNKNOWN_TOPIC,
 }
-
-
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @frozen_in_order

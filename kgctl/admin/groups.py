@@ -11,18 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from kgctl.admin import (
-    NO_SUCH_NAME,
-    GroupResults,
-    ItemError,
-    Results,
-    Sight,
-    other_type,
-    removal_reason,
-    share_groups,
-    streams_groups,
-)
-from kgctl.admin.answers import explained, group_state, group_type
+from kgctl.admin import NO_SUCH_NAME, GroupResults, ItemError, Results, Sight, descriptions, other_type, removal_reason
+from kgctl.admin.answers import explained
+from kgctl.admin.descriptions import group_state, group_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -35,9 +26,16 @@ from kgctl.model.groups import (
     Node,
     partition_for,
 )
-from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 from kgctl.wire import Deadline
-from kgctl.wire.asking import Failure, ask_coordinators, coordinator_in, coordinator_question, is_worth_asking
+from kgctl.wire.asking import (
+    Failure,
+    ask_coordinator,
+    ask_coordinators,
+    coordinator_in,
+    coordinator_question,
+    failure_in,
+    is_worth_asking,
+)
 from kgctl.wire.cluster import ClusterClient, ClusterLayout, layout_of
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
@@ -279,9 +277,6 @@ def _broker_error(error: KgctlError) -> ItemError:
 
 
 _GROUPS_PER_REQUEST = 100
-_CONSUMER = "consumer"
-_CLASSIC_MEMBER = 0
-_MEMBER_TYPES = (0, 1)
 _NOT_OF_THIS_TYPE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
 Answer = GroupDescription | Failure
@@ -305,7 +300,7 @@ def describe_groups(cluster: ClusterClient, group_ids: Sequence[str], deadline: 
     answers = ask_coordinators(cluster, group_ids, ask, deadline)
     values = {group: answer for group, answer in answers.items() if isinstance(answer, GroupDescription)}
     errors = {group: _error(group, answer) for group, answer in answers.items() if isinstance(answer, Failure)}
-    return Results(streams_groups.with_assignments(cluster, values, deadline), errors)
+    return Results(descriptions.with_assignments(cluster, values, deadline), errors)
 
 
 def _error(group: str, failure: Failure) -> ItemError:
@@ -330,9 +325,8 @@ def _describe(connection: Connection, groups: list[str], deadline: Deadline) -> 
             requests.append(Request(CONSUMER_GROUP_DESCRIBE, version, {"group_ids": batch}))
     answers: dict[str, Answer] = {}
     for request, response in zip(requests, connection.stream(requests, deadline), strict=True):
-        of_one = _classic_group if request.api is DESCRIBE_GROUPS else _consumer_group
         for group in response.groups:
-            answers[group.group_id] = _better(answers.get(group.group_id), of_one(group, connection))
+            answers[group.group_id] = _better(answers.get(group.group_id), _described(request.api, group, connection))
         if request.api is CONSUMER_GROUP_DESCRIBE or not has_consumer_groups:
             yield answers
             answers = {}
@@ -347,70 +341,21 @@ def _better(first: Answer | None, second: Answer) -> Answer:
     return first
 
 
-def _classic_group(group: Any, connection: Connection) -> Answer:
+def _described(api: Api, group: Any, connection: Connection) -> Answer:
     """Brokers before DescribeGroups version 6 answer Dead, without members, for a group that does not exist."""
-    if group.error_code:
-        return Failure(ErrorCode(group.error_code), getattr(group, "error_message", None))
-    state = group_state(group.group_state)
-    if state is GroupState.DEAD and not group.members:
+    if failure := failure_in(group):
+        return failure
+    if group.group_state == GroupState.DEAD and not group.members and api is DESCRIBE_GROUPS:
         return Failure(ErrorCode.GROUP_ID_NOT_FOUND)
-    is_of_consumers = group.protocol_type == _CONSUMER
-    members = (_classic_member(member, is_of_consumers=is_of_consumers) for member in group.members)
-    return GroupDescription(
-        group_id=group.group_id,
-        state=state,
-        type=GroupType.CLASSIC,
-        protocol_type=group.protocol_type,
-        assignor=group.protocol_data or None,
-        coordinator=connection.node,
-        members=tuple(sorted(members, key=lambda member: member.member_id)),
-    )
+    kind, of_member = _MEMBER[api]
+    own = {"topology": descriptions.topology(group.topology)} if kind is GroupType.STREAMS else {}
+    members = (of_member(group, each) for each in group.members)
+    return descriptions.description(group, group.group_state, kind, members, coordinator=connection.node, **own)
 
 
-def _classic_member(member: Any, *, is_of_consumers: bool) -> MemberDescription:
-    topics, rack = told_subscription(member.member_metadata) if is_of_consumers else (None, None)
-    return MemberDescription(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        group_instance_id=getattr(member, "group_instance_id", None),
-        rack_id=rack,
-        assignment=told_assignment(member.member_assignment) if is_of_consumers else None,
-        subscribed_topics=topics,
-    )
-
-
-def _consumer_group(group: Any, connection: Connection) -> Answer:
-    if group.error_code:
-        return Failure(ErrorCode(group.error_code), group.error_message)
-    return GroupDescription(
-        group_id=group.group_id,
-        state=group_state(group.group_state),
-        type=GroupType.CONSUMER,
-        protocol_type=_CONSUMER,
-        assignor=group.assignor_name or None,
-        coordinator=connection.node,
-        members=tuple(sorted(map(_consumer_member, group.members), key=lambda member: member.member_id)),
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-    )
-
-
-def _consumer_member(member: Any) -> MemberDescription:
-    kind = getattr(member, "member_type", None)
-    return MemberDescription(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        group_instance_id=member.instance_id,
-        rack_id=member.rack_id,
-        assignment=_by_topic(member.assignment),
-        target_assignment=_by_topic(member.target_assignment),
-        subscribed_topics=tuple(sorted(member.subscribed_topic_names)),
-        subscribed_topic_regex=member.subscribed_topic_regex or None,
-        member_epoch=member.member_epoch,
-        is_classic_in_consumer_group=kind == _CLASSIC_MEMBER if kind in _MEMBER_TYPES else None,
-    )
+def _of_share(told: Any) -> MemberDescription:
+    topics = tuple(sorted(told.subscribed_topic_names))
+    return descriptions.member(told, assignment=_by_topic(told.assignment), subscribed_topics=topics)
 
 
 def _by_topic(assignment: Any) -> Assignment:
@@ -419,20 +364,29 @@ def _by_topic(assignment: Any) -> Assignment:
 
 
 _BY_TYPE = {GroupType.SHARE: SHARE_GROUP_DESCRIBE, GroupType.STREAMS: STREAMS_GROUP_DESCRIBE}
-_OTHER_TYPES = {SHARE_GROUP_DESCRIBE: share_groups.described, STREAMS_GROUP_DESCRIBE: streams_groups.described}
+_MEMBER: Mapping[Api, tuple[GroupType, Callable[[Any, Any], MemberDescription]]] = {
+    DESCRIBE_GROUPS: (
+        GroupType.CLASSIC,
+        lambda group, each: descriptions.classic_member(group, each, each.member_metadata, each.member_assignment),
+    ),
+    CONSUMER_GROUP_DESCRIBE: (GroupType.CONSUMER, lambda _, each: descriptions.consumer_member(each, _by_topic)),
+    SHARE_GROUP_DESCRIBE: (GroupType.SHARE, lambda _, each: _of_share(each)),
+    STREAMS_GROUP_DESCRIBE: (GroupType.STREAMS, lambda _, each: descriptions.member_of(each)),
+}
+"""Of the groups that an API describes: their type, and how one of their members is read."""
 
 
 def _missing(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
     """What is neither classic nor of the consumer protocol: share and streams groups, where the broker knows such. Those that
     exist all the same, by ListGroups of the same broker, have an error that names their type."""
-    apis = [api for api in _OTHER_TYPES if connection.versions.has(api)]
+    apis = [api for api in _BY_TYPE.values() if connection.versions.has(api)]
     requests = [Request(api, connection.version(api), {"group_ids": groups}) for api in apis]
     *answers, listed = connection.call_all([*requests, Request(LIST_GROUPS, connection.version(LIST_GROUPS), {})], deadline)
     kinds = {group.group_id: group for group in listed.groups}
     found: dict[str, Answer] = {group: _undescribed(group, kinds.get(group), connection) for group in groups}
     for api, answer in zip(apis, answers, strict=True):
         for group in answer.groups:
-            described = _OTHER_TYPES[api](group, connection)
+            described = _described(api, group, connection)
             if isinstance(described, GroupDescription) or described.code not in _NOT_OF_THIS_TYPE:
                 found[group.group_id] = described
     return found
@@ -487,12 +441,7 @@ def _leave(
     cluster: ClusterClient, group_id: str, identities: Sequence[Mapping[str, str]], reason: str, deadline: Deadline
 ) -> dict[str, ErrorCode]:
     members = [{"group_instance_id": None, "reason": reason, **identity} for identity in identities]
-
-    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
-        answer = connection.call(LEAVE_GROUP, {"group_id": group_id, "members": members}, deadline)
-        yield dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
-
-    answer = ask_coordinators(cluster, [group_id], ask, deadline, is_idempotent=False)[group_id]
+    answer = ask_coordinator(cluster, group_id, LEAVE_GROUP, {"group_id": group_id, "members": members}, deadline)
     keys = [member["group_instance_id"] or member["member_id"] for member in members]
     if isinstance(answer, Failure):
         return dict.fromkeys(map(str, keys), answer.code)

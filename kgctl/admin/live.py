@@ -24,6 +24,7 @@ from kgctl.admin import (
     LOOK,
     REMOVE_MEMBERS,
     Closing,
+    Committed,
     GroupResults,
     ItemError,
     Needs,
@@ -56,14 +57,7 @@ from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
 from kgctl.wire.cluster import ClusterClient
-from kgctl.wire.connection import (
-    DESCRIBE_SHARE_GROUP_OFFSETS,
-    LEAVE_GROUP,
-    OFFSET_DELETE,
-    OFFSET_FETCH,
-    Connection,
-    Request,
-)
+from kgctl.wire.connection import DESCRIBE_SHARE_GROUP_OFFSETS, LEAVE_GROUP, OFFSET_DELETE, OFFSET_FETCH, Connection, Request
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import WireSettings
 
@@ -74,7 +68,6 @@ if TYPE_CHECKING:
 _GROUPS_PER_REQUEST = 50
 _SEVERAL_GROUPS_SINCE = 8  # KIP-709
 
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
 _new_partition = partial(tuple.__new__, TopicPartition)
 
 
@@ -304,9 +297,7 @@ class LiveGroupAdmin(Closing):
         """Groups of every type that their broker can describe."""
         return LOOK.told(describe_groups(self._cluster, group_ids, self._deadline()), self._user)
 
-    def list_committed_offsets(
-        self, group_ids: Sequence[str], *, require_stable: bool = False
-    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """Fifty groups a request."""
         found = list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
         return LOOK.told(found, self._user)
@@ -345,13 +336,11 @@ class LiveGroupAdmin(Closing):
         found = self._cluster.layout(sorted(set(topics)), self._deadline()).topics
         return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id and not topic.error_code}
 
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
         return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())
 
-    def alter_offsets_of(
-        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+    def alter_offsets_of(self, wanted: Mapping[str, Committed]) -> Iterator[tuple[str, PartitionResults[None]]]:
         """All groups at the same time; then share groups, which are told by what they are to have."""
         shared = {group_id: offsets for group_id, offsets in wanted.items() if _are_starts(offsets)}
         commits = {group_id: offsets for group_id, offsets in wanted.items() if group_id not in shared}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
+from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, ItemError, PartitionResults
 from kgctl.admin.changes import (
     Account,
     ChangeStep,
     CommitKey,
     CommitsAsPlanned,
-    Committed,
     ItemOutcome,
     StepAnswer,
     StopRequest,
@@ -311,7 +310,7 @@ def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[ChangeSte
             yield _removal(admin, group_id, partitions)
 
 
-def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> ChangeStep[CommitKey]:
+def _commits(admin: GroupAdmin, wanted: Mapping[str, Committed]) -> ChangeStep[CommitKey]:
     def act(items: Sequence[CommitKey]) -> Iterator[StepAnswer[CommitKey]]:
         still: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         for group_id, partition in items:
@@ -323,9 +322,7 @@ def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, Off
     return ChangeStep([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
 
 
-def _altered(
-    admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-) -> Iterator[tuple[str, PartitionResults[None]]]:
+def _altered(admin: GroupAdmin, wanted: Mapping[str, Committed]) -> Iterator[tuple[str, PartitionResults[None]]]:
     """One group after the other where the admin can do no better."""
     if isinstance(admin, AltersManyGroups):
         yield from admin.alter_offsets_of(wanted)

@@ -34,6 +34,7 @@ from kgctl.model.requests import (
     SyncGroupResult,
 )
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
+from kgctl.wire.asking import by_topic, partitions_in, topics_to_commit
 from kgctl.wire.connection import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
@@ -133,40 +134,25 @@ def _leave_group_result(_: LeaveGroup, answer: Any) -> LeaveGroupResult:
 
 
 def _offset_commit(request: OffsetCommit, _: int) -> Values:
-    topics: dict[str, list[Values]] = {}
-    for each in request.partitions:
-        partition = {
-            "partition_index": each.partition,
-            "committed_offset": each.offset,
-            "committed_leader_epoch": each.leader_epoch,
-            "committed_metadata": each.metadata,
-        }
-        topics.setdefault(each.topic, []).append(partition)
     return {
         "group_id": request.group_id,
         "generation_id_or_member_epoch": request.generation_id,
         "member_id": request.member_id,
         "group_instance_id": request.group_instance_id,
         "retention_time_ms": -1 if request.retention_ms is None else request.retention_ms,
-        "topics": [{"name": name, "partitions": partitions} for name, partitions in topics.items()],
+        "topics": topics_to_commit((TopicPartition(each.topic, each.partition), each) for each in request.partitions),
     }
 
 
 def _offset_commit_result(_: OffsetCommit, answer: Any) -> PartitionErrors:
     return PartitionErrors(
-        partitions=tuple(
-            (TopicPartition(topic.name, each.partition_index), ErrorCode(each.error_code))
-            for topic in answer.topics
-            for each in topic.partitions
-        )
+        partitions=tuple((partition, ErrorCode(each.error_code)) for partition, each in partitions_in(answer.topics))
     )
 
 
 def _offset_fetch(request: OffsetFetch, version: int) -> Values:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in request.partitions or ():
-        topics.setdefault(topic, []).append(partition)
-    named = [{"name": name, "partition_indexes": partitions} for name, partitions in topics.items()]
+    wanted = ((partition, partition.partition) for partition in request.partitions or ())
+    named = by_topic(wanted, partitions="partition_indexes")
     if version < SEVERAL_GROUPS_SINCE:
         return {"group_id": request.group_id, "topics": named, "require_stable": request.require_stable}
     group = {
@@ -180,20 +166,17 @@ def _offset_fetch(request: OffsetFetch, version: int) -> Values:
 
 def _offset_fetch_result(request: OffsetFetch, answer: Any) -> OffsetFetchResult:
     part = next(iter(answer.groups)) if hasattr(answer, "groups") else answer
-    offsets = tuple(_fetched_offsets(part.topics))
-    return OffsetFetchResult(group_id=request.group_id, error=ErrorCode(part.error_code), offsets=offsets)
-
-
-def _fetched_offsets(topics: Any) -> Iterable[FetchedOffset]:
-    for topic in topics:
-        for each in topic.partitions:
-            yield FetchedOffset(
-                partition=TopicPartition(topic.name, each.partition_index),
-                offset=each.committed_offset,
-                leader_epoch=getattr(each, "committed_leader_epoch", -1),
-                metadata=each.metadata or "",
-                error=ErrorCode(each.error_code),
-            )
+    offsets = (
+        FetchedOffset(
+            partition=partition,
+            offset=each.committed_offset,
+            leader_epoch=getattr(each, "committed_leader_epoch", -1),
+            metadata=each.metadata or "",
+            error=ErrorCode(each.error_code),
+        )
+        for partition, each in partitions_in(part.topics)
+    )
+    return OffsetFetchResult(group_id=request.group_id, error=ErrorCode(part.error_code), offsets=tuple(offsets))
 
 
 def _consumer_group_heartbeat(request: ConsumerGroupHeartbeat, _: int) -> Values:

@@ -11,10 +11,11 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
-from kgctl.wire.connection import FIND_COORDINATOR, Connection, Request
+from kgctl.wire.connection import FIND_COORDINATOR, Api, Connection, Request
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
+T = TypeVar("T")
 
 _ELECTION_S = 0.2
 """After so long a partition without a leader is looked at once more: a new leader is there by then, where there can be one."""
@@ -59,6 +60,44 @@ NO_LEADER = Failure(ErrorCode.LEADER_NOT_AVAILABLE)
 LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
 
 
+def failure_in(answer: Any) -> Failure | None:
+    """The error that an answer, or a part of one, says; None where it says none."""
+    return Failure(ErrorCode(answer.error_code), getattr(answer, "error_message", None)) if answer.error_code else None
+
+
+def by_topic(
+    said: Iterable[tuple[TopicPartition, T]], *, name: str = "name", partitions: str = "partitions"
+) -> list[dict[str, Any]]:
+    """What a request says of partitions, topic by topic, in the order given. ``name``, ``partitions``: of those fields."""
+    topics: dict[str, list[T]] = {}
+    for (topic, _), each in said:
+        topics.setdefault(topic, []).append(each)
+    return [{name: topic, partitions: of_topic} for topic, of_topic in topics.items()]
+
+
+def topics_to_commit(commits: Iterable[tuple[TopicPartition, Any]]) -> list[dict[str, Any]]:
+    """The topics of an OffsetCommit, of whatever has ``offset``, ``leader_epoch`` and ``metadata``."""
+    return by_topic(
+        (
+            place,
+            {
+                "partition_index": place.partition,
+                "committed_offset": each.offset,
+                "committed_leader_epoch": each.leader_epoch,
+                "committed_metadata": each.metadata,
+            },
+        )
+        for place, each in commits
+    )
+
+
+def partitions_in(topics: Any, *, name: str = "name") -> Iterator[tuple[TopicPartition, Any]]:
+    """Yield what the topics of an answer say of each partition."""
+    for topic in topics:
+        for each in topic.partitions:
+            yield TopicPartition(getattr(topic, name), each.partition_index), each
+
+
 class Route(NamedTuple):
     """Where each key must go, and the keys that can go nowhere."""
 
@@ -84,6 +123,45 @@ def ask_coordinators(
         return find_coordinators(cluster, groups, deadline, forget=again)
 
     return _Asking(cluster, find, ask, deadline, is_idempotent=is_idempotent).answers(group_ids, _COORDINATOR_PATIENCE)
+
+
+def ask_coordinator(cluster: ClusterClient, group_id: str, api: Api, values: Mapping[str, Any], deadline: Deadline) -> Any:
+    """Ask the coordinator of one group for a change: its answer, or the failure that it is as a whole."""
+
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
+        answer = connection.call(api, values, deadline)
+        yield dict.fromkeys(groups, failure_in(answer) or answer)
+
+    return ask_coordinators(cluster, [group_id], ask, deadline, is_idempotent=False)[group_id]
+
+
+def ask_a_group_each(
+    cluster: ClusterClient,
+    group_ids: Iterable[str],
+    api: Api,
+    values: Callable[[str], Mapping[str, Any]],
+    deadline: Deadline,
+    *,
+    failure: Callable[[Any], Failure | None] = failure_in,
+) -> dict[str, Any]:
+    """Ask for a change of each group by a request of its own, all under way at once; as `ask_coordinator` for each."""
+
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, Any]]:
+        version, unsent = connection.version(api), list(groups)
+
+        def requests() -> Iterator[Request]:
+            for group in groups:
+                unsent.remove(group)
+                yield Request(api, version, values(group))
+
+        try:
+            for group, answer in zip(groups, connection.stream(requests(), deadline), strict=True):
+                yield {group: failure(answer) or answer}
+        except UnreachableError as error:
+            error.unsent = unsent
+            raise
+
+    return ask_coordinators(cluster, group_ids, ask, deadline, is_idempotent=False)
 
 
 def ask_leaders(
@@ -268,9 +346,7 @@ def coordinator_in(answer: Any, group_id: str) -> Node | Failure:
     each = next((each for each in getattr(answer, "coordinators", (answer,)) if getattr(each, "key", group_id) == group_id), None)
     if each is None:
         return LEFT_OUT
-    if each.error_code:
-        return Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
-    return Node(each.node_id, each.host, each.port)
+    return failure_in(each) or Node(each.node_id, each.host, each.port)
 
 
 def leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> Route:

@@ -10,7 +10,7 @@ from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
-from kgctl.wire.asking import LEFT_OUT, Failure
+from kgctl.wire.asking import LEFT_OUT, Failure, by_topic, failure_in, partitions_in
 from kgctl.wire.connection import FETCH, LIST_OFFSETS, Connection, Request
 
 LATEST = -1
@@ -57,7 +57,9 @@ def bounds_question(
 ) -> dict[str, Any]:
     """The fields of a ListOffsets for one timestamp."""
     isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
-    return {"replica_id": _CLIENT, **isolation, "topics": _topics(wanted, timestamp)}
+    asked = {"current_leader_epoch": -1, "timestamp": timestamp}
+    topics = by_topic((partition, {"partition_index": partition.partition, **asked}) for partition in wanted)
+    return {"replica_id": _CLIENT, **isolation, "topics": topics}
 
 
 def offsets_in(response: Any) -> dict[TopicPartition, int | Failure]:
@@ -67,14 +69,6 @@ def offsets_in(response: Any) -> dict[TopicPartition, int | Failure]:
         for topic in response.topics
         for each in topic.partitions
     }
-
-
-def _topics(partitions: Sequence[TopicPartition], timestamp: int) -> list[dict[str, object]]:
-    by_topic: dict[str, list[dict[str, int]]] = {}
-    for topic, partition in partitions:
-        asked = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
-        by_topic.setdefault(topic, []).append(asked)
-    return [{"name": topic, "partitions": asked} for topic, asked in by_topic.items()]
 
 
 _CONSUMER = -1
@@ -102,16 +96,8 @@ def fetch(
     connection: Connection, offsets: Mapping[TopicPartition, int], limits: FetchLimits, deadline: Deadline
 ) -> dict[TopicPartition, Fetched | Failure]:
     """Ask one broker for what its partitions hold from these offsets on; an answer for each partition that it names."""
-    topics: dict[str, list[dict[str, int]]] = {}
-    for (topic, partition), offset in offsets.items():
-        asked = {
-            "partition": partition,
-            "fetch_offset": offset,
-            "partition_max_bytes": limits.max_partition_bytes,
-            "current_leader_epoch": -1,
-            "log_start_offset": -1,
-        }
-        topics.setdefault(topic, []).append(asked)
+    asked = {"partition_max_bytes": limits.max_partition_bytes, "current_leader_epoch": -1, "log_start_offset": -1}
+    wanted = ((key, {"partition": key.partition, "fetch_offset": offset, **asked}) for key, offset in offsets.items())
     values = {
         "replica_id": _CONSUMER,
         "max_wait_ms": limits.max_wait_ms,
@@ -119,7 +105,7 @@ def fetch(
         "max_bytes": limits.max_bytes,
         "isolation_level": _READ_UNCOMMITTED,
         **_NO_SESSION,
-        "topics": [{"topic": topic, "partitions": asked} for topic, asked in topics.items()],
+        "topics": by_topic(wanted, name="topic"),
         "forgotten_topics_data": [],
     }
     answer = connection.call(FETCH, values, deadline)
@@ -127,9 +113,7 @@ def fetch(
     if code:
         return dict.fromkeys(offsets, Failure(ErrorCode(code)))
     return {
-        TopicPartition(topic.topic, each.partition_index): Failure(ErrorCode(each.error_code))
-        if each.error_code
-        else Fetched(bytes(each.records or b""), each.high_watermark, getattr(each, "log_start_offset", -1))
-        for topic in answer.responses
-        for each in topic.partitions
+        partition: failure_in(each)
+        or Fetched(bytes(each.records or b""), each.high_watermark, getattr(each, "log_start_offset", -1))
+        for partition, each in partitions_in(answer.responses, name="topic")
     }

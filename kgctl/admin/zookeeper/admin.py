@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from kgctl.admin import (
     Closing,
+    Committed,
     GroupAdmin,
     GroupResults,
     ItemError,
@@ -388,13 +389,11 @@ class ZooKeeperGroupAdmin(Closing):
         values = {name: _description(group, topics) for name, group in groups.items()}
         return Results(values, errors, flaws=_flaws(groups))
 
-    def list_committed_offsets(
-        self, group_ids: Sequence[str], *, require_stable: bool = False
-    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """A group that does not exist has none; a node that holds no offset is a flaw of its group."""
         del require_stable  # there are no transactions
         groups, errors = self._read(group_ids, members=False)
-        values: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        values: dict[str, Committed] = {}
         for name in dict.fromkeys(group_ids):
             if name in groups:
                 values[name] = {partition: OffsetAndMetadata(offset) for partition, offset in groups[name].offsets.items()}
@@ -435,7 +434,7 @@ class ZooKeeperGroupAdmin(Closing):
         """By the brokers, where there are any."""
         return self._brokers.topic_ids(topics) if self._brokers is not None else {}
 
-    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """In one transaction for up to 1,000 partitions; NON_EMPTY_GROUP while instances run. Metadata has no place there."""
         if not is_name(group_id):
             return Results({}, dict.fromkeys(offsets, item_error(ErrorCode.INVALID_GROUP_ID, group=group_id)))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from kgctl.admin import GroupAdmin, zookeeper
+from kgctl.admin import Committed, GroupAdmin, zookeeper
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult
 from kgctl.admin.resets import plan_reset
@@ -325,7 +325,6 @@ def _nothing_to_do(_: object) -> None:
     """Do nothing, for a consumer without a listener."""
 
 
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
 NOT_VERIFIED = "NOT_VERIFIED"
 
 

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import DELETE_OFFSETS, GroupAdmin, ItemError, Sight, check_supports, item_error
+from kgctl.admin import DELETE_OFFSETS, Committed, GroupAdmin, ItemError, Sight, check_supports, item_error
 from kgctl.admin.changes import (
     Account,
     ChangeStep,
     CommitsAsPlanned,
-    Committed,
     DeletionDecision,
     ItemOutcome,
     carry_out,

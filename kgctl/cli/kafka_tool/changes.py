@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
-from kgctl.admin import GroupAdmin, GroupResults, ItemError, item_error
-from kgctl.admin.changes import Committed
+from kgctl.admin import Committed, GroupAdmin, GroupResults, ItemError, item_error
 from kgctl.admin.notation import UndoRow, parse_offset_file
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kgctl.admin import ItemError
-from kgctl.admin.answers import group_state, group_type
+from kgctl.admin.descriptions import group_state, group_type
 from kgctl.admin.groups import (
     OFFSETS_TOPIC,
     describe_groups,
