@@ -50,6 +50,7 @@ ROOMS = {
             (2, "what runs take for granted of preStop and of failures"),
             (1_681, "share groups, KIP-932: consumers, the brokers' side, what became of each record, metrics, checks"),
             (26, "share groups are told by their own protocol, session and acknowledgements; what is tried has a file"),
+            (26, "topics and pods that other variants and groups have are nothing of this one; means ask their when"),
         ),
     ),
     "pipeline": Room(

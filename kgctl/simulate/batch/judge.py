@@ -237,6 +237,8 @@ class Steady(Watcher):
             asked = f"{format_duration(last_us)} are asked about, and the run took {format_duration(end_us)}"
             return Watched(passed=False, observed=None, undecided=f"{asked}: say a `duration`, or a shorter `last`")
         stretches = self._stretches(from_us, end_us)
+        if not stretches:
+            return Watched(passed=False, observed=None, undecided="no time was measured: say a `duration`")
         length = sum(stop - start for start, stop, _ in stretches)
         mean = math.fsum((stop - start) * value for start, stop, value in stretches) / length
         furthest = max(abs(value - mean) for _, _, value in stretches)
@@ -306,23 +308,26 @@ class Judge:
         return tuple(name for name in self._runs if check.variants is None or name in check.variants)
 
     def _verdict(self, check: Check, number: int, variant: str) -> Judgement:
-        if check.at == "mean":
-            return self._of_means(check, number, variant)
-        found = [self._of_seed(check, number, variant, seed) for seed in self._seeds]
-        asked = [one for one in found if one is not None]
-        if not asked:
+        seeds = [seed for seed in self._seeds if self._is_asked(check, variant, seed)]
+        if not seeds:
             note = _joined("not asked: `when` held in no seed", check)
             return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note, is_asked=False)
-        ranked = sorted(asked, key=lambda one: one.margin)
+        if check.at == "mean":
+            return self._of_means(check, number, variant, seeds)
+        ranked = sorted((self._of_seed(check, number, variant, seed) for seed in seeds), key=lambda one: one.margin)
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
         passed = all(one.passed for one in ranked[: rank + 1])
         shown = ranked[rank] if passed else next(one for one in reversed(ranked[: rank + 1]) if not one.passed)
         return Judgement(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check), shown.is_decided)
 
-    def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> _OfSeed | None:
-        source = SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)
-        if check.when is not None and not evaluate(check.when, source):
-            return None
+    def _source(self, variant: str, seed: int) -> SeedSource:
+        return SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)
+
+    def _is_asked(self, check: Check, variant: str, seed: int) -> bool:
+        return check.when is None or bool(evaluate(check.when, self._source(variant, seed)))
+
+    def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> _OfSeed:
+        source = self._source(variant, seed)
         if check.kind is not CheckKind.CHECK:
             watched = self._runs[self._watched_variant(check, variant)][seed].watched.get(number)
             if watched is None:
@@ -338,11 +343,12 @@ class Judge:
     def _watched_variant(check: Check, variant: str) -> str:
         return check.named_variants[0] if check.named_variants else variant
 
-    def _of_means(self, check: Check, number: int, variant: str) -> Judgement:
-        source = _MeanSource(self._runs, self._settings, variant)
+    def _of_means(self, check: Check, number: int, variant: str, seeds: Sequence[int]) -> Judgement:
+        asked = {name: {seed: runs[seed] for seed in seeds} for name, runs in self._runs.items()}
+        source = _MeanSource(asked, self._settings, variant)
         passed = bool(evaluate(check.node, source))
         observed, _, note = _looked_at(check.node, source, passed=passed)
-        return Judgement(check, number, variant, passed, observed, self._seeds[0], _joined(_joined(note, None, "mean"), check))
+        return Judgement(check, number, variant, passed, observed, seeds[0], _joined(_joined(note, None, "mean"), check))
 
 
 @dataclass(frozen=True, slots=True)

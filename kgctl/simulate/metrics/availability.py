@@ -24,7 +24,7 @@ from kgctl.simulate.scenario.vocabulary import GapCause
 def unavailable(run: Measured, filters: Filters) -> float:
     """Sum over the partitions of the time in which nobody consumes them; of one cause, where one is named."""
     gaps = run.gaps(filters)
-    cause = filters.cause or filters.word
+    cause = filters.cause
     if cause is None:
         return seconds(sum(gap.length_us for gap in gaps))
     return seconds(sum(length for gap in gaps for found, length in gap.causes if found.label == cause))

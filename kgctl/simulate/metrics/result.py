@@ -14,8 +14,8 @@ from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import cause_of
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Observer
-from kgctl.simulate.scenario.checks import Filters, parse_filters
-from kgctl.simulate.scenario.metric import metric_kinds
+from kgctl.simulate.scenario.checks import FilterNames, Filters, are_elsewhere, parse_filters
+from kgctl.simulate.scenario.metric import MetricKind, metric_kinds
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Identity
 
@@ -25,7 +25,9 @@ class MetricView:
 
     def __init__(self, recording: Recording) -> None:
         self.measured = Measured(recording)
+        self._names = FilterNames.of((recording.scenario,))
         self._parsed: dict[tuple[str, ...], Filters] = {}
+        self._elsewhere: dict[tuple[MetricKind, Filters], bool] = {}
 
     def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
         """The value; None where there is none. Seconds, records and shares as numbers; infinite for "never".
@@ -37,9 +39,17 @@ class MetricView:
         if kind is None:
             raise UsageError(f"unknown metric {name!r}")
         parsed = self.filters(tuple(filters))
-        if not self.measured.knows(kind) or not self.measured.has(parsed):
+        if not self.measured.knows(kind) or not self.measured.has(parsed) or self._are_elsewhere(kind, parsed):
             return None
         return kind.compute(self.measured, parsed)
+
+    def _are_elsewhere(self, kind: MetricKind, filters: Filters) -> bool:
+        if not filters.words:
+            return False
+        key = kind, filters
+        if key not in self._elsewhere:
+            self._elsewhere[key] = are_elsewhere(filters, kind, self._names)
+        return self._elsewhere[key]
 
     def known(self, name: str, filters: Collection[str] = ()) -> float | str | None:
         """As `metric`; None also of times, pods and topics that the run has not had."""
@@ -52,9 +62,8 @@ class MetricView:
         """The filters of these texts. Raises `UsageError`."""
         parsed = self._parsed.get(parts)
         if parsed is None:
-            recording = self.measured.recording
             try:
-                parsed = parse_filters(parts, topics=tuple(recording.partitions.by_topic), member_sets=recording.member_sets)
+                parsed = parse_filters(parts, topics=self._names.topics, member_sets=self._names.member_sets)
             except ValueError as error:
                 raise UsageError(str(error)) from None
             self._parsed[parts] = parsed

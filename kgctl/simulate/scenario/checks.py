@@ -24,7 +24,7 @@ from kgctl.simulate.scenario.expressions import (
     parse_expression,
     variants_of,
 )
-from kgctl.simulate.scenario.metric import metric_kinds
+from kgctl.simulate.scenario.metric import MetricKind, metric_kinds
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import CLIENT_ERRORS, SIMULATED_APIS, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
@@ -95,6 +95,12 @@ class Check:
     def is_about_one_more(self) -> bool:
         """Whether some metric is that of the variant looked at, so that the check is made for each."""
         return any(metric.variant is None for metric in metrics_of(self.node)) or not self.named_variants
+
+
+def _some_time(raw: object) -> int:
+    if not (length_us := parse_duration(raw)):
+        raise ValueError("must be a time above 0: in none nothing is seen")
+    return length_us
 
 
 class CheckReader:
@@ -181,7 +187,7 @@ class CheckReader:
             name, parse = ("within_ppm", parse_share) if kind is CheckKind.STEADY else ("within_us", parse_duration)
             found[name] = self._parsed(parse, raw["within"], (*path, "within"))
         if "last" in raw:
-            found["last_us"] = self._parsed(parse_duration, raw["last"], (*path, "last"))
+            found["last_us"] = self._parsed(_some_time, raw["last"], (*path, "last"))
         return found
 
     def _variants(self, raw: Any, path: Path) -> tuple[str, ...]:
@@ -441,6 +447,11 @@ def wrong_filters_of(metric: Metric, around: FilterNames) -> Iterator[str]:
     selected = filters.selector.member_set if filters.selector is not None else None
     if selected is not None and selected not in around.member_sets:
         yield f"{metric.name}: there is no set of members {selected!r}{did_you_mean(selected, around.member_sets, list_up_to=12)}"
+
+
+def are_elsewhere(filters: Filters, kind: MetricKind, around: FilterNames) -> bool:
+    """Whether a filter that the file's reader took names a topic or pods that only others of its variants or groups have."""
+    return any(_unknown_words(filters, kind.filters, around))
 
 
 def _unknown_words(filters: Filters, kinds: Collection[str], around: FilterNames) -> Iterator[str]:

@@ -59,6 +59,8 @@ RISING = {seed: float(seed) for seed in SEEDS}
         ({"check": "a.max_gap < 2s", "at": "best"}, ("a", True, 1.0, 1)),
         ({"check": "a.max_gap == 10.5s", "at": "mean"}, ("a", True, 10.5, 1)),
         ({"check": "a.max_gap < 10s", "when": "moves < 10", "variants": ["a"]}, ("a", True, 9.0, 9)),
+        ({"check": "a.max_gap == 15s", "at": "mean", "when": "moves > 9", "variants": ["a"]}, ("a", True, 15.0, 10)),
+        ({"check": "a.max_gap < 1s", "at": "mean", "when": "moves > 99", "variants": ["a"]}, ("a", True, None, 1)),
         ({"check": "a.max_gap < 1s", "when": "moves > 99", "variants": ["a"]}, ("a", True, None, 1)),
         ("a.max_gap < 20s and a.moves > 0", ("a", False, False, 20)),
     ],
@@ -93,6 +95,12 @@ def test_a_check_that_names_no_variant_is_made_for_each_with_its_own_settings() 
 def test_the_other_side_is_told_in_the_unit_of_the_metric(entry: Any, expected: str) -> None:
     (verdict,) = judged(entry, {1: 2000.0}, {1: 1047.8639})
     assert verdict.note == expected
+
+
+@pytest.mark.parametrize("at", ["worst", "median", "mean"])
+def test_an_expectation_of_which_no_seed_has_what_it_asks_about_is_not_asked(at: str) -> None:
+    (verdict,) = judged({"check": "a.max_gap < 1s", "at": at, "when": "moves > 99", "variants": ["a"]}, RISING)
+    assert not verdict.is_asked
 
 
 def test_a_value_that_is_not_there_fails() -> None:
@@ -182,6 +190,10 @@ def test_watcher_decides(entry: dict[str, Any], steps: list[Any], expected: tupl
         *(expected[0], expected[1] if expected[1] is None else round(expected[1], 3)),
         expected[2],
     )
+
+
+def test_in_no_time_nothing_is_steady() -> None:
+    assert watched({"steady": "lag"}, [(0, 7)], end_s=0) == (False, None, None)
 
 
 FILE = """\

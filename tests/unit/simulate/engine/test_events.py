@@ -133,7 +133,7 @@ def test_a_stall_beyond_max_poll_interval_costs_the_membership_and_is_repaired()
     config = {**RANGE, "max.poll.interval.ms": "8000"}
     result = run(scenario(event("stall", "app/1", for_us=30 * S), config=config, rate=10), 1)
     # The client leaves by itself; the rest takes over within a heartbeat.
-    assert 8.0 <= result.metric("unavailable", ("stall", "app/1")) + 8 <= 8 + 2 * 3.2  # type: ignore[operator]
+    assert 8.0 <= result.metric("unavailable", ("cause stall", "app/1")) + 8 <= 8 + 2 * 3.2  # type: ignore[operator]
     assert (result.metric("members"), result.metric("state")) == (4, "Stable")
 
 
@@ -223,7 +223,8 @@ def test_a_slow_pod_reads_so_much_less() -> None:
 
 def test_a_frozen_process_shorter_than_its_session_keeps_its_partitions() -> None:
     result = run(scenario(event("pause_process", "app/1", for_us=20 * S)), 1)
-    assert (result.metric("rebalances"), result.metric("unavailable"), result.metric("unavailable", ("stall",))) == (0, 40, 40)
+    metrics = [("rebalances", ()), ("unavailable", ()), ("unavailable", ("cause stall",))]
+    assert [result.metric(*asked) for asked in metrics] == [0, 40, 40]
 
 
 def test_a_frozen_process_longer_than_its_session_comes_back_as_a_zombie() -> None:
@@ -244,7 +245,7 @@ def test_a_zombie_reads_no_more_than_its_polls_return() -> None:
 def test_a_partitioned_pod_is_taken_out_and_comes_back() -> None:
     result = run(scenario(event("network", "app/1", for_us=90 * S, partition=True), config=CONSUMER), 1)
     assert (result.metric("kicked"), result.metric("members"), result.metric("state")) == (1, 4, "Stable")
-    assert result.metric("unavailable", ("detection",)) > 2 * 39  # type: ignore[operator]
+    assert result.metric("unavailable", ("cause detection",)) > 2 * 39  # type: ignore[operator]
 
 
 def test_latency_shows_in_the_time_of_a_rebalance() -> None:
@@ -259,7 +260,7 @@ def test_new_partitions_are_found_with_the_next_metadata() -> None:
     result = run(scenario(event("add_partitions", "t", at_s=5, to=12), config=config), 1)
     delay = result.metric("discovery_delay", ("t",))
     assert 0 < delay <= 31  # type: ignore[operator]
-    assert result.metric("unavailable", ("discovery",)) == pytest.approx(4 * delay, rel=0.2)  # type: ignore[operator]
+    assert result.metric("unavailable", ("cause discovery",)) == pytest.approx(4 * delay, rel=0.2)  # type: ignore[operator]
     assert (result.metric("spread"), len(result.lanes())) == (0, 12)
 
 

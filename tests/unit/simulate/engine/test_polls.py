@@ -50,7 +50,7 @@ def test_a_backlog_makes_batches_that_end_the_membership(config: dict[str, str])
     assert {each.pod for each in first} == {"app-0", "app-1", "app-2", "app-3"}
     assert all(36 * S < each.at_us < 45 * S for each in first)
     assert result.metric("kicked") >= 4  # type: ignore[operator]
-    assert result.metric("unavailable", ("stall",)) > 12 * 60  # type: ignore[operator]
+    assert result.metric("unavailable", ("cause stall",)) > 12 * 60  # type: ignore[operator]
 
 
 @PROTOCOLS

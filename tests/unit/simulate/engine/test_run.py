@@ -51,7 +51,9 @@ def test_a_crash_is_noticed_when_the_session_is_over() -> None:
     assert 7 <= detection <= 10
     # The other member learns of it by its next beat.
     assert detection <= (result.metric("max_gap") or 0) <= detection + 3.1  # type: ignore[operator]
-    by_cause = {cause: result.metric("unavailable", (cause,)) for cause in ("detection", "handover", "rebalance", "fetch")}
+    by_cause = {
+        cause: result.metric("unavailable", (f"cause {cause}",)) for cause in ("detection", "handover", "rebalance", "fetch")
+    }
     assert sum(by_cause.values()) == pytest.approx(result.metric("unavailable"))  # type: ignore[arg-type]
     assert by_cause["detection"] == detection
     assert (result.metric("kicked"), result.metric("moves")) == (0, 1)
@@ -69,8 +71,8 @@ def test_a_static_member_that_comes_back_in_time_costs_only_its_own_downtime() -
     }
     assert 8.0 <= result.metric("max_gap") <= 8.1  # type: ignore[operator]
     assert result.metric("unavailable") == result.metric("max_gap")
-    assert result.metric("unavailable", ("static_wait",)) == pytest.approx(
-        result.metric("unavailable") - result.metric("unavailable", ("fetch",))  # type: ignore[operator]
+    assert result.metric("unavailable", ("cause static_wait",)) == pytest.approx(
+        result.metric("unavailable") - result.metric("unavailable", ("cause fetch",))  # type: ignore[operator]
     )
 
 
@@ -148,7 +150,7 @@ def test_a_run_that_never_gets_stable_says_so() -> None:
         120 * S,
         float("inf"),
     )
-    assert result.metric("unavailable", ("boot",)) == 8 * 120
+    assert result.metric("unavailable", ("cause boot",)) == 8 * 120
 
 
 def test_of_several_groups_those_are_not_stable_that_are_not() -> None:

@@ -74,7 +74,7 @@ def test_gaps_are_summed_up_by_cause_and_owner() -> None:
     view = MetricView(made)
     assert view.metric("unavailable") == 9
     assert [
-        view.metric("unavailable", (cause,)) for cause in ("handover", "cause detection", "cause rebalance", "cause boot")
+        view.metric("unavailable", (cause,)) for cause in ("cause handover", "cause detection", "cause rebalance", "cause boot")
     ] == [
         3,
         5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import read_yaml
@@ -38,11 +39,25 @@ def result() -> RunResult:
         ("max_gap", "canary"),
         ("max_gap", "audit"),
         ("lag_age", "audit"),
+        ("unavailable", "of-another-variant"),
+        ("max_gap", "of-another-variant"),
+        ("lost", "of-another-variant"),
+        ("errors", "of-another-variant"),
+        ("callbacks", "of-another-variant"),
+        ("replicas", "of-another-variant"),
+        ("drain_time", "of-another-variant"),
     ],
     ids=", ".join,
 )
 def test_times_pods_and_topics_that_a_run_did_not_have_have_no_value(result: RunResult, asked: tuple[str, ...]) -> None:
     assert result.metric(asked[0], asked[1:]) is None
+
+
+def test_a_topic_that_an_event_creates_is_meant_before_it_is_there() -> None:
+    text = f"{FILE}events: [{{at: 1m, create_topic: fresh, partitions: 3, rate: 10/s}}, {{at: 80s, restart: app/1}}]\n"
+    loaded = load(read_yaml(f"{text}expect: [{{eventually: lag(fresh) > 5}}]\n", "f"))
+    values = run_all(tasks_of(loaded, [1], BatchOptions(), None), 1, lambda _: None)
+    assert 60_000_000 < (values[0].watched[0].at_us or 0) < 81_000_000
 
 
 @pytest.mark.parametrize("metric", ["max_gap", "unavailable", "moves", "duplicates", "lag", "lag_age", "spread", "availability"])

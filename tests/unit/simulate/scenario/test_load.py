@@ -183,6 +183,7 @@ MISTAKES = {
     "variants: {1st: {}}": "5:12: variants.1st: a variant is named with letters, digits, - and _, a letter first",
     "expect: [max_gap < ]": "5:10: expect[0]: expected a number or a metric, not the end, at letter 10 of `max_gap <`",
     "expect: [5]": "5:10: expect[0]: an expectation is a text such as `max_gap < 15s`, or a mapping with one",
+    "expect: [{steady: lag, last: 0s}]": "5:24: expect[0].last: must be a time above 0: in none nothing is seen",
     "expect: [{check: lag < 5, at: p42}]": "5:27: expect[0].at: must be one of worst, p99, p95, p90, p75, p50, median, mean, be",
     "expect: [{check: lag < 5, variant: [a]}]": "5:27: expect[0].variant: unknown key of check; did you mean 'variants'?",
     "expect: [{check: lag < 5, always: lag < 5}]": "5:10: expect[0]: an expectation has exactly one of check, always, eventuall",
