@@ -75,6 +75,10 @@ def config() -> dict[str, Any]:
     return {"font": font, "axis": axis, "view": {"stroke": "#e1e5ea"}, "background": "transparent", "legend": {"labelColor": INK}}
 
 
-def tooltip(field: str, title: str) -> dict[str, str]:
-    """One line of a tooltip: the text of ``field`` under ``title``."""
-    return {"field": field, "title": title, "type": "nominal"}
+def charts(package: str, **values: str) -> dict[str, Any]:
+    """``charts.yaml`` of a package, with these values in the place of their names."""
+    import yaml
+
+    text = resources.files(package).joinpath("charts.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(Template(text).substitute(values))
+    return found

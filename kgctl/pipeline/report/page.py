@@ -1,8 +1,7 @@
 """The page: an overview of all groups, the figures of those that are drawn, when they were behind and what happened as that
 began, and their resets with the way to undo them.
 
-The charts are Vega-Lite's: health, rebalances, resets, changes of settings, members, lag and commit rate over one time axis in
-UTC. ``page.js`` fills in data and sizes under the names of the views.
+``charts.yaml`` has the charts as Vega-Lite; ``page.js`` fills in data and sizes under the names of the views.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from kgctl import __version__
-from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
+from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, charts, config, page
 from kgctl.pipeline.answers.causes import MOST, worst
 from kgctl.pipeline.answers.series import RESETS, Row, flooded, rows_between
 from kgctl.pipeline.report.figures import Figures, GroupOverview, as_data, figures, overview, reset_id, reset_text, worst_first
@@ -26,136 +25,9 @@ if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
 
 
-COLORS = {"OK": "#8bc8a4", "WARN": "#f2c572", "STOP": "#8d97a5", "STALL": "#e58a8d", "REWIND": "#b594d8", "unknown": "#e1e5ea"}
-_CLOCK = (
-    "utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value)"
-    " ? utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M') : utcFormat(datum.value, '%d %b')"
-)
-VIEWS = ("health", "rebalances", "resets", "changes", "members", "lag", "rate")
-
-
 def chart() -> dict[str, Any]:
-    """The whole figure. Dragging and the wheel move all charts in time; a double click goes back.
-
-    ``usermeta`` has the time axis for the lowest of the charts that have something to show.
-    """
-    return {
-        "$schema": SCHEMA,
-        "vconcat": [
-            _health(),
-            _rebalances(),
-            _marks("resets", "reset", "triangle-down", ALARM),
-            _marks("changes", "change", "diamond", DARK),
-            _members(),
-            _lines("lag", "records to read", 150),
-            _lines("rate", "committed a second", 110),
-        ],
-        "spacing": 6,
-        "params": [
-            {"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": list(VIEWS)},
-        ],
-        "resolve": {"scale": {"color": "independent"}},
-        "config": config(),
-        "usermeta": {"axis": {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 10}, "title": "UTC"},
-    }
-
-
-def _health() -> dict[str, Any]:
-    return {
-        **_strip("health", 18),
-        "mark": {"type": "rect", "clip": True},
-        "encoding": {
-            "x": _time("from"),
-            "x2": {"field": "to"},
-            "y": {"datum": "health", "type": "nominal", "axis": _name_axis()},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "scale": {"domain": list(COLORS), "range": list(COLORS.values())},
-                "legend": {"orient": "top", "title": None, "offset": 2},
-            },
-            "tooltip": [tooltip("what", "health"), tooltip("begin", "from"), tooltip("end", "to")],
-            "description": {"field": "label"},
-        },
-    }
-
-
-def _rebalances() -> dict[str, Any]:
-    """With an outline, so that one of a thousandth of the width is still seen."""
-    return {
-        **_strip("rebalances", 18),
-        "mark": {"type": "rect", "clip": True, "color": DARK, "stroke": DARK, "strokeWidth": 1.2},
-        "encoding": {
-            "x": _time("from"),
-            "x2": {"field": "to"},
-            "y": {"datum": "rebalances", "type": "nominal", "axis": _name_axis()},
-            "tooltip": [tooltip("what", "rebalance"), tooltip("begin", "from"), tooltip("end", "to")],
-            "description": {"field": "label"},
-        },
-    }
-
-
-def _marks(name: str, what: str, shape: str, color: str) -> dict[str, Any]:
-    return {
-        **_strip(name, 18),
-        "mark": {
-            "type": "point",
-            "shape": shape,
-            "filled": True,
-            "size": 80,
-            "color": color,
-            "opacity": 0.9,
-            "clip": True,
-        },
-        "encoding": {
-            "x": _time("at_ms"),
-            "y": {"datum": name, "type": "nominal", "axis": _name_axis()},
-            "tooltip": [tooltip("what", what), tooltip("at", "at")],
-            "description": {"field": "label"},
-        },
-    }
-
-
-def _members() -> dict[str, Any]:
-    return {
-        **_strip("members", 60),
-        "mark": {"type": "line", "interpolate": "step-after", "color": DARK, "clip": True},
-        "encoding": {"x": _time("at_ms"), "y": _amount("members", 3, tickMinStep=1)},
-    }
-
-
-def _lines(name: str, title: str, height: int) -> dict[str, Any]:
-    return {
-        **_strip(name, height),
-        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "invalid": "break-paths-show-domains"},
-        "encoding": {
-            "x": _time("at_ms"),
-            "y": {**_amount(title, 4), "field": "value"},
-            "color": {
-                "field": "topic",
-                "type": "nominal",
-                "scale": {"scheme": "tableau10"},
-                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
-            },
-        },
-    }
-
-
-def _strip(name: str, height: int) -> dict[str, Any]:
-    return {"name": name, "height": height, "data": {"name": name}}
-
-
-def _time(field: str) -> dict[str, Any]:
-    hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
-    return {"field": field, "type": "temporal", "scale": {"type": "utc", "nice": False}, "title": None, "axis": hidden}
-
-
-def _amount(title: str, ticks: int, **axis: Any) -> dict[str, Any]:
-    return {"field": "value", "type": "quantitative", "title": title, "axis": {"tickCount": ticks, "format": ",~r", **axis}}
-
-
-def _name_axis() -> dict[str, Any]:
-    return {"title": None, "ticks": False, "domain": False}
+    """The whole figure: ``charts.yaml`` in the colours of the page."""
+    return {"$schema": SCHEMA, **charts(__package__, alarm=ALARM, dark=DARK), "config": config()}
 
 
 _FIGURE = Template("""\

@@ -11,12 +11,10 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from itertools import pairwise
-from string import Template
 from typing import Any, TypeAlias
 
-from kgctl.charts.page import ALARM, DARK, SCHEMA, config
+from kgctl.charts.page import ALARM, DARK, SCHEMA, charts, config
 from kgctl.simulate.report.outcome import Lane, Mark, RunPicture
 from kgctl.simulate.report.text import worst_lanes
 from kgctl.simulate.scenario.vocabulary import GapCause
@@ -126,9 +124,5 @@ def _figure(*names: str) -> dict[str, Any]:
 
 
 def _charts() -> dict[str, Any]:
-    import yaml
-
-    text = resources.files(__package__).joinpath("charts.yaml").read_text(encoding="utf-8")
-    colors = {"causes": json.dumps([*COLORS]), "colors": json.dumps([*COLORS.values()]), "alarm": ALARM, "dark": DARK}
-    charts: dict[str, Any] = yaml.safe_load(Template(text).substitute(colors))
-    return charts
+    colors = {"causes": json.dumps([*COLORS]), "colors": json.dumps([*COLORS.values()])}
+    return charts(__package__, alarm=ALARM, dark=DARK, **colors)
