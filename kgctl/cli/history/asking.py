@@ -13,7 +13,7 @@ from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_inst
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.report import Column, JsonKind, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
@@ -80,6 +80,37 @@ From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="From this time on, written like --at.", show_default=False)
 ]
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Before this time, written like --at.", show_default=False)]
+
+
+@dataclass(frozen=True)
+class AskedGroups:
+    """Which groups, as arguments or options; none: all of them."""
+
+    groups: GroupArguments = None
+    group: Groups = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Return each once. Raises as `merged_groups`."""
+        return merged_groups(self.groups, self.group)
+
+
+@dataclass(frozen=True)
+class AskedTimes:
+    """As of when, or of which stretch of time."""
+
+    at: At = None
+    from_: From = None
+    to: To = None
+
+
+@dataclass(frozen=True)
+class AskedHistory:
+    """Which history, and which version of its tables."""
+
+    warehouse: Warehouse = None
+    cluster: Cluster = None
+    as_of_version: AsOfVersion = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +266,7 @@ class HistoryQuestion:
         return [group for group in self.groups or () if group not in there]
 
 
-def ask(
-    session: Session, groups: list[str], warehouse: str | None, cluster: str | None, as_of: int | None = None
-) -> HistoryQuestion:
+def ask(session: Session, groups: list[str], asked: AskedHistory) -> HistoryQuestion:
     """Open the history that the options name. No group given: all of them.
 
     Raises:
@@ -245,7 +274,7 @@ def ask(
     """
     if "" in groups:
         raise UsageError("a group id must not be empty")
-    history = open_history(session, warehouse, cluster, as_of=as_of)
+    history = open_history(session, asked.warehouse, asked.cluster, as_of=asked.as_of_version)
     return ask_about(history, groups) if groups else HistoryQuestion(history, None)
 
 
@@ -315,55 +344,48 @@ def not_built(*parts: Behind) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedOptions:
-    """The options that these commands share, as given."""
-
-    groups: list[str] | None
-    group: list[str] | None
-    topic: list[str] | None = None
-    at: str | None
-    from_: str | None
-    to: str | None
-    warehouse: str | None
-    cluster: str | None
-    as_of: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a command shows a series, and what it says where there are no rows.
+    """How a command shows ``series``, a name in `kgctl.pipeline.answers.series`, and what it says where there are no rows.
 
-    ``made``: the cells that are not a column of the table as it is. ``as_of_now``: without a time it is asked as of now, else for
-    all that there is. ``finish`` makes rows whole, in place, as of a moment or (None) over time, and says what there is to say.
+    ``as_of_now``: without a time it is asked as of now, else for all that there is. ``finish`` makes rows whole, in place, as of
+    a moment or (None) over time, and says what there is to say.
     """
 
+    series: str
     columns: Sequence[Column]
-    made: Callable[[dict[str, Any]], Row]
     name_keys: tuple[str, ...]
     nothing: str
+    finish: Callable[[HistoryQuestion, list[dict[str, Any]], int | None], list[str]]
     as_of_now: bool = True
-    finish: Callable[[HistoryQuestion, list[dict[str, Any]], int | None], list[str]] | None = None
 
     def row(self, found: dict[str, Any]) -> Row:
-        made = self.made(found)
-        return {column.key: made[column.key] if column.key in made else found[column.key] for column in self.columns}
+        """Return the cells; those of times are milliseconds in the table."""
+        times = {each.key: moment(found[f"{each.key}_ms"]) for each in self.columns if each.kind is JsonKind.TIME}
+        return {each.key: times[each.key] if each.key in times else found[each.key] for each in self.columns}
 
 
-def answer(session: Session, asked: AskedOptions, shape: Shape, series_name: str) -> Report:
-    """The report of one of these commands; ``series_name`` is a name in `kgctl.pipeline.answers.series`.
+def answer(
+    session: Session,
+    shape: Shape,
+    whom: AskedGroups,
+    when: AskedTimes,
+    which: AskedHistory,
+    *,
+    topic: Sequence[str] | None = None,
+) -> Report:
+    """The report of one of these commands.
 
     Raises:
         KgctlError: times or topics that are none, or no history to ask.
     """
-    at_ms, span = _times(session, asked, shape)
-    scopes = scopes_of(asked.topic)
-    groups = merged_groups(asked.groups, asked.group)
-    question = ask(session, groups, asked.warehouse, asked.cluster, asked.as_of)
+    at_ms, span = _times(session, when, shape)
+    scopes = scopes_of(topic)
+    question = ask(session, whom.ids, which)
     if not question.is_answerable:
         return Report(shape.columns, errors=question.errors)
     from kgctl.pipeline.answers import series
 
-    chosen: TableSeries = getattr(series, series_name)
+    chosen: TableSeries = getattr(series, shape.series)
     if at_ms is not None:
         rows = series.rows_at(question.history, chosen, question.groups, at_ms)
     else:
@@ -373,8 +395,7 @@ def answer(session: Session, asked: AskedOptions, shape: Shape, series_name: str
     last_ms = session.environment.now_ms() if is_to_now else span.to_ms
     told = limits(question, span.from_ms, last_ms) if at_ms is None else limits(question, at_ms, at_ms)
     absent = unknown_topics(question, scopes, ((row["topic"], row["partition"]) for row in rows) if scopes else ())
-    if shape.finish is not None:
-        told = [*shape.finish(question, rows, at_ms), *told]
+    told = [*shape.finish(question, rows, at_ms), *told]
     nothing = [] if rows or absent else [shape.nothing]
     return Report(
         shape.columns,
@@ -392,7 +413,7 @@ def moment(value: int | None) -> str | None:
     return None if value is None else format_instant(value)
 
 
-def _times(session: Session, asked: AskedOptions, shape: Shape) -> tuple[int | None, TimeSpan]:
+def _times(session: Session, asked: AskedTimes, shape: Shape) -> tuple[int | None, TimeSpan]:
     at_ms = read_time_ms("--at", asked.at, session.environment)
     span = read_span(asked.from_, asked.to, session.environment)
     if at_ms is not None and span != TimeSpan():

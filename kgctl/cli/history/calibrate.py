@@ -78,7 +78,7 @@ def history_calibrate(
 
         check_place(out)
     span = asking.read_span(from_, to, session.environment)
-    question = ask(session, [group], warehouse, cluster)
+    question = ask(session, [group], asking.AskedHistory(warehouse, cluster))
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
     from_ms, to_ms = _window(question, group, span)

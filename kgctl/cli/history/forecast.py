@@ -9,7 +9,6 @@ import typer
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
@@ -43,9 +42,8 @@ COLUMNS = (
 @shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history forecast payments --over 10m --fail-if-later 2h")
 def history_forecast(
     ctx: typer.Context,
-    groups: asking.GroupArguments = None,
     *,
-    group: asking.Groups = None,
+    whom: asking.AskedGroups,
     at: asking.At = None,
     over: Annotated[str, typer.Option("--over", metavar="TIME", help="Go by how it read and was written in this time.")] = "10m",
     from_: asking.From = None,
@@ -58,9 +56,7 @@ def history_forecast(
             show_default=False,
         ),
     ] = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
+    which: asking.AskedHistory,
 ) -> Report:
     """When groups will have caught up, if they go on as in the last minutes, and how often saying so held before.
 
@@ -78,7 +74,7 @@ def history_forecast(
     since_ms = at_ms - _WEEK_MS if since_ms is None else since_ms
     if since_ms >= at_ms:
         raise UsageError(f"--from {from_} is not before {'now' if at is None else f'--at {at}'}")
-    question = asking.ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    question = asking.ask(session, whom.ids, which)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
     from kgctl.pipeline.answers.forecast import outlooks

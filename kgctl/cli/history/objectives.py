@@ -13,7 +13,6 @@ import typer
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, UsageError
@@ -60,9 +59,8 @@ SLO_COLUMNS = (
 @shows(SLO_COLUMNS, summary=NOT_BUILT, examples="kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")
 def history_slo(
     ctx: typer.Context,
-    groups: asking.GroupArguments = None,
     *,
-    group: asking.Groups = None,
+    whom: asking.AskedGroups,
     within: Annotated[
         str | None,
         typer.Option("--within", metavar="TIME", help="Good: at its end no partition is further behind.", show_default=False),
@@ -77,9 +75,7 @@ def history_slo(
     owners: OwnersFile = None,
     from_: asking.From = None,
     to: asking.To = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
+    which: asking.AskedHistory,
 ) -> Report:
     """Whether groups kept to an objective over weeks: minutes in which it held, did not hold, and of which it is not known.
 
@@ -90,7 +86,7 @@ def history_slo(
     session = session_of(ctx)
     objective, span = _objective(within, records, target), _span(session, from_, to)
     labels = _labels(owners)
-    question = asking.ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    question = asking.ask(session, whom.ids, which)
     if not question.is_answerable:
         return Report(SLO_COLUMNS, errors=question.errors)
     from kgctl.pipeline.answers.objectives import kept

@@ -16,7 +16,9 @@ from kgctl.admin.times import format_instant
 from kgctl.cli.columns import ASSIGNOR, GROUP, LAG, LOG_END, PARTITION, TOPIC, TYPE
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import (
-    AskedOptions,
+    AskedGroups,
+    AskedHistory,
+    AskedTimes,
     AsOfVersion,
     HistoryQuestion,
     Shape,
@@ -24,7 +26,6 @@ from kgctl.cli.history.asking import (
     answer,
     ask,
     limits,
-    moment,
     require_tables,
     warehouse_path,
 )
@@ -40,7 +41,6 @@ from kgctl.cli.history.columns import (
     TABLE,
     TOTAL_LAG,
 )
-from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
@@ -63,15 +63,7 @@ OFFSETS_COLUMNS = (
 
 @shows(OFFSETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history offsets payments --at '2h ago'")
 def history_offsets(
-    ctx: typer.Context,
-    groups: asking.GroupArguments = None,
-    *,
-    group: asking.Groups = None,
-    topic: asking.Topics = None,
-    at: asking.At = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
+    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, at: asking.At = None, which: AskedHistory
 ) -> Report:
     """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
 
@@ -83,7 +75,7 @@ def history_offsets(
     if at_ms is None:
         at_ms = session.environment.now_ms()
     scopes = asking.scopes_of(topic)
-    question = ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    question = ask(session, whom.ids, which)
     if not question.is_answerable:
         return Report(OFFSETS_COLUMNS, errors=question.errors)
     from kgctl.pipeline.answers.series import offsets_at
@@ -136,17 +128,7 @@ LAG_COLUMNS = (
 
 @shows(LAG_COLUMNS, summary=NOT_BUILT, examples="kgctl history lag payments --from '6h ago' --topic orders -o csv")
 def history_lag(
-    ctx: typer.Context,
-    groups: asking.GroupArguments = None,
-    *,
-    group: asking.Groups = None,
-    topic: asking.Topics = None,
-    at: asking.At = None,
-    from_: asking.From = None,
-    to: asking.To = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
+    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
     """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
 
@@ -154,22 +136,7 @@ def history_lag(
     sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
     Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
     """
-    asked = AskedOptions(
-        groups=groups,
-        group=group,
-        topic=topic,
-        at=at,
-        from_=from_,
-        to=to,
-        warehouse=warehouse,
-        cluster=cluster,
-        as_of=as_of_version,
-    )
-    return answer(session_of(ctx), asked, LAG_SHAPE, "LAG")
-
-
-def _lag_made(row: dict[str, Any]) -> Row:
-    return {"time": moment(row["time_ms"])}
+    return answer(session_of(ctx), LAG_SHAPE, whom, when, which, topic=topic)
 
 
 def _lag_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
@@ -187,8 +154,8 @@ def _lag_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: in
 
 
 LAG_SHAPE = Shape(
+    series="LAG",
     columns=LAG_COLUMNS,
-    made=_lag_made,
     name_keys=("topic", "partition"),
     nothing="No lag is known of that time.",
     finish=_lag_finish,
@@ -216,38 +183,14 @@ REBALANCES_COLUMNS = (
 
 
 @shows(REBALANCES_COLUMNS, summary=NOT_BUILT, examples="kgctl history rebalances payments --from '1d ago'")
-def history_rebalances(
-    ctx: typer.Context,
-    groups: asking.GroupArguments = None,
-    *,
-    group: asking.Groups = None,
-    at: asking.At = None,
-    from_: asking.From = None,
-    to: asking.To = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
-) -> Report:
+def history_rebalances(ctx: typer.Context, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
 
     All that are known, or those that began between --from and --to; with --at the one that was current then. A duration is the
     least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
     Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
     """
-    asked = AskedOptions(
-        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
-    )
-    return answer(session_of(ctx), asked, REBALANCES_SHAPE, "REBALANCES")
-
-
-def _rebalances_made(row: dict[str, Any]) -> Row:
-    return {
-        "generation": row["generation_id"],
-        "started": moment(row["started_ms"]),
-        "stable": moment(row["stable_ms"]),
-        "joined": _count(row["members_joined"]),
-        "left": _count(row["members_left"]),
-    }
+    return answer(session_of(ctx), REBALANCES_SHAPE, whom, when, which)
 
 
 def _count(members: list[str] | None) -> int | None:
@@ -258,12 +201,15 @@ def _rebalances_finish(question: HistoryQuestion, rows: list[dict[str, Any]], _a
     from kgctl.pipeline.answers.inferred import infer_departures
 
     infer_departures(question.history, rows)
+    for row in rows:
+        row["generation"] = row["generation_id"]
+        row["joined"], row["left"] = _count(row["members_joined"]), _count(row["members_left"])
     return []
 
 
 REBALANCES_SHAPE = Shape(
+    series="REBALANCES",
     columns=REBALANCES_COLUMNS,
-    made=_rebalances_made,
     name_keys=("group",),
     nothing="No generation is known of that time.",
     as_of_now=False,
@@ -288,17 +234,7 @@ RESETS_COLUMNS = (
 
 @shows(RESETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history resets payments --from '1d ago'")
 def history_resets(
-    ctx: typer.Context,
-    groups: asking.GroupArguments = None,
-    *,
-    group: asking.Groups = None,
-    topic: asking.Topics = None,
-    at: asking.At = None,
-    from_: asking.From = None,
-    to: asking.To = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
+    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
     """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
 
@@ -306,26 +242,7 @@ def history_resets(
     log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
     kgctl reset-offsets GROUP --to-history TIME, with a time before it.
     """
-    asked = AskedOptions(
-        groups=groups,
-        group=group,
-        topic=topic,
-        at=at,
-        from_=from_,
-        to=to,
-        warehouse=warehouse,
-        cluster=cluster,
-        as_of=as_of_version,
-    )
-    return answer(session_of(ctx), asked, RESETS_SHAPE, "RESETS")
-
-
-def _resets_made(row: dict[str, Any]) -> Row:
-    return {"time": moment(row["time_ms"]), "until": moment(row["until_ms"]), "kind": _kind(row)}
-
-
-def _kind(row: dict[str, Any]) -> str:
-    return "forward" if row["records"] > 0 else "backward"
+    return answer(session_of(ctx), RESETS_SHAPE, whom, when, which, topic=topic)
 
 
 def _resets_finish(_question: HistoryQuestion, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
@@ -333,14 +250,16 @@ def _resets_finish(_question: HistoryQuestion, rows: list[dict[str, Any]], _at_m
 
     before = len(rows)
     rows[:] = flooded(rows)
+    for row in rows:
+        row["kind"] = "forward" if row["records"] > 0 else "backward"
     if len(rows) == before:
         return []
     return [f"{before} jumps are {len(rows)} rows: commits past the log's end that follow each other are one (`-o wide`)."]
 
 
 RESETS_SHAPE = Shape(
+    series="RESETS",
     columns=RESETS_COLUMNS,
-    made=_resets_made,
     name_keys=("topic", "partition"),
     nothing="No resets were found.",
     as_of_now=False,
@@ -368,30 +287,12 @@ HEALTH_COLUMNS = (
 
 
 @shows(HEALTH_COLUMNS, summary=NOT_BUILT, examples="kgctl history health --at '1h ago'")
-def history_health(
-    ctx: typer.Context,
-    groups: asking.GroupArguments = None,
-    *,
-    group: asking.Groups = None,
-    at: asking.At = None,
-    from_: asking.From = None,
-    to: asking.To = None,
-    warehouse: asking.Warehouse = None,
-    cluster: asking.Cluster = None,
-    as_of_version: asking.AsOfVersion = None,
-) -> Report:
+def history_health(ctx: typer.Context, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
 
     The window of a time, by default the last one that is known; with --from or --to all windows in between.
     """
-    asked = AskedOptions(
-        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
-    )
-    return answer(session_of(ctx), asked, HEALTH_SHAPE, "HEALTH")
-
-
-def _health_made(row: dict[str, Any]) -> Row:
-    return {"window_start": moment(row["window_start_ms"])}
+    return answer(session_of(ctx), HEALTH_SHAPE, whom, when, which)
 
 
 def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
@@ -408,8 +309,8 @@ def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms:
 
 
 HEALTH_SHAPE = Shape(
+    series="HEALTH",
     columns=HEALTH_COLUMNS,
-    made=_health_made,
     name_keys=("group",),
     nothing="Nothing is known of that time.",
     finish=_health_finish,

@@ -12,9 +12,8 @@ import typer
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import GROUP
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import HistoryQuestion, TimeSpan, ask, limits
+from kgctl.cli.history.asking import AskedHistory, HistoryQuestion, TimeSpan, ask, limits
 from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT_BUILT, REBALANCE_MS, REBALANCES, RESETS
-from kgctl.cli.options import merged_groups
 from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -38,12 +37,11 @@ COLUMNS = (
 @shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history report payments --html payments.html --from '7d ago'")
 def history_report(
     ctx: typer.Context,
-    groups: asking.GroupArguments = None,
     *,
     html: Annotated[
         Path, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.", show_default=False)
     ],
-    group: asking.Groups = None,
+    whom: asking.AskedGroups,
     from_: asking.From = None,
     to: asking.To = None,
     warehouse: asking.Warehouse = None,
@@ -66,7 +64,7 @@ def history_report(
     require_library()
     _check(html)
     span = asking.read_span(from_, to, session.environment)
-    questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [], as_of_version)
+    questions, errors = _questions(session, whom.ids, warehouse, cluster or [], as_of_version)
     if not questions:
         return Report(COLUMNS, errors=errors)
     from kgctl.cli.files import write_whole
@@ -104,7 +102,7 @@ def _questions(
     path = asking.warehouse_path(warehouse, session.environment)
     names: list[str | None] = [*dict.fromkeys(clusters)]
     names = names or [*Warehouse.open(path).clusters()] or [None]
-    questions = [ask(session, groups, warehouse, name, as_of) for name in names]
+    questions = [ask(session, groups, AskedHistory(warehouse, name, as_of)) for name in names]
     errors = [error for error in questions[0].errors if all(_has(error, question.errors) for question in questions)]
     if len(names) > 1:
         errors = [NotFoundError(f"group {error.group!r} is in the history of none of the clusters") for error in errors]
