@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.run import begun_range
-from kgctl.pipeline.builds.thin import Thinned, day_of, next_pruned, thinned_records
+from kgctl.pipeline.builds.thin import Replacement, day_of, next_pruned, thinned_records
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, write_files
 from kgctl.pipeline.store.tables import GOLD, OF_GROUPS, TABLES
@@ -63,7 +63,7 @@ def _thin(warehouse: Warehouse, name: str, cluster: str, before_ms: int) -> int:
     built = warehouse.table("state").number(f"{name}/{cluster}")
     known = None if built in (None, _NEVER) else {file.path for file in warehouse.table(name, built).files(cluster)}
     old = [file for file in table.files(cluster) if file.date < day and (known is None or file.path in known)]
-    found = thinned_records(table, old) if name == "records" else Thinned(old)
+    found = thinned_records(table, old) if name == "records" else Replacement(old)
     if found.gone:
         number = f"{PRUNED}/{cluster}"
         numbers = {number: next_pruned(table.number(number), before_ms)} if name == "records" else {}

@@ -23,7 +23,7 @@ from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.builds.cut import Extent, extents_of, portions_of, slices_of
 from kgctl.pipeline.builds.fold import Folded, Portion, SampleFiles, fold
 from kgctl.pipeline.builds.state import Standing, beside, last_runs, new_files, overlaps, replaced, stored_coverage
-from kgctl.pipeline.builds.thin import Thinned, pruned_until_ms, thinned_rows
+from kgctl.pipeline.builds.thin import Replacement, pruned_until_ms, thinned_rows
 from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.states import PROGRESS, SLICE, named, read_state, write_state
@@ -127,7 +127,7 @@ def build(
                 plan = _begun(held, cluster, result, now_ms, is_rebuild=is_rebuild)
                 if plan is not None:
                     readable = partial(_readable, held, result) if skips_damaged else _every
-                    _build_cluster(_Job(held, cluster, plan, readable, on_progress, step_records), engine, result)
+                    _build_cluster(_ClusterBuild(held, cluster, plan, readable, on_progress, step_records), engine, result)
         except _NoEngineError as error:
             raise error.__cause__ or error from None
         except KgctlError as error:
@@ -160,38 +160,6 @@ def _readable(warehouse: Warehouse, result: BuildResult, name: str, files: Seque
     return fine
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A build of a cluster that has begun. ``readable`` says which of a table's files are read."""
-
-    warehouse: Warehouse
-    cluster: str
-    plan: BuildRange
-    readable: Readable
-    on_progress: Callable[[Progress], object]
-    step_records: int
-
-    @property
-    def pruned(self) -> int | None:
-        """Return the last thinning of the records that are built."""
-        return self.warehouse.table("records", self.plan.bronze_to).number(_number(PRUNED, self.cluster))
-
-    def collected_to(self, partition: int) -> int | None:
-        """Return where the live collection of a partition goes on, by the records that are built."""
-        return self.warehouse.table("records", self.plan.bronze_to).number(next_number(self.cluster, partition))
-
-    def thinned_coverage(self) -> list[pa.Table]:
-        """What was collected and thinned since (``COVERAGE``), for a build that makes everything anew of less."""
-        is_known = self.pruned is not None and not _differ(self.warehouse, self.cluster, FORGOTTEN, FORGOTTEN)
-        with suppress(StorageError):
-            return [stored_coverage(self.warehouse, self.cluster)] if is_known else []
-        return []
-
-    def new_files(self, name: str, since: int, until: int) -> Sequence[DataFile]:
-        """The files of ``records`` or ``samples`` that came after a version, up to another one."""
-        return self.readable(name, new_files(self.warehouse, name, self.cluster, since, until))
-
-
 def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> BuildRange | None:
     """Return the range to build, or None where nothing is new."""
     is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, TABLES_VERSION)
@@ -204,13 +172,12 @@ def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int,
     return plan
 
 
-def _build_cluster(job: _Job, engine: Callable[[int], Engine], result: BuildResult) -> None:
-    before = None if job.plan.is_rebuild else Standing.of(job.warehouse, job.cluster)
+def _build_cluster(work: _ClusterBuild, engine: Callable[[int], Engine], result: BuildResult) -> None:
     try:
-        work = _Work.of(job, before)
+        work.look(None if work.plan.is_rebuild else Standing.of(work.warehouse, work.cluster))
     except OutdatedError as error:
-        result.late.setdefault(job.cluster, []).append(f"{error}: all tables were made anew")
-        work = _Work.of(job, None)
+        result.late.setdefault(work.cluster, []).append(f"{error}: all tables were made anew")
+        work.look(None)
     try:
         worker = engine(work.records)
     except KgctlError as error:
@@ -218,14 +185,14 @@ def _build_cluster(job: _Job, engine: Callable[[int], Engine], result: BuildResu
     work.run(worker)
     for why, count in work.anew().items():
         told = f"{count} partition{'s' if count != 1 else ''} of __consumer_offsets"
-        result.late.setdefault(job.cluster, []).append(f"{why}: the tables of {told} were made anew")
+        result.late.setdefault(work.cluster, []).append(f"{why}: the tables of {told} were made anew")
     files = _committed_files(work)
     versions = {name: _commit(work, name, files[name]) for name in COMMITTED}
     _commit_state(work, versions)
     result.built += 1
     result.decoded += work.records
-    result.counts[job.cluster] = work.counts
-    _sum_up(job.warehouse, job.cluster, {name: adds for name, (adds, _) in files.items()}, result)
+    result.counts[work.cluster] = work.counts
+    _sum_up(work.warehouse, work.cluster, {name: each.kept for name, each in files.items()}, result)
 
 
 def _number(what: str, cluster: str) -> str:
@@ -321,37 +288,66 @@ class _Queue:
         return [*self.slice, len(self.portions), bool(self.why)]
 
 
-class _Work:
-    """What is to be made of a cluster, and what was made so far."""
+@dataclass
+class _ClusterBuild:
+    """A build of a cluster that has begun: what is to be made, and what was made so far. ``readable`` says which of a table's
+    files are read; the fields behind ``step_records`` are there once `look` was called."""
 
-    def __init__(self, job: _Job, before: Standing | None, standing: Standing, samples: SampleFiles, records: int) -> None:
-        self.job, self.standing, self.samples, self.records = job, standing, samples, records
-        self.is_on_top = before is not None
-        self.queues: list[_Queue] = []
-        self.counts: Counter[str] = Counter()
+    warehouse: Warehouse
+    cluster: str
+    plan: BuildRange
+    readable: Readable
+    on_progress: Callable[[Progress], object]
+    step_records: int
+    is_on_top: bool = False
+    standing: Standing = field(default_factory=Standing)
+    samples: SampleFiles = field(default_factory=SampleFiles)
+    records: int = 0
+    queues: list[_Queue] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    @classmethod
-    def of(cls, job: _Job, before: Standing | None) -> _Work:
+    def look(self, before: Standing | None) -> None:
         """Look at what is new since ``before``, or at everything. Raises `OutdatedError`, `StorageError`."""
-        plan, warehouse = job.plan, job.warehouse
+        plan = self.plan
         since = (-1, -1) if before is None else (plan.bronze_from, plan.samples_from)
-        files = job.new_files("records", since[0], plan.bronze_to)
-        every = job.new_files("samples", -1, plan.samples_to)
-        fresh = every if before is None else job.new_files("samples", since[1], plan.samples_to)
-        standing = Standing() if before is None else before
-        standing = standing.sampled(warehouse, fresh, job.collected_to)
-        work = cls(job, before, standing, SampleFiles(fresh, every), sum(file.rows for file in files))
-        extents = list(extents_of(warehouse.location, files))
+        files = self._new_files("records", since[0], plan.bronze_to)
+        every = self._new_files("samples", -1, plan.samples_to)
+        fresh = every if before is None else self._new_files("samples", since[1], plan.samples_to)
+        standing = (before or Standing()).sampled(self.warehouse, fresh, self._collected_to)
+        self.is_on_top, self.standing, self.samples = before is not None, standing, SampleFiles(fresh, every)
+        self.records = sum(file.rows for file in files)
+        extents = list(extents_of(self.warehouse.location, files))
         partitions = max([standing.partitions, *(each.partition + 1 for each in extents)])
         slices = slices_of(extents, partitions, sum(file.size for file in standing.states))
         new = {each.partition for each in extents}
         touched = {
             number for number, each in enumerate(slices) if new & set(range(*each)) or (fresh and standing.states_of(each))
         }
-        for number in _with_neighbours(slices, touched, standing):
-            states = [file.path for file in standing.states_of(slices[number])]
-            work.queues.append(_Queue(slices[number], portions_of(extents, slices[number]) or [[]], states, work.samples))
-        return work
+        made = [slices[number] for number in _with_neighbours(slices, touched, standing)]
+        states = [[file.path for file in standing.states_of(each)] for each in made]
+        self.queues = [
+            _Queue(each, portions_of(extents, each) or [[]], own, self.samples) for each, own in zip(made, states, strict=True)
+        ]
+
+    @property
+    def pruned(self) -> int | None:
+        """Return the last thinning of the records that are built."""
+        return self.warehouse.table("records", self.plan.bronze_to).number(_number(PRUNED, self.cluster))
+
+    def _collected_to(self, partition: int) -> int | None:
+        """Where the live collection of a partition goes on, by the records that are built."""
+        return self.warehouse.table("records", self.plan.bronze_to).number(next_number(self.cluster, partition))
+
+    def thinned_coverage(self) -> list[pa.Table]:
+        """What was collected and thinned since (``COVERAGE``), for a build that makes everything anew of less."""
+        is_known = self.pruned is not None and not _differ(self.warehouse, self.cluster, FORGOTTEN, FORGOTTEN)
+        with suppress(StorageError):
+            return [stored_coverage(self.warehouse, self.cluster)] if is_known else []
+        return []
+
+    def _new_files(self, name: str, since: int, until: int) -> Sequence[DataFile]:
+        """The files of ``records`` or ``samples`` that came after a version, up to another one."""
+        return self.readable(name, new_files(self.warehouse, name, self.cluster, since, until))
 
     def run(self, engine: Engine) -> None:
         """Fold all slices, a portion of each at a time; what was made is kept now and then."""
@@ -363,8 +359,8 @@ class _Work:
             nonlocal finished, kept
             finished += _rows([queue.portions[len(queue.done)]])
             queue.done.append(folded)
-            self.job.on_progress(Progress(finished, total))
-            if finished - kept >= self.job.step_records and finished < total:
+            self.on_progress(Progress(finished, total))
+            if finished - kept >= self.step_records and finished < total:
                 self._keep()
                 kept = finished
 
@@ -389,8 +385,8 @@ class _Work:
         last = queue.done[-1] if queue.done else None
         is_last = len(queue.done) + 1 == len(queue.portions)
         return Portion(
-            self.job.warehouse.location,
-            self.job.cluster,
+            self.warehouse.location,
+            self.cluster,
             queue.slice,
             queue.portions[len(queue.done)],
             queue.samples,
@@ -404,27 +400,27 @@ class _Work:
     def _from_all_records(self, queue: _Queue) -> _Queue:
         """The slice once more, from every record and sample that was collected."""
         first, end = queue.slice
-        every = self.job.new_files("records", -1, self.job.plan.bronze_to)
+        every = self._new_files("records", -1, self.plan.bronze_to)
         own = [file for file in every if file.may_hold("log_partition", first, end - 1)]
-        extents = list(extents_of(self.job.warehouse.location, own))
+        extents = list(extents_of(self.warehouse.location, own))
         portions = portions_of(extents, queue.slice) or [[]]
         samples = replace(self.samples, new=self.samples.every)
         return _Queue(queue.slice, portions, (), samples, queue.outdated)
 
     def _keep(self) -> None:
         """Keep what was made, so that whoever goes on with this build begins there."""
-        state = self.job.warehouse.table("state").reload()
+        state = self.warehouse.table("state").reload()
         told = [{"key": queue.key, "done": [each.text() for each in queue.done]} for queue in self.queues if queue.done]
-        data = json.dumps({"number": self.job.plan.number, "queues": told}).encode()
-        file = write_state(self.job.warehouse.location, self.job.cluster, PROGRESS, data)
-        state.commit([file], named(state.files(self.job.cluster), PROGRESS))
+        data = json.dumps({"number": self.plan.number, "queues": told}).encode()
+        file = write_state(self.warehouse.location, self.cluster, PROGRESS, data)
+        state.commit([file], named(state.files(self.cluster), PROGRESS))
 
     def _resume(self) -> int:
         """Take up what a build of this range has kept, if it was cut likewise; the records of it."""
-        state = self.job.warehouse.table("state")
-        for file in named(state.files(self.job.cluster), PROGRESS):
+        state = self.warehouse.table("state")
+        for file in named(state.files(self.cluster), PROGRESS):
             told = json.loads(read_state(state.location, file.path))
-            if told["number"] != self.job.plan.number:
+            if told["number"] != self.plan.number:
                 continue
             kept = {tuple(each["key"]): [Folded.of_text(text) for text in each["done"]] for each in told["queues"]}
             for queue in self.queues:
@@ -457,31 +453,28 @@ def _fold_all(engine: Engine, portions: Sequence[Portion]) -> Iterator[tuple[int
         yield from fold_all(engine.session, portions)
 
 
-Replaced = tuple[list[DataFile], list[DataFile]]
-
-
-def _committed_files(work: _Work) -> dict[str, Replaced]:
+def _committed_files(work: _ClusterBuild) -> dict[str, Replacement]:
     """By table the files that a build puts in the place of others, and these."""
     made = [queue.slice for queue in work.queues]
     anew = [queue.slice for queue in work.queues if queue.why or not work.is_on_top]
     homes = _homes(work)
-    found: dict[str, Replaced] = {}
+    found: dict[str, Replacement] = {}
     thinned = _thinned(work) if not anew else {}
     for name in GOLD:
-        table = work.job.warehouse.table(name)
+        table = work.warehouse.table(name)
         fresh = [file for queue in work.queues for each in queue.done for file in each.files.get(name, ())]
         if not work.is_on_top:
-            found[name] = fresh, table.files(work.job.cluster)
+            found[name] = Replacement(table.files(work.cluster), fresh)
             continue
-        files = table.files(work.job.cluster) if anew else table.files(work.job.cluster, named=PROVISIONAL)
-        kept = list(beside(work.job.warehouse, name, files, anew, homes))
-        less = thinned.get(name, Thinned())
-        found[name] = [*fresh, *kept, *less.kept], [*replaced(files, made, anew), *less.gone]
+        files = table.files(work.cluster) if anew else table.files(work.cluster, named=PROVISIONAL)
+        others = beside(work.warehouse, name, files, anew, homes)
+        less = thinned.get(name, Replacement())
+        found[name] = Replacement([*replaced(files, made, anew), *less.gone], [*fresh, *others, *less.kept])
     found["coverage"] = _coverage(work, is_whole=bool(anew))
     return found
 
 
-def _homes(work: _Work) -> dict[str, int]:
+def _homes(work: _ClusterBuild) -> dict[str, int]:
     found = dict(work.standing.homes)
     for queue in work.queues:
         for each in queue.done:
@@ -489,46 +482,46 @@ def _homes(work: _Work) -> dict[str, int]:
     return found
 
 
-def _runs(work: _Work, *, is_whole: bool) -> tuple[pa.Table, pa.Table]:
+def _runs(work: _ClusterBuild, *, is_whole: bool) -> tuple[pa.Table, pa.Table]:
     fresh = [each.coverage for queue in work.queues for each in queue.done]
     if not work.is_on_top:
-        known = work.job.thinned_coverage()
+        known = work.thinned_coverage()
     else:
-        known = [stored_coverage(work.job.warehouse, work.job.cluster) if is_whole else work.standing.runs]
+        known = [stored_coverage(work.warehouse, work.cluster) if is_whole else work.standing.runs]
     return last_runs(merge_runs([*known, *fresh]))
 
 
-def _coverage(work: _Work, *, is_whole: bool) -> Replaced:
+def _coverage(work: _ClusterBuild, *, is_whole: bool) -> Replacement:
     """The runs that may still grow, as provisional rows, and those that came to an end."""
-    location, table = work.job.warehouse.location, work.job.warehouse.table("coverage")
+    location, table = work.warehouse.location, work.warehouse.table("coverage")
     last, others = _runs(work, is_whole=is_whole)
     found = []
     for runs, is_provisional in ((last, True), (others, False)):
         timed = runs.append_column("time", runs.column("first_ms"))
         prefix = prefix_of(0, 1 << 16, is_provisional=is_provisional)
-        found += write_files(location, "coverage", to_stored("coverage", timed, work.job.cluster), prefix)
-    return found, table.files(work.job.cluster) if is_whole else table.files(work.job.cluster, named=PROVISIONAL)
+        found += write_files(location, "coverage", to_stored("coverage", timed, work.cluster), prefix)
+    return Replacement(table.files(work.cluster) if is_whole else table.files(work.cluster, named=PROVISIONAL), found)
 
 
-def _thinned(work: _Work) -> dict[str, Thinned]:
+def _thinned(work: _ClusterBuild) -> dict[str, Replacement]:
     """What is left of the tables where the records were thinned since they followed."""
-    state, number = work.job.warehouse.table("state"), work.job.pruned
-    if number is None or number == state.number(_number(PRUNED_TABLES, work.job.cluster)):
+    state, number = work.warehouse.table("state"), work.pruned
+    if number is None or number == state.number(_number(PRUNED_TABLES, work.cluster)):
         return {}
-    return {name: thinned_rows(work.job.warehouse, name, work.job.cluster, pruned_until_ms(number)) for name in GOLD}
+    return {name: thinned_rows(work.warehouse, name, work.cluster, pruned_until_ms(number)) for name in GOLD}
 
 
-def _commit(work: _Work, name: str, files: Replaced) -> int:
+def _commit(work: _ClusterBuild, name: str, files: Replacement) -> int:
     """Put these files in the place of those before, once; the table's version."""
-    table = work.job.warehouse.table(name).reload()
-    if any(files):
-        table.commit(*files, once=(_number("build", work.job.cluster), work.job.plan.number))
+    table = work.warehouse.table(name).reload()
+    if files.gone or files.kept:
+        table.commit(files.kept, files.gone, once=(_number("build", work.cluster), work.plan.number))
     return table.version
 
 
-def _commit_state(work: _Work, versions: Mapping[str, int]) -> None:
+def _commit_state(work: _ClusterBuild, versions: Mapping[str, int]) -> None:
     """The last commit of a build: from now on it counts."""
-    cluster, plan, warehouse = work.job.cluster, work.job.plan, work.job.warehouse
+    cluster, plan, warehouse = work.cluster, work.plan, work.warehouse
     forgotten = warehouse.table("records", plan.bronze_to).number(_number(FORGOTTEN, cluster))
     has_thinned = not any(queue.why for queue in work.queues) or not work.is_on_top
     numbers: dict[str, int | None] = {
@@ -536,8 +529,8 @@ def _commit_state(work: _Work, versions: Mapping[str, int]) -> None:
         _number("samples", cluster): plan.samples_to,
         _number("tables", cluster): TABLES_VERSION,
         _number(FORGOTTEN, cluster): forgotten,
-        _number(PRUNED, cluster): work.job.pruned,
-        _number(PRUNED_TABLES, cluster): work.job.pruned if has_thinned else None,
+        _number(PRUNED, cluster): work.pruned,
+        _number(PRUNED_TABLES, cluster): work.pruned if has_thinned else None,
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
     told = {name: number for name, number in numbers.items() if number is not None and number >= 0}

@@ -23,8 +23,8 @@ DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
-class Thinned:
-    """``gone``: the files of a table that lose rows; ``kept``: files with what stays of them."""
+class Replacement:
+    """Files of a table that go, ``gone``, and those that come in their place, ``kept``."""
 
     gone: Sequence[DataFile] = ()
     kept: Sequence[DataFile] = ()
@@ -52,7 +52,7 @@ def pruned_until_ms(number: int | None) -> int:
     return 0 if number is None else max(number, 0) // DAY_MS * DAY_MS
 
 
-def thinned_records(table: Table, old: Sequence[DataFile]) -> Thinned:
+def thinned_records(table: Table, old: Sequence[DataFile]) -> Replacement:
     """Of the files of ``records`` of old days: the last record of each key, and all of transactions.
 
     The new files count as built, as the old ones do.
@@ -61,12 +61,12 @@ def thinned_records(table: Table, old: Sequence[DataFile]) -> Thinned:
     return _thinned(table, old, columns, _last_records, lambda _: f"{COMPACTED}-")
 
 
-def thinned_rows(warehouse: Warehouse, name: str, cluster: str, until_ms: int) -> Thinned:
+def thinned_rows(warehouse: Warehouse, name: str, cluster: str, until_ms: int) -> Replacement:
     """Of a built table's days before ``until_ms`` what answers from then on look back at; rows that may still change stay."""
     table, day = warehouse.table(name), day_of(until_ms)
     old = [file for file in table.files(cluster) if file.date < day and not is_provisional(file)]
     if not old or name not in KEPT:
-        return Thinned(old)
+        return Replacement(old)
     columns, kept = KEPT[name]
     return _thinned(table, old, columns, kept, lambda file: prefix_of(*partitions_of(file), is_provisional=False))
 
@@ -77,7 +77,7 @@ def _thinned(
     columns: Sequence[str],
     kept: Callable[[pa.Table], Bools],
     prefix: Callable[[DataFile], str],
-) -> Thinned:
+) -> Replacement:
     parts = [table.rows([file], columns) for file in files]
     is_kept = kept(pa.concat_tables(parts)) if parts else np.zeros(0, np.bool_)
     gone, new, at = [], [], 0
@@ -88,7 +88,7 @@ def _thinned(
             gone.append(file)
             rows = table.rows([file]).filter(pa.array(mine)) if mine.any() else table.stored.schema.empty_table()
             new += write_files(table.location, table.name, rows, prefix(file))
-    return Thinned(gone, new)
+    return Replacement(gone, new)
 
 
 def _last_records(rows: pa.Table) -> Bools:
