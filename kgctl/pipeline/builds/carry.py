@@ -159,7 +159,8 @@ def bytes_of(carried: Carried) -> bytes:
 def of_bytes(data: bytes) -> Carried:
     """Return the state that `bytes_of` wrote."""
     head, tables = unpacked(data)
-    return Carried(tables, head["sampled_ms"])
+    in_order = {name: table.select(SCHEMAS[name].names) for name, table in tables.items()}  # older versions had another one
+    return Carried(in_order, head["sampled_ms"])
 
 
 def entries_of(commits: pa.Table) -> pa.Table:

@@ -16,43 +16,22 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s
+from kgctl.pipeline.store.tables import columns_of
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """A string that repeats."""
 
-COMMITS = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        ("committed_offset", pa.int64()),
-        pa.field("leader_epoch", pa.int32(), nullable=False),
-        ("metadata", TEXT),
-        ("commit_timestamp_ms", pa.int64()),
-        ("expire_timestamp_ms", pa.int64()),
-        ("topic_id", TEXT),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("log_partition", pa.int32(), nullable=False),
-        pa.field("log_offset", pa.int64(), nullable=False),
-        ("producer_id", pa.int64()),
-    ]
-)
-"""OffsetCommit records of types 0 and 1, one row each, in the order of the raw records, transactions still open.
-
-A tombstone has null ``committed_offset``, ``metadata``, ``commit_timestamp_ms``. ``leader_epoch`` is -1 where unknown,
-``topic_id`` Kafka's base64 form or null, ``time_ms`` the record's timestamp, ``producer_id`` null for plain commits."""
-
-OFFSET_COMMITS = pa.schema(
-    [
-        *(field for field in COMMITS if field.name != "producer_id"),
-        pa.field("effect_offset", pa.int64(), nullable=False),
-        pa.field("transactional", pa.bool_(), nullable=False),
-    ]
-)
+OFFSET_COMMITS = columns_of("offset_commits", text=TEXT)
 """What took effect: one row a commit or tombstone, each log offset once, sorted by group, topic, partition, effect_offset.
 
 A transactional commit has the time and, as ``effect_offset``, the log offset of the marker that committed it; ``log_offset`` is
 its record's own. Of the rows of a key with ``time_ms`` up to T, the one with the highest ``effect_offset`` counts."""
+
+COMMITS = columns_of("offset_commits", "effect_offset", "transactional", text=TEXT).append(pa.field("producer_id", pa.int64()))
+"""OffsetCommit records of types 0 and 1, one row each, in the order of the raw records, transactions still open.
+
+A tombstone has null ``committed_offset``, ``metadata``, ``commit_timestamp_ms``. ``leader_epoch`` is -1 where unknown,
+``topic_id`` Kafka's base64 form or null, ``time_ms`` the record's timestamp, ``producer_id`` null for plain commits."""
 
 MARKERS = pa.schema(
     [
@@ -81,28 +60,10 @@ GROUP_RECORDS = pa.schema(
 )
 """Records of types 2-8 and 16 that are whole: ``kgctl.serde.coordinator_records.decode_record(key, value)`` reads each."""
 
-UNDECODED = pa.schema(
-    [
-        pa.field("log_partition", pa.int32(), nullable=False),
-        pa.field("log_offset", pa.int64(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        ("record_type", pa.int16()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
+UNDECODED = columns_of("undecoded")
 """Records that kgctl does not understand, as they are; ``reason`` is a value of `kgctl.pipeline.decode.schemas.Reason`."""
 
-COVERAGE = pa.schema(
-    [
-        pa.field("log_partition", pa.int32(), nullable=False),
-        pa.field("first_offset", pa.int64(), nullable=False),
-        pa.field("last_offset", pa.int64(), nullable=False),
-        pa.field("first_ms", pa.int64(), nullable=False),
-        pa.field("last_ms", pa.int64(), nullable=False),
-    ]
-)
+COVERAGE = columns_of("coverage", "time")
 """Runs of log offsets without a hole, both ends inclusive, with the times of their first and last record."""
 
 

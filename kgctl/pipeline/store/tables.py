@@ -377,44 +377,24 @@ def stored_columns(name: str, columns: Sequence[str]) -> list[str]:
     return [renamed.get(column, column) for column in columns]
 
 
-RAW: Any = pa.schema(
-    [
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("commits", pa.bool_()),
-    ]
-)
+def columns_of(name: str, *without: str, text: pa.DataType = _TYPES["string"]) -> pa.Schema:
+    """The columns that a function has of table ``name``: all but the cluster and those ``without``, under its own names, times in
+    milliseconds and texts as ``text``."""
+    table = TABLES[name]
+    own = {stored: column for column, stored in table.renamed.items()}
+    kinds = {TIME: pa.int64(), _TYPES["string"]: text}
+    kept = [each for each in table.schema if each.name not in ("cluster", *without)]
+    return pa.schema([pa.field(own.get(each.name, each.name), kinds.get(each.type, each.type), each.nullable) for each in kept])
+
+
+RAW: Any = columns_of("records", "source")
 """Records of ``__consumer_offsets``. ``producer_id`` and ``producer_epoch`` are those of transactional records and of markers,
 else null; ``commits`` is null for a record, true or false for a transaction's marker, which has neither key nor value."""
 
-LOG_OFFSETS: Any = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field("log_start_offset", pa.int64()),
-        pa.field("log_end_offset", pa.int64()),
-    ]
-)
+LOG_OFFSETS: Any = columns_of("samples")
 """Samples: log start and log end (the high watermark) of a topic's partition at a moment; null is unknown."""
 
-DAMAGED: Any = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("position", pa.int64(), nullable=False),
-        pa.field("size", pa.int64(), nullable=False),
-        pa.field("base_offset", pa.int64()),
-        pa.field("records", pa.int64()),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("data", pa.binary()),
-    ]
-)
+DAMAGED: Any = columns_of("damaged", "time")
 """What could not be read: ``size`` bytes at byte ``position`` of ``source``; ``data`` has the first 1,024 of them.
 ``base_offset`` and ``records`` are what a header that could be read says, else null."""
 

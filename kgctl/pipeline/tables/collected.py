@@ -12,6 +12,7 @@ from kgctl.pipeline.decode.arrow import int64s, only_used, order_by, ranked, tex
 from kgctl.pipeline.decode.schemas import COVERAGE as COVERAGE_COLUMNS
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS as COMMIT_COLUMNS
 from kgctl.pipeline.decode.schemas import TEXT, merge_runs
+from kgctl.pipeline.store.tables import columns_of
 from kgctl.pipeline.tables.registry import ClusterInputs, Table
 from kgctl.pipeline.tables.rounds import is_soon, rounds_of
 from kgctl.pipeline.tables.series import begins
@@ -34,15 +35,7 @@ A moment between two records of one run is known exactly; in a hole, records may
 """
 
 
-LOG_END_COLUMNS = pa.schema(
-    [
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        ("log_start_offset", pa.int64()),
-        ("log_end_offset", pa.int64()),
-    ]
-)
+LOG_END_COLUMNS = columns_of("samples", text=TEXT)
 _UNKNOWN = -1
 
 

@@ -10,24 +10,13 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, only_used, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.store.tables import columns_of
 from kgctl.pipeline.tables.points import Points, ends_of_rows, points
 from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs, Table
 from kgctl.pipeline.tables.samples import UNKNOWN, Samples, samples
 from kgctl.pipeline.tables.series import NONE, CommitSeries, Known, begins, known_of, series, window_counts
 
-LAG_COLUMNS = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("committed_offset", pa.int64(), nullable=False),
-        ("log_end_offset", pa.int64()),
-        ("lag", pa.int64()),
-        ("lag_ms", pa.int64()),
-        pa.field("kind", TEXT, nullable=False),
-    ]
-)
+LAG_COLUMNS = columns_of("lag", text=TEXT)
 _KINDS = pa.array(["commit", "sample"])
 
 
@@ -178,15 +167,7 @@ class _Windows:
         return found
 
 
-STATUS_CHANGES_COLUMNS = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("status", TEXT, nullable=False),
-    ]
-)
+STATUS_CHANGES_COLUMNS = columns_of("status_changes", text=TEXT)
 
 
 @dataclass(frozen=True)

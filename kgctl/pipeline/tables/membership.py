@@ -29,30 +29,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from kgctl.pipeline.store.tables import columns_of
 from kgctl.pipeline.tables.group_history import AssignmentSpan, Generation, MemberSpan, Spans
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.replay import spans
 
-GENERATION_COLUMNS = pa.schema(
-    [
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("type", pa.string(), nullable=False),
-        pa.field("protocol_type", pa.string(), nullable=False),
-        pa.field("generation_id", pa.int32(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        ("started_ms", pa.int64()),
-        ("stable_ms", pa.int64()),
-        ("duration_ms", pa.int64()),
-        ("started_by", pa.string()),
-        ("assignor", pa.string()),
-        ("leader", pa.string()),
-        pa.field("members", pa.int32(), nullable=False),
-        ("members_joined", pa.list_(pa.string())),
-        ("members_left", pa.list_(pa.string())),
-        pa.field("cause", pa.string(), nullable=False),
-        pa.field("log_offset", pa.int64(), nullable=False),
-    ]
-)
+GENERATION_COLUMNS = columns_of("generations", "log_partition")
 
 
 def _build_generations(inputs: PartitionInputs) -> pa.Table:
@@ -131,33 +113,8 @@ def _build_assignments(inputs: PartitionInputs) -> pa.Table:
     return pa.table(columns, schema=_ASSIGNMENT_COLUMNS).sort_by([(name, "ascending") for name in key])
 
 
-MEMBER_CHANGES = pa.schema(
-    [
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("member_id", pa.string(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("change", pa.string(), nullable=False),
-        pa.field("generation_id", pa.int32(), nullable=False),
-        ("group_instance_id", pa.string()),
-        pa.field("client_id", pa.string(), nullable=False),
-        pa.field("client_host", pa.string(), nullable=False),
-        ("session_timeout_ms", pa.int32()),
-        ("rebalance_timeout_ms", pa.int32()),
-        pa.field("log_offset", pa.int64(), nullable=False),
-    ]
-)
-ASSIGNMENT_CHANGES = pa.schema(
-    [
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("member_id", pa.string(), nullable=False),
-        pa.field("time_ms", pa.int64(), nullable=False),
-        pa.field("change", pa.string(), nullable=False),
-        pa.field("generation_id", pa.int32(), nullable=False),
-        pa.field("log_offset", pa.int64(), nullable=False),
-    ]
-)
+MEMBER_CHANGES = columns_of("member_changes", "log_partition")
+ASSIGNMENT_CHANGES = columns_of("assignment_changes", "log_partition")
 
 
 def member_changes(found: Spans) -> tuple[pa.Table, pa.Table]:

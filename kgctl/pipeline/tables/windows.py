@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.store.tables import columns_of
 from kgctl.pipeline.tables.group_history import Cause
 from kgctl.pipeline.tables.lag import STATUSES as BURROW
 from kgctl.pipeline.tables.lag import stalls
@@ -20,18 +21,7 @@ from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs, Table
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series import NONE, Known, begins, known_of, series
 
-COMMIT_RATE_COLUMNS = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("topic", TEXT, nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("window_start_ms", pa.int64(), nullable=False),
-        pa.field("window_ms", pa.int64(), nullable=False),
-        pa.field("commits", pa.int64(), nullable=False),
-        ("records_consumed", pa.int64()),
-        ("records_per_s", pa.float64()),
-    ]
-)
+COMMIT_RATE_COLUMNS = columns_of("commit_rate", text=TEXT)
 
 
 def commit_rate_rows(inputs: PartitionInputs) -> pa.Table:
@@ -256,25 +246,7 @@ def lags(windows: Windows, found: WindowCells, group: Int64s) -> Lags:
     )
 
 
-GROUP_HEALTH_COLUMNS = pa.schema(
-    [
-        pa.field("group", TEXT, nullable=False),
-        pa.field("window_start_ms", pa.int64(), nullable=False),
-        pa.field("window_ms", pa.int64(), nullable=False),
-        ("status", TEXT),
-        ("members", pa.int32()),
-        pa.field("rebalances", pa.int32(), nullable=False),
-        ("rebalance_ms", pa.int64()),
-        pa.field("commits", pa.int64(), nullable=False),
-        ("total_lag", pa.int64()),
-        ("max_lag", pa.int64()),
-        ("max_lag_ms", pa.int64()),
-        pa.field("resets", pa.int32(), nullable=False),
-        pa.field("stalled_partitions", pa.int32(), nullable=False),
-        pa.field("past_end", pa.int32(), nullable=False),
-        pa.field("below_start", pa.int32(), nullable=False),
-    ]
-)
+GROUP_HEALTH_COLUMNS = columns_of("group_health", text=TEXT)
 STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND", "BELOW_START", "PAST_END")
 """From good to bad, Burrow's as it numbers them."""
 _STALLED = ("STOP", "STALL")

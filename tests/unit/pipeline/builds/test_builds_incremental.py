@@ -18,7 +18,7 @@ import pytest
 from kgctl.pipeline.builds import cut, fold, run
 from kgctl.pipeline.builds.carry import SCHEMAS, bytes_of, of_bytes
 from kgctl.pipeline.store.files import is_provisional
-from kgctl.pipeline.store.states import SLICE, named, read_state
+from kgctl.pipeline.store.states import SLICE, named, packed, read_state
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.replay import played_back
@@ -299,3 +299,11 @@ def test_a_group_that_waits_for_a_topics_name_is_played_back_when_it_is_told_one
     records = pa.table({"group": ["new"]})
 
     assert played_back(records, states, {"told", "idle"}) == {"new", "told"}
+
+
+def test_states_whose_columns_stand_in_another_order_are_read() -> None:
+    """As earlier versions wrote them."""
+    turned = {name: schema.empty_table().select(schema.names[::-1]) for name, schema in SCHEMAS.items()}
+    found = of_bytes(packed({"sampled_ms": 3}, turned))
+    assert {name: table.schema for name, table in found.tables.items()} == dict(SCHEMAS)
+    assert found.sampled_ms == 3
