@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -33,9 +34,9 @@ from kgctl.simulate.scenario.kinds.cluster import BrokerDown
 from kgctl.simulate.scenario.model import SECOND_US, Scenario
 from kgctl.simulate.scenario.quantities import Constant, Distribution
 from tests.calibration.figures import NAMES, Figures
-from tests.support.java_consumers import java_client
+from tests.calibration.kinds import kinds_of
 from tests.support.kafka.broker import KafkaBroker
-from tests.support.kafka.cluster import KafkaCluster
+from tests.support.kafka.cluster import ApartKafkaCluster
 from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
 
 SILENT_US = SECOND_US
@@ -49,8 +50,6 @@ SETTINGS = {
 """Kafka's defaults, where those of the tests are others."""
 AS_JAVA = {"reconnect.backoff.max.ms": "1000"}
 """Java's default, for the producer, too: it is librdkafka, which would wait for up to 10 s."""
-CONTROLLER = 1
-"""The node that is the controller, too: of three it is not killed."""
 Brokers = Sequence[KafkaBroker]
 Span = tuple[int, int]
 
@@ -67,21 +66,24 @@ class RealBrokers(Coordination):
         self._brokers = {broker.node_id: broker for broker in brokers}
         self.leader = leader
         self._died_s = 0.0
+        self._ending: dict[int, threading.Thread] = {}
         self.away_s = 0.0
         """How long the last broker that was killed was away."""
 
     def fail(self, broker: int, detect_us: int | None, load: Distribution) -> None:  # the cluster's own
-        """Kill the process."""
-        self._brokers[broker].stop(kill=True)
+        """Kill the process; where the controller hears of it at once, stop it in order."""
         self._died_s = time.monotonic()
+        is_orderly = detect_us == 0
+        self._ending[broker] = threading.Thread(target=self._brokers[broker].stop, kwargs={"kill": not is_orderly}, daemon=True)
+        self._ending[broker].start()
 
     def restore(self, broker: int) -> None:
         """Start it again; it leads its partitions some seconds later."""
-        self._brokers[broker].start(wait=False)
         threading.Thread(target=self._wait_for, args=(self._brokers[broker],), daemon=True).start()
 
     def _wait_for(self, broker: KafkaBroker) -> None:
-        broker.wait_for_port()
+        self._ending[broker.node_id].join()
+        broker.start()
         client = AdminClient({"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": "100"})
         while not _leads(client):
             time.sleep(0.05)
@@ -131,11 +133,10 @@ def coordinator_of(group_id: str, brokers: Brokers) -> int:
 
 
 def _find_a_name(stage: Outage, brokers: Brokers) -> None:
-    """Look for a group whose coordinator is the broker that may be killed, or is another one, as the scenario means it."""
-    targets = [event.target for event in stage.scenario.events if event.moves_coordinator]
+    """Look for a group whose coordinator is another broker than the one that the scenario names, where it names one."""
+    targets = {event.target for event in stage.scenario.events if event.moves_coordinator}
     for number in range(1, 99):
-        leader = coordinator_of(stage.group_id, brokers)
-        if len(brokers) == 1 or all(leader != CONTROLLER if each == "coordinator" else leader != int(each) for each in targets):
+        if len(brokers) == 1 or len(targets) > 1 or str(coordinator_of(stage.group_id, brokers)) not in targets:
             return
         stage.rename(number)
     raise AssertionError("no such group among many")
@@ -166,7 +167,7 @@ def _running(scenario: Scenario) -> Iterator[Brokers]:
             finally:
                 single.stop()
             return
-        cluster = KafkaCluster(Path(folder), overrides)
+        cluster = ApartKafkaCluster(Path(folder), overrides)
         try:
             cluster.start()
             yield cluster.brokers
@@ -207,11 +208,11 @@ def _planned_us(scenario: Scenario) -> int:
 
 
 def _once(scenario: Scenario, brokers: Brokers, planned_us: int) -> Figures:
-    kind, bootstrap = java_client(), bootstrap_of(brokers)
-    fleet = Fleet(kind, {"bootstrap.servers": bootstrap, **AS_JAVA})
-    with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
+    bootstrap = bootstrap_of(brokers)
+    with connect(ConnectionSettings(bootstrap=bootstrap)) as admin, kinds_of(scenario) as kinds:
+        fleet = Fleet(kinds, {"bootstrap.servers": bootstrap, **AS_JAVA})
         try:
-            fleet.prepare(*processes_of(scenario, kind))
+            fleet.prepare(partial(processes_of, scenario))
             stage = Outage(scenario, 1, fleet, ClusterGroups(admin), brokers)
             _find_a_name(stage, brokers)
             try:
@@ -224,7 +225,6 @@ def _once(scenario: Scenario, brokers: Brokers, planned_us: int) -> Figures:
             raise AssertionError(f"not played: {problem}") from problem
         finally:
             fleet.close()
-            kind.close()
     result = RunResult(recording)
     found = {name: float(result.metric(name) or 0) for name in NAMES}
     unread = list(_unread(stage, result))

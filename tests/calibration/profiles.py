@@ -12,27 +12,29 @@ from the next poll() to the JoinGroup (``back``, below 0: before it).
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import queue
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from kgctl.simulate.against.fleet import Client, ClientLine
+from kgctl.simulate.against.fleet import Client, ClientKind, ClientLine
+from kgctl.simulate.against.playable import settings_of
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.sources import read_source
 from tests.calibration.cases import FOLDER
-from tests.support.java_consumers import java_client
+from tests.calibration.kinds import kind_of
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
 
@@ -44,8 +46,20 @@ LIMIT_MS = 8_000
 STALL_MS = 16_000
 JOIN, HEARTBEAT, LEAVE, FIND, SYNC, CONSUMER = 11, 12, 13, 10, 14, 68
 REBALANCE_IN_PROGRESS = 27
-_CLIENTS = FOLDER / "clients"
 _PATIENCE_S = 60.0
+_FILE = f"""\
+kgctl: 1
+name: profile
+topics: {{{{t: 1}}}}
+members:
+  one:
+    client: {{client}}
+    client_id: {{id}}
+    poll: {{{{timeout: 50ms, pause: 0ms}}}}
+    config:
+      {{{{metadata.max.age.ms: {REFRESH_MS}, max.poll.interval.ms: {LIMIT_MS}, session.timeout.ms: {LIMIT_MS},
+        auto.offset.reset: earliest}}}}
+"""
 
 
 class Seen(NamedTuple):
@@ -107,90 +121,47 @@ class Recorder:
         self.seen.append(Seen(now_us, client, api, is_answer=True, error=error))
 
 
-@dataclass
 class Process:
     """A client in a process of its own, and the times of what it says."""
 
-    client_id: str
-    said: Callable[[str], int]
-    stall: Callable[[], None]
-    close: Callable[[], None]
-    kill: Callable[[], None]
+    def __init__(self, kind: ClientKind, bootstrap: str, group: str, topic: str, client_id: str) -> None:
+        self.client_id = client_id
+        self._lines: queue.Queue[ClientLine] = queue.Queue()
+        self._client = Client(kind.command(), {"bootstrap.servers": bootstrap}, self._lines)
+        self._client.wait_until_ready()
+        variant = load(read_source("-", io.StringIO(_FILE.format(client=kind.profile, id=client_id)))).variants[0]
+        settings = settings_of(Simulation(variant.scenario, 1).pods[0], group)
+        self._client.tell("start", "one", topic, *(f"{key}={value}" for key, value in settings.items()))
 
-
-def started(client: str, bootstrap: str, group: str, topic: str, client_id: str) -> Process:
-    """Start the client; it has subscribed when this returns."""
-    if client == "java":
-        return _java(bootstrap, group, topic, client_id)
-    command = [sys.executable, str(_CLIENTS / "client.py")] if client not in ("kafka-go", "franz-go") else [str(_go())]
-    words = [*command, client, bootstrap, group, topic, client_id, str(REFRESH_MS), str(LIMIT_MS)]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    stdin, stdout = process.stdin, process.stdout
-
-    def said(word: str) -> int:
-        for line in stdout:
-            at_us, _, what = line.strip().partition("\t")
-            if what == word:
-                return int(at_us)
-        raise RuntimeError(f"{client} ended before it said {word}")
-
-    def tell(line: str) -> None:
-        stdin.write(f"{line}\n")
-        stdin.flush()
-
-    return Process(client_id, said, lambda: tell(str(STALL_MS)), lambda: tell("close"), process.kill)
-
-
-def _java(bootstrap: str, group: str, topic: str, client_id: str) -> Process:
-    lines: queue.Queue[ClientLine] = queue.Queue()
-    kind = java_client()
-    client = Client(kind.command(), {"bootstrap.servers": bootstrap}, lines)
-    client.wait_until_ready()
-    settings = {
-        "group.id": group,
-        "client.id": client_id,
-        "metadata.max.age.ms": str(REFRESH_MS),
-        "max.poll.interval.ms": str(LIMIT_MS),
-        "auto.offset.reset": "earliest",
-    }
-    strategy = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"}
-    words = (f"{key}={value}" for key, value in {**settings, **strategy}.items())
-    client.tell("start", "one", topic, *words)
-
-    def said(word: str) -> int:
-        while (line := lines.get(timeout=_PATIENCE_S)).what != word:
+    def said(self, word: str) -> int:
+        """Return when it says this next."""
+        while (line := self._lines.get(timeout=_PATIENCE_S)).what != word:
             if line.what == "failed":
-                raise RuntimeError(f"java: {line.rest}")
+                raise RuntimeError(f"{self.client_id}: {line.rest}")
         return line.at_us
 
-    def kill() -> None:
-        client.kill()
-        kind.close()
+    def stall(self) -> None:
+        self._client.tell("stall", "one", str(STALL_MS))
 
-    stall, close = (lambda: client.tell("stall", "one", str(STALL_MS))), (lambda: client.tell("close", "one"))
-    return Process(client_id, said, stall, close, kill)
+    def close(self) -> None:
+        self._client.tell("close", "one")
 
-
-def _go() -> Path:
-    built = Path(tempfile.gettempdir()) / f"kgctl-profiles-{(_CLIENTS / 'main.go').stat().st_mtime_ns}"
-    if not built.exists():
-        subprocess.run(["go", "build", "-trimpath", "-o", str(built), "."], cwd=_CLIENTS, check=True)
-    return built
+    def kill(self) -> None:
+        self._client.kill()
 
 
-def measure(client: str, bootstrap: str, recorder: Recorder, number: int) -> dict[str, list[float]]:
+def measure(kind: ClientKind, bootstrap: str, recorder: Recorder, number: int) -> dict[str, list[float]]:
     """What one play of two of these clients comes to, in milliseconds."""
     found: dict[str, list[float]] = {name: [] for name in NAMES}
-    admin, topic, group = AdminClient({"bootstrap.servers": bootstrap}), f"t-{client}-{number}", f"g-{client}-{number}"
+    name = f"{kind.profile}-{number}"
+    admin, topic, group = AdminClient({"bootstrap.servers": bootstrap}), f"t-{name}", f"g-{name}"
     for future in admin.create_topics([NewTopic(topic, 4, 1)]).values():
         future.result(_PATIENCE_S)
     time.sleep(1)
     since = len(recorder.seen)
-    first = _joined(client, bootstrap, group, topic, recorder, found)
+    first = _joined(kind, bootstrap, group, topic, recorder, found)
     time.sleep(8)
-    second = _joined(client, bootstrap, group, topic, recorder, found)
+    second = _joined(kind, bootstrap, group, topic, recorder, found)
     time.sleep(10)
     found["rejoin"] = list(_rejoins(recorder.seen[since:], first.client_id))
     grown_us = time.time_ns() // 1000
@@ -231,8 +202,10 @@ def _asked(recorder: Recorder, process: Process, api: int, since_us: int) -> lis
     ]
 
 
-def _joined(client: str, bootstrap: str, group: str, topic: str, recorder: Recorder, found: dict[str, list[float]]) -> Process:
-    process = started(client, bootstrap, group, topic, f"{client}-{len(recorder.seen)}")
+def _joined(
+    kind: ClientKind, bootstrap: str, group: str, topic: str, recorder: Recorder, found: dict[str, list[float]]
+) -> Process:
+    process = Process(kind, bootstrap, group, topic, f"{kind.profile}-{len(recorder.seen)}")
     subscribed = process.said("subscribed")
     end_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end_s:
@@ -243,7 +216,7 @@ def _joined(client: str, bootstrap: str, group: str, topic: str, recorder: Recor
             found["join"].append((joins[0] - subscribed) / 1000)
             return process
         time.sleep(0.01)
-    raise RuntimeError(f"{client} does not join")
+    raise RuntimeError(f"{kind.profile} does not join")
 
 
 def _rejoins(seen: list[Seen], client: str) -> Iterator[float]:
@@ -329,9 +302,10 @@ def main() -> None:
     with cluster() as (bootstrap, recorder):
         for client in options.clients:
             found: dict[str, list[float]] = {}
-            for number in range(options.times):
-                for name, values in measure(client, bootstrap, recorder, number).items():
-                    found.setdefault(name, []).extend(values)
+            with closing(kind_of(client)) as kind:
+                for number in range(options.times):
+                    for name, values in measure(kind, bootstrap, recorder, number).items():
+                        found.setdefault(name, []).extend(values)
             kept[client] = {
                 name: [round(value, 1) for value in (min(values), median(values), max(values))]
                 for name, values in found.items()

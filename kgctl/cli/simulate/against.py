@@ -53,7 +53,7 @@ class AgainstOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What --against plays with: librdkafka (confluent-kafka), or java (needs a JDK and --kafka-libs).",
+            help="What --against plays with: librdkafka, java (needs a JDK and --kafka-libs), aiokafka or kafka-python.",
             show_default=False,
         ),
     ] = None
@@ -119,16 +119,16 @@ def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
     Raises:
         UsageError: there is no such client, or no JDK, or no jars.
     """
-    from kgctl.simulate.against.fleet import ConfluentKafka, JavaClient
+    from kgctl.simulate.against.fleet import JavaClient, PythonClient
 
     wanted = options.client
     if wanted is None:
         families = {members.client for variant in loaded.variants for members in variant.scenario.members}
         wanted = "java" if families == {"java"} and options.kafka_libs is not None else "librdkafka"
-    if wanted == "librdkafka":
-        return ConfluentKafka()
+    if wanted in PythonClient.names:
+        return PythonClient(wanted)
     if wanted != "java":
-        raise UsageError(f"--client {wanted}: it is librdkafka or java")
+        raise UsageError(f"--client {wanted}: it is one of java, {', '.join(PythonClient.names)}")
     if options.kafka_libs is None:
         raise UsageError("--client java needs --kafka-libs DIR, the folder libs of an Apache Kafka of 4.1 or later")
     if os.pathsep not in str(options.kafka_libs) and not options.kafka_libs.is_dir():  # else it is a class path
@@ -149,8 +149,10 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
         if not name.startswith("zookeeper.")
     }
     properties["bootstrap.servers"] = options.address
+    others = [name for name in properties if name != "bootstrap.servers"]
+    if others and not kind.takes_properties:
+        raise UsageError(f"--client {kind.profile} takes no settings of a connection: {', '.join(others)}")
     if kind.profile == "java":
-        others = [name for name in properties if name != "bootstrap.servers"]
         file = session.flags.command_config
         if others and file is None:
             raise UsageError(f"the Java client takes {', '.join(others)} from --command-config FILE only")

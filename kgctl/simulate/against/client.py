@@ -1,4 +1,4 @@
-"""``python -m kgctl.simulate.against.client``: a process with one real consumer (confluent-kafka), or the play's helper.
+"""``python -m kgctl.simulate.against.client FAMILY``: a process with one real consumer of Python's clients, or the play's helper.
 
 Words of a line are separated by tabs. stdin:
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import random  # noqa: TID251  # pauses of a real application, which no seed governs
-import struct
 import sys
 import threading
 import time
@@ -24,15 +23,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from kgctl.simulate.against.consumers import CONSUMERS, AnyConsumer, ConsumerListener, Read, code_of
+
 _SAYING = threading.Lock()
-_GENERATION = struct.Struct("<7si")
-"""What consumer_group_metadata() begins with: a magic word and the generation, or the member's epoch."""
 _TICK_S = 0.05
 _ADMIN_S = 30.0
-_QUIET = frozenset({"_NO_OFFSET", "_PARTITION_EOF", "_ALL_BROKERS_DOWN", "_TRANSPORT"})
 
 
 def say(name: str, what: str, *rest: str) -> None:
@@ -76,49 +74,49 @@ class ClientLoop:
 class RealConsumer(threading.Thread):
     """A consumer in a thread: it polls, processes for a while, and polls again."""
 
-    def __init__(self, name: str, topics: str, settings: Mapping[str, str], connection: Mapping[str, str]) -> None:
+    def __init__(self, family: str, name: str, topics: str, settings: Mapping[str, str]) -> None:
         super().__init__(daemon=True)
-        self._name, self._topics = name, topics
+        self._family, self._name, self._topics = family, name, topics
         self._loop = ClientLoop(settings)
-        own = {key: value for key, value in settings.items() if key not in ClientLoop.NAMES}
-        self._settings: dict[str, Any] = {**connection, **own, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._settings = {key: value for key, value in settings.items() if key not in ClientLoop.NAMES}
         if self._loop.commit_mode != "auto":
             self._settings["enable.auto.commit"] = "false"
-        self.is_closing = threading.Event()
+        self.is_closing = False
         self.stalled_until_s = 0.0
         self.factor = 1.0
         self._seen = (-1, "")
         self._committed_s = time.monotonic()
-        self._consumer: Consumer | None = None
+        self._consumer: AnyConsumer | None = None
 
     def run(self) -> None:
         """Poll until the fleet says to close."""
+        listener = ConsumerListener(self._called, lambda code: self._say("commit-failed", code), self._failed)
         try:
-            consumer = self._consumer = Consumer(self._settings)
-            topics = [self._topics] if self._topics.startswith("^") else self._topics.split(",")
-            consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
-            say(self._name, "subscribed")
-            while not self.is_closing.is_set():
+            consumer = self._consumer = CONSUMERS[self._family][1](self._topics, self._settings, listener)
+            self._say("subscribed")
+            while not self.is_closing:
                 self._turn(consumer)
-            say(self._name, "closing")
+            self._say("closing")
             consumer.close()
-            say(self._name, "closed")
-        except KafkaException as problem:
-            error = problem.args[0] if problem.args else None
-            say(self._name, "failed", error.name() if isinstance(error, KafkaError) else str(problem))
+            self._say("closed")
+        except Exception as problem:  # noqa: BLE001  # whatever ends this consumer is what is to be told
+            self._say("failed", code_of(problem))
 
-    def _turn(self, consumer: Consumer) -> None:
-        messages = self._poll(consumer)
-        self._tell_generation(consumer)
-        if messages:
-            say(self._name, "read", *_ranges(messages))
-        if messages and self._loop.commit_mode == "before-batch":
+    def _say(self, what: str, *rest: str) -> None:
+        say(self._name, what, *rest)
+
+    def _turn(self, consumer: AnyConsumer) -> None:
+        records = consumer.poll(self._loop.timeout_s, self._loop.most)
+        self._tell_generation()
+        if records:
+            self._say("read", *_ranges(records))
+        if records and self._loop.commit_mode == "before-batch":
             self._commit(consumer)
-        if not self._stalls() and (messages or self._loop.pauses_always):
-            work_s = len(messages) / self._loop.rate if self._loop.rate else 0.0
-            self.is_closing.wait((self._loop.draw_s("poll.pauses.ms") + work_s) * self.factor)
+        if not self._stalls() and (records or self._loop.pauses_always):
+            work_s = len(records) / self._loop.rate if self._loop.rate else 0.0
+            time.sleep((self._loop.draw_s("poll.pauses.ms") + work_s) * self.factor)
             self._stalls()
-        if messages and self._is_commit_due():
+        if records and self._is_commit_due():
             self._commit(consumer)
 
     def _stalls(self) -> bool:
@@ -126,82 +124,50 @@ class RealConsumer(threading.Thread):
         left_s = self.stalled_until_s - time.monotonic()
         if left_s <= 0:
             return False
-        say(self._name, "stalls")
+        self._say("stalls")
         time.sleep(left_s)
         return True
-
-    def _poll(self, consumer: Consumer) -> list[Message]:
-        found: list[Message] = []
-        timeout_s = self._loop.timeout_s
-        while len(found) < self._loop.most:
-            message = consumer.poll(timeout_s)
-            if message is None:
-                break
-            timeout_s = 0.0
-            error = message.error()
-            if error is None:
-                found.append(message)
-            elif error.name() not in _QUIET:
-                say(self._name, "failed" if error.fatal() else "error", error.name())
-        return found
 
     def _is_commit_due(self) -> bool:
         if self._loop.commit_mode == "every":
             return time.monotonic() - self._committed_s >= self._loop.commit_every_s
         return self._loop.commit_mode == "after-batch"
 
-    def _commit(self, consumer: Consumer) -> None:
+    def _commit(self, consumer: AnyConsumer) -> None:
         self._committed_s = time.monotonic()
-        try:
-            consumer.commit(asynchronous=False)
-        except KafkaException as problem:
-            self._on_commit(problem.args[0], [])
+        consumer.commit()
 
-    def _tell_generation(self, consumer: Consumer) -> None:
-        """The client tells it by its metadata for transactions only."""
-        metadata = consumer.consumer_group_metadata()
-        seen = (_GENERATION.unpack_from(metadata)[1] if metadata else -1, consumer.memberid() or "")
+    def _tell_generation(self) -> None:
+        seen = self._consumer.membership() if self._consumer is not None else self._seen
         if seen != self._seen:
             self._seen = seen
-            say(self._name, "generation", str(seen[0]), seen[1])
+            self._say("generation", str(seen[0]), seen[1])
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._tell_generation(consumer)
-        time.sleep(self._loop.draw_s("callback.assigned.ms"))
-        say(self._name, "assigned", _names(partitions))
+    def _called(self, callback: str, partitions: Iterable[str]) -> None:
+        """The client's listener: what was given up is so from the callback's begin on, what was assigned is so at its end."""
+        names, length_s = ",".join(partitions), self._loop.draw_s(f"callback.{callback}.ms")
+        if callback == "assigned":
+            self._tell_generation()
+            time.sleep(length_s)
+            self._say(callback, names)
+        else:
+            self._say(callback, names)
+            time.sleep(length_s)
 
-    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        say(self._name, "revoked", _names(partitions))
-        time.sleep(self._loop.draw_s("callback.revoked.ms"))
-
-    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        say(self._name, "lost", _names(partitions))
-        time.sleep(self._loop.draw_s("callback.lost.ms"))
-
-    def _on_commit(self, error: KafkaError | None, _: list[TopicPartition]) -> None:
-        if error is not None and error.name() not in _QUIET:
-            say(self._name, "commit-failed", error.name())
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.name() not in _QUIET:
-            say(self._name, "failed" if error.fatal() else "error", error.name())
+    def _failed(self, code: str, is_fatal: bool) -> None:  # noqa: FBT001  # a callback
+        self._say("failed" if is_fatal else "error", code)
 
 
-def _names(partitions: list[TopicPartition]) -> str:
-    return ",".join(sorted(f"{each.topic}-{each.partition}" for each in partitions))
-
-
-def _ranges(messages: list[Message]) -> list[str]:
+def _ranges(records: list[Read]) -> list[str]:
     """``topic-0:FIRST-LAST:SHORTEST-LONGEST`` for each partition of a batch: offsets, milliseconds since they were written."""
     now_ms = time.time_ns() // 1_000_000  # noqa: TID251  # what it does is in real time
-    found: dict[str, list[tuple[int, int]]] = {}
-    for message in messages:
-        name = f"{message.topic()}-{message.partition()}"
-        found.setdefault(name, []).append((message.offset() or 0, max(now_ms - message.timestamp()[1], 0)))
+    found: dict[str, list[Read]] = {}
+    for record in records:
+        found.setdefault(f"{record.topic}-{record.partition}", []).append(record)
     ranges = []
     for name, read in found.items():
-        waits = [wait_ms for _, wait_ms in read]
-        ranges.append(f"{name}:{read[0][0]}-{read[-1][0]}:{min(waits)}-{max(waits)}")
+        waits = [max(now_ms - record.written_ms, 0) for record in read]
+        ranges.append(f"{name}:{read[0].offset}-{read[-1].offset}:{min(waits)}-{max(waits)}")
     return ranges
 
 
@@ -310,7 +276,7 @@ def _pairs(words: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run the consumer or producer that the command line describes, until standard input ends."""
+    """Do what standard input says, until it ends."""
     connection = _pairs(sys.stdin.readline().rstrip("\n").split("\t")[1:])
     helper: Helper | None = None
     members: dict[str, RealConsumer] = {}
@@ -318,10 +284,10 @@ def main() -> None:
     for line in sys.stdin:
         word, *words = line.rstrip("\n").split("\t")
         if word == "start":
-            members[words[0]] = RealConsumer(words[0], words[1], _pairs(words[2:]), connection)
+            members[words[0]] = RealConsumer(sys.argv[1], words[0], words[1], {**connection, **_pairs(words[2:])})
             members[words[0]].start()
         elif word == "close":
-            members[words[0]].is_closing.set()
+            members[words[0]].is_closing = True
         elif word == "stall":
             members[words[0]].stalled_until_s = time.monotonic() + int(words[1]) / 1000
         elif word == "slow":

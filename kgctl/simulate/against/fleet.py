@@ -13,14 +13,16 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UsageError
 from kgctl.member.api import StopReason
+from kgctl.simulate.against.consumers import CONSUMERS
 from kgctl.simulate.against.playable import can_be_killed, settings_of
 from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.pods import Pod
@@ -66,6 +68,8 @@ class ClientKind(ABC):
     profile = ""
     is_shared = False
     """Whether a process holds the consumers of several pods, those that are never killed."""
+    takes_properties = True
+    """Whether a connection may be described by more than its address."""
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -75,13 +79,20 @@ class ClientKind(ABC):
         """Remove what was prepared for starting clients."""
 
 
-class ConfluentKafka(ClientKind):
-    """librdkafka, by confluent-kafka: what kgctl itself is made with."""
+class PythonClient(ClientKind):
+    """One of `CONSUMERS`. Raises `UsageError` where its package is not installed."""
 
-    profile = "librdkafka"
+    names = tuple(CONSUMERS)
+
+    def __init__(self, profile: str = "librdkafka") -> None:
+        self.profile = profile
+        package, consumer = CONSUMERS[profile]
+        self.takes_properties = consumer.takes_properties
+        if find_spec(package) is None:
+            raise UsageError(f"the client {profile} is not installed: there is no Python package {package}")
 
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "kgctl.simulate.against.client"]
+        return [sys.executable, "-m", "kgctl.simulate.against.client", self.profile]
 
 
 class JavaClient(ClientKind):
@@ -179,49 +190,60 @@ class Client:
         self._is_ready.set()
 
 
-class Fleet:
-    """All processes of a play. Some are started before they are needed, so that only the scenario's boot times count.
+class _Stable:
+    """The processes of one kind. Some are started before they are needed, so that only the scenario's boot times count."""
 
-    The caller closes it, which kills what is left.
-    """
-
-    def __init__(self, kind: ClientKind, connection: Mapping[str, str]) -> None:
-        self.said: queue.Queue[ClientLine] = queue.Queue()
-        self.profile = kind.profile
-        self._kind = kind
-        self._connection = dict(connection)
-        self._spare: list[Client] = []
+    def __init__(self, kind: ClientKind, start: Callable[[ClientKind], Client]) -> None:
+        self.kind = kind
+        self._start = start
+        self.spare: list[Client] = []
         self._later = SPARE
-        self._all: list[Client] = []
-        self._shared: Client | None = None
-        self._helper = self._start(ConfluentKafka())
-        self._answers: dict[str, tuple[str, ...]] = {}
-        self._questions = 0
+        self.shared: Client | None = None
 
-    def prepare(self, begin: int, later: int) -> None:
-        """Have this many processes ready to begin with, and from then on so many. Raises `KgctlError` where they do not start."""
-        self._later, spare = later, begin + later
-        self._spare += [self._start(self._kind) for _ in range(spare - len(self._spare))]
-        for client in (self._helper, *self._spare):
-            client.wait_until_ready()
+    def prepare(self, begin: int, later: int) -> list[Client]:
+        """Start as many as begin, and those that are to be ready from then on."""
+        self._later = later
+        self.spare += [self._start(self.kind) for _ in range(begin + later - len(self.spare))]
+        return self.spare
 
     def take(self, *, alone: bool) -> Client:
         """A process for one pod; not ``alone``: one that it may share with others."""
-        if alone or not self._kind.is_shared:
-            client = self._spare.pop(0) if self._spare else self._start(self._kind)
-            if len(self._spare) < self._later:
-                self._spare.append(self._start(self._kind))
-            return client
-        if self._shared is None:
-            self._shared = self._spare.pop(0) if self._spare else self._start(self._kind)
-        return self._shared
+        if not alone and self.kind.is_shared:
+            self.shared = self.shared or self._next()
+            return self.shared
+        client = self._next()
+        if len(self.spare) < self._later:
+            self.spare.append(self._start(self.kind))
+        return client
 
-    def is_shared(self, client: Client) -> bool:
-        return client is self._shared
+    def _next(self) -> Client:
+        return self.spare.pop(0) if self.spare else self._start(self.kind)
+
+
+class Fleet:
+    """All processes of a play, of one kind of clients or several. The caller closes it, which kills what is left."""
+
+    def __init__(self, kinds: Iterable[ClientKind], connection: Mapping[str, str]) -> None:
+        self.said: queue.Queue[ClientLine] = queue.Queue()
+        self._connection = dict(connection)
+        self._all: list[Client] = []
+        self._stables = {kind.profile: _Stable(kind, self._start) for kind in kinds}
+        self._helper = self._start(PythonClient())
+        self._questions = 0
+
+    def prepare(self, number: Callable[[ClientKind], tuple[int, int]]) -> None:
+        """Have as many processes ready as ``number`` says, to begin with and later. Raises `KgctlError` if one does not start."""
+        spare = [client for stable in self._stables.values() for client in stable.prepare(*number(stable.kind))]
+        for client in (self._helper, *spare):
+            client.wait_until_ready()
+
+    def take(self, profile: str, *, alone: bool) -> Client:
+        """A process for one pod with this client; not ``alone``: one that it may share with others."""
+        return self._stables[profile].take(alone=alone)
 
     def give_back(self, client: Client) -> None:
         """End the process of a pod that is gone."""
-        if client is not self._shared:
+        if not any(client is stable.shared for stable in self._stables.values()):
             client.kill()
             self._all.remove(client)
 
@@ -258,7 +280,8 @@ class Fleet:
         for client in [client for client in self._all if client is not self._helper]:
             client.kill()
             self._all.remove(client)
-        self._spare, self._shared = [], None
+        for stable in self._stables.values():
+            stable.spare, stable.shared = [], None
 
     def close(self) -> None:
         """Kill the processes that still run."""
@@ -356,7 +379,7 @@ class PlayedProcess(Process):
     def __init__(self, pod: Pod, play: Play) -> None:
         super().__init__(pod, play.around)
         self._play = play
-        self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
+        self._client: Client = play.fleet.take(pod.members.client, alone=can_be_killed(play.scenario, pod.members))
         self._is_told_to_start = False
         self._member_id = ""
         self._kicked_as = ""
@@ -372,7 +395,7 @@ class PlayedProcess(Process):
             return
         self._is_told_to_start = True
         play = self._play
-        settings = settings_of(self.pod, play.profile, play.group_id)
+        settings = settings_of(self.pod, play.group_id)
         topics = play.subscription(self.pod.members)
         self._client.tell("start", self.pod.name, topics, *(f"{name}={value}" for name, value in settings.items()))
 

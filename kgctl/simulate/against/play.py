@@ -15,6 +15,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
@@ -113,7 +114,6 @@ class Play(Simulation):
         self, scenario: Scenario, number: int, fleet: Fleet, cluster: ClusterPort, observers: Sequence[Observer]
     ) -> None:
         self.fleet = fleet
-        self.profile = fleet.profile
         self.prefix = f"{PREFIX}{secrets.token_hex(4)}-"
         self.group_id = self.prefix + scenario.group_id
         self._cluster = cluster
@@ -374,7 +374,7 @@ class Play(Simulation):
         """Return the topics or the pattern that a real consumer subscribes to; ``@``: one that Java's leaves to the brokers."""
         topics, pattern = self.topics.subscription_of(members)
         if pattern is not None:
-            by_brokers = self.profile == "java" and not members.matches_pattern
+            by_brokers = members.client == "java" and not members.matches_pattern
             return f"{'@' * by_brokers}^{re.escape(self.prefix)}(?:{pattern.removeprefix('^')})"
         return ",".join(self.prefix + topic for topic in topics)
 
@@ -401,11 +401,12 @@ _START_US = 10_000_000
 
 
 def processes_of(scenario: Scenario, kind: ClientKind) -> tuple[int, int]:
-    """Return how many processes have to be ready so that no pod waits longer than its boot time: at the beginning, and later.
+    """Return how many processes of a kind have to be ready, at the beginning and later, so that no pod waits for one.
 
     One for each pod that may need its own; later as many as boot at about the same time in a simulated run, a surge's pods say.
     """
-    alone = {members.name for members in scenario.members if not kind.is_shared or can_be_killed(scenario, members)}
+    sets = [members for members in scenario.members if members.client == kind.profile]
+    alone = {members.name for members in sets if not kind.is_shared or can_be_killed(scenario, members)}
     begin = sum(each.count for each in scenario.members if each.start is not None and each.name in alone)
     boots = _Boots(alone)
     if alone:
@@ -434,21 +435,21 @@ def play(
     scenario: Scenario,
     number: int,
     *,
-    kind: ClientKind,
-    connection: dict[str, str],
+    kinds: Sequence[ClientKind],
+    connection: Mapping[str, str],
     cluster: ClusterPort,
     observers: Sequence[Observer] = (),
     limits: RunLimits = NO_LIMITS,
     notice: Callable[[str], None],
 ) -> Recording:
-    """Play one variant once, and remove what that has made on the cluster, whatever happens.
+    """Play one variant once, with a kind of each client of it, and remove what that has made on the cluster, whatever happens.
 
     Raises:
         KgctlError: the cluster refuses something, cannot be reached, or the clients do not start.
     """
-    fleet = Fleet(kind, connection)
+    fleet = Fleet(kinds, connection)
     try:
-        fleet.prepare(*processes_of(scenario, kind))
+        fleet.prepare(partial(processes_of, scenario))
         stage = Play(scenario, number, fleet, cluster, observers)
         try:
             stage.begin()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  # pauses of a real application, which no seed governs
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.checks import Check, Compiled
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
-from kgctl.simulate.scenario.fields import CommitMode, changed_settings, client_id_of, commit_of, member_config
+from kgctl.simulate.scenario.fields import CommitMode, changed, changed_settings, client_id_of, commit_of, member_config
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario
@@ -76,41 +77,54 @@ _JAVA_ASSIGNORS = {
     "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
-_LIBRDKAFKA_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 _STRATEGY = "partition.assignment.strategy"
-_BROKERS_SET = ("session.timeout.ms", "heartbeat.interval.ms", _STRATEGY)
-"""With the consumer protocol they are the brokers' settings; clients refuse them."""
+_COMMON = (
+    *("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "enable.auto.commit", "auto.commit.interval.ms"),
+    *("auto.offset.reset", "retry.backoff.ms", "group.instance.id", _STRATEGY),
+)
+_PYTHON = {name: name for name in (*_COMMON, "metadata.max.age.ms", "request.timeout.ms", "client.rack")}
 _LIBRDKAFKA = {
     "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
     "request.timeout.ms": "socket.timeout.ms",
-    **{
-        name: name
-        for name in (
-            *("group.protocol", "group.remote.assignor", "session.timeout.ms", "heartbeat.interval.ms"),
-            *("max.poll.interval.ms", "enable.auto.commit", "auto.commit.interval.ms", "auto.offset.reset"),
-            *("retry.backoff.ms", "retry.backoff.max.ms", "client.rack", "group.instance.id"),
-            _STRATEGY,
-        )
-    },
+    **{name: name for name in (*_COMMON, "group.protocol", "group.remote.assignor", "retry.backoff.max.ms", "client.rack")},
 }
-"""Kafka's name -> librdkafka's. Others it does not have, and they are left out."""
 
 
-def settings_of(pod: Pod, profile: str, group_id: str) -> dict[str, str]:
-    """Return the settings of this pod's next consumer in a group of this name, for `kgctl.simulate.against.client` or Java's."""
-    config = member_config(pod.members, pod.settings)
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A client's assignors, and Kafka's name of a setting -> its own, where it has not all of them: others are left out."""
+
+    assignors: Mapping[str, str]
+    settings: Mapping[str, str] | None = None
+
+
+def _as_named(*assignors: str) -> dict[str, str]:
+    return {name: name for name in assignors}
+
+
+_FAMILIES = {
+    "java": _Family(_JAVA_ASSIGNORS),
+    "librdkafka": _Family(_as_named("range", "roundrobin", "cooperative-sticky"), _LIBRDKAFKA),
+    "kafka-python": _Family(_as_named(*_JAVA_ASSIGNORS), _PYTHON),
+    "aiokafka": _Family(_as_named("range", "roundrobin", "sticky"), _PYTHON),
+    "kafka-go": _Family(_as_named("range", "roundrobin"), _PYTHON),
+    "franz-go": _Family(_as_named(*_JAVA_ASSIGNORS), _LIBRDKAFKA),
+}
+
+
+def settings_of(pod: Pod, group_id: str) -> dict[str, str]:
+    """Return the settings of this pod's next consumer in a group of this name, as its client is told them."""
+    family, config = _FAMILIES[pod.members.client], member_config(pod.members, pod.settings)
     given = {"group.protocol": config.group_protocol, **pod.settings}
     given.pop("group.membership.operation", None)
     if pod.instance_id is not None:
         given["group.instance.id"] = pod.instance_id
     if pod.rack is not None:
         given["client.rack"] = pod.rack
-    names = config.partition_assignment_strategy
-    given[_STRATEGY] = ",".join(names if profile != "java" else (_JAVA_ASSIGNORS[name] for name in names))
-    if config.group_protocol == "consumer":
-        given = {name: value for name, value in given.items() if name not in _BROKERS_SET}
-    if profile != "java":
-        given = {_LIBRDKAFKA[name]: value for name, value in given.items() if name in _LIBRDKAFKA}
+    if config.group_protocol != "consumer":  # else it is what the file says: a client refuses the other protocol's settings
+        given[_STRATEGY] = ",".join(family.assignors[name] for name in config.partition_assignment_strategy)
+    if (own := family.settings) is not None:
+        given = {own[name]: value for name, value in given.items() if name in own}
     client_id = client_id_of(pod.members, group_id, pod.name, pod.instance_id)
     return {**given, "group.id": group_id, "client.id": client_id, **_loop(pod)}
 
@@ -143,19 +157,16 @@ def _draws(distribution: Distribution) -> str:
 
 
 def unknown_to(profile: str, scenario: Scenario) -> Iterator[str]:
-    """Say which assignors of the scenario a client does not have, a sentence each."""
-    known = tuple(_JAVA_ASSIGNORS) if profile == "java" else _LIBRDKAFKA_ASSIGNORS
+    """Say what of the scenario a client does not have, assignors and the consumer protocol, a sentence each."""
+    known = _FAMILIES[profile].assignors
     for members in scenario.members:
-        yield from _unknown(
-            f"members {members.name}", member_config(members, members.config).partition_assignment_strategy, known
-        )
-        for event in scenario.events:
-            if _STRATEGY in event.settings:
-                config = member_config(members, changed_settings(members.config, event.settings))
-                yield from _unknown(f"event {event.title}", config.partition_assignment_strategy, known)
-
-
-def _unknown(where: str, names: tuple[str, ...], known: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        if name not in known:
-            yield f"{where}: this client has no assignor {name!r}; it has {', '.join(known)}"
+        told = [(f"members {members.name}", members.config)]
+        events = [each for each in scenario.events if {_STRATEGY, "group.protocol"} & set(each.settings)]
+        told += [(f"event {each.title}", changed_settings(members.config, each.settings)) for each in events]
+        for where, settings in told:
+            config = member_config(changed(members, client=profile), settings)
+            if config.group_protocol == "consumer" and not config.behaviour.speaks_consumer_protocol:
+                yield f"{where}: this client does not speak the consumer protocol"
+            for name in config.partition_assignment_strategy:
+                if name not in known:
+                    yield f"{where}: this client has no assignor {name!r}; it has {', '.join(known)}"

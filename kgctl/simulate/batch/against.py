@@ -100,8 +100,8 @@ def _play(task: Task, stage: PlayStage, notice: Callable[[str], None]) -> RunVal
     recording = play(
         task.scenario,
         task.seed,
-        kind=stage.kind,
-        connection=dict(stage.connection),
+        kinds=(stage.kind,),
+        connection=stage.connection,
         cluster=stage.cluster,
         observers=tuple(watchers.values()),
         notice=notice,

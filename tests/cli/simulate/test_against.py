@@ -33,7 +33,7 @@ def _scenario(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     ("line", "message"),
     [
         ("--client java", "--client is what --against HOST:PORT plays with; without it nothing is played"),
-        ("--against b:1 --client franz-go", "--client franz-go: it is librdkafka or java"),
+        ("--against b:1 --client franz-go", "--client franz-go: it is one of java, librdkafka, kafka-python, aiokafka"),
         ("--against b:1 --client java", "--client java needs --kafka-libs DIR"),
         ("--against b:1 --client java --kafka-libs /no/libs", "--kafka-libs /no/libs: there is no such folder"),
         (

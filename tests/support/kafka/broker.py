@@ -50,7 +50,7 @@ class KafkaBroker:
         self.folder = folder
         self.node_id = node_id
         self._config = config
-        self._overrides = dict(overrides or {})
+        self.overrides = dict(overrides or {})
         self._listeners = tuple(listeners)
         self._controller_port = controller_port
         self._scram = tuple(scram)
@@ -109,7 +109,7 @@ class KafkaBroker:
                 (log_dir / "bootstrap.checkpoint").write_bytes(checkpoint)
             meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(self.node_id)}
             maven.write_properties(log_dir / "meta.properties", meta)
-        config = {**self._config(log_dir, self.ports), **self._overrides}
+        config = {**self._config(log_dir, self.ports), **self.overrides}
         properties = maven.write_properties(self.folder / "server.properties", config)
         flags = (*self._jvm, *jvm)
         command = kafka_command("kafka.Kafka", str(properties), jvm=flags, archive=archive, release=self.release)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support.kafka.broker import KafkaBroker, NodeConfig, class_data_archive
-from tests.support.kafka.config import THREE_BROKER_KEYS, broker_node, combined_node
+from tests.support.kafka.config import THREE_BROKER_KEYS, broker_node, combined_node, controller_node
 from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
 
 
@@ -64,3 +64,27 @@ class KafkaCluster:
         """Ends all three, the controller last."""
         for broker in reversed(self.brokers):
             broker.stop()
+
+
+class ApartKafkaCluster(KafkaCluster):
+    """Nodes 1 to 3 are brokers, of which each can go away; the controller is a node of its own."""
+
+    def __init__(self, folder: Path, overrides: Mapping[str, str] | None = None) -> None:
+        keys = {**THREE_BROKER_KEYS, **(overrides or {})}  # how many replicas a topic has is the controller's to say
+        self._controller = KafkaBroker(folder / "4", config=partial(controller_node, node_id=4), overrides=keys, node_id=4)
+        quorum = {"controller.quorum.voters": f"4@127.0.0.1:{self._controller.ports.controller}"}
+        self._controller.overrides |= quorum
+        super().__init__(folder, {**keys, **quorum})
+
+    def config_of(self, number: int) -> NodeConfig:
+        return partial(broker_node, node_id=number + 1)
+
+    def start(self) -> None:
+        """Starts all four, and waits as any cluster does."""
+        self._controller.launch(class_data_archive())
+        super().start()
+
+    def stop(self) -> None:
+        """Ends all four, the controller last."""
+        super().stop()
+        self._controller.stop()

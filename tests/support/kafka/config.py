@@ -74,6 +74,12 @@ def broker_node(log_dir: Path, ports: NodePorts, node_id: int) -> dict[str, str]
     return {**_common(log_dir, ports, node_id), "process.roles": "broker", "listeners": ",".join(listeners)}
 
 
+def controller_node(log_dir: Path, ports: NodePorts, node_id: int) -> dict[str, str]:
+    """A node that is the quorum's only controller, and no broker."""
+    listeners = f"CONTROLLER://127.0.0.1:{ports.controller}"
+    return {**_common(log_dir, ports, node_id), "process.roles": "controller", "listeners": listeners}
+
+
 def _common(log_dir: Path, ports: NodePorts, node_id: int) -> dict[str, str]:
     return {
         "node.id": str(node_id),

@@ -15,7 +15,7 @@ from tests.support.simulated import S, event, scenario
 
 
 def play() -> Play:
-    return Play(scenario(count=2), 1, cast("Any", SimpleNamespace(profile="librdkafka")), cast("Any", None), ())
+    return Play(scenario(count=2), 1, cast("Any", SimpleNamespace()), cast("Any", None), ())
 
 
 def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it() -> None:
@@ -33,7 +33,7 @@ def test_a_process_that_died_is_in_the_group_as_long_as_the_coordinator_has_it()
 
 def running(made: Play, number: int, member_id: str) -> PlayedProcess:
     """A process of the play that the group has under this id, without a client."""
-    made.fleet = cast("Any", SimpleNamespace(take=lambda **_: None, profile="java"))
+    made.fleet = cast("Any", SimpleNamespace(take=lambda _, **__: None))
     process = PlayedProcess(made.pods[number], made)
     process.phase = ProcessPhase.RUNNING
     made.pods[number].process = process
@@ -83,14 +83,14 @@ def test_a_stall_of_a_play_counts_no_kick_by_itself() -> None:
 
 
 def test_each_pod_that_may_be_killed_has_a_process_before_the_play_begins() -> None:
-    shared, own = (cast("ClientKind", SimpleNamespace(is_shared=each)) for each in (True, False))
+    shared, own = (cast("ClientKind", SimpleNamespace(is_shared=each, profile="java")) for each in (True, False))
     calm, rough = scenario(count=4), scenario(event("crash", "app/1", 10), count=4)
     assert [processes_of(given, shared) for given in (calm, rough)] == [(0, SPARE), (4, SPARE)]
     assert processes_of(calm, own) == (4, SPARE)
 
 
 def test_pods_that_come_at_the_same_time_have_a_process_each_that_is_ready() -> None:
-    own = cast("ClientKind", SimpleNamespace(is_shared=False))
+    own = cast("ClientKind", SimpleNamespace(is_shared=False, profile="java"))
     surge = scenario(event("rollout", "app", 10, strategy="blue-green", pause=60 * S), count=4)
     assert processes_of(surge, own) == (4, 4)
 

@@ -30,8 +30,9 @@ def loaded(more: str = "", base: str = BASE) -> LoadedFile:
 
 
 def told(more: str = "", profile: str = "librdkafka", base: str = BASE) -> dict[str, str]:
-    pod = Simulation(loaded(more, base).variants[0].scenario, 1).pods[0]
-    return settings_of(pod, profile, "prefix-group")
+    scenario = loaded(more, base).variants[0].scenario
+    scenario = changed(scenario, members=tuple(changed(each, client=profile) for each in scenario.members))
+    return settings_of(Simulation(scenario, 1).pods[0], "prefix-group")
 
 
 def test_the_page_names_what_a_play_does_not_measure() -> None:
@@ -91,7 +92,7 @@ def test_a_consumer_has_its_clients_own_settings() -> None:
         "topic.metadata.refresh.interval.ms": "5000",
         "max.poll.records": "9",
         "group.id": "prefix-group",
-        "client.id": "consumer-prefix-group-1",
+        "client.id": "rdkafka",
         "commit.mode": "auto",
         "poll.timeout.ms": "100.0",
         "poll.pauses.always": "true",
@@ -105,7 +106,7 @@ def test_the_application_is_told_how_it_polls() -> None:
     base = BASE.replace(
         "count: 2, boot: 0s",
         "count: 2, poll: {timeout: 50ms, pause: 20ms}, rate: 10/s, commit: every 2s, instance_id: $name,"
-        " callbacks: {assigned: 30ms}, config: {group.protocol: consumer, session.timeout.ms: 9s}",
+        " callbacks: {assigned: 30ms}, config: {group.protocol: consumer}",
     )
     found = told(base=base)
     assert found.pop("poll.pauses.ms").split(",") == ["20"] * 64
@@ -114,7 +115,7 @@ def test_the_application_is_told_how_it_polls() -> None:
         "group.protocol": "consumer",
         "group.instance.id": "app-0",
         "group.id": "prefix-group",
-        "client.id": "consumer-prefix-group-app-0",
+        "client.id": "rdkafka",
         "commit.mode": "every",
         "commit.every.ms": "2000.0",
         "poll.timeout.ms": "50.0",
@@ -130,3 +131,28 @@ def test_an_assignor_that_a_client_lacks_is_told() -> None:
     why = "members app: this client has no assignor 'sticky'; it has range, roundrobin, cooperative-sticky"
     assert list(unknown_to("librdkafka", scenario)) == [why] * len(scenario.members)
     assert list(unknown_to("java", scenario)) == []
+
+
+def test_a_protocol_that_a_client_does_not_speak_is_told() -> None:
+    scenario = loaded("group: {config: {group.protocol: consumer}}").variants[0].scenario
+    why = [f"members {each.name}: this client does not speak the consumer protocol" for each in scenario.members]
+    assert list(unknown_to("aiokafka", scenario)) == why
+    assert list(unknown_to("librdkafka", scenario)) == []
+
+
+def test_each_client_is_told_settings_by_its_own_names() -> None:
+    group = "group: {config: {partition.assignment.strategy: [range], metadata.max.age.ms: 5s, group.remote.assignor: null}}"
+    names = {"group.protocol", "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"}
+    told_to = {client: names & set(told(group, client)) for client in ("librdkafka", "aiokafka", "java")}
+    assert told_to == {
+        "librdkafka": {"group.protocol", "topic.metadata.refresh.interval.ms"},
+        "aiokafka": {"metadata.max.age.ms"},
+        "java": {"group.protocol", "metadata.max.age.ms"},
+    }
+
+
+def test_a_setting_of_the_other_protocol_reaches_the_client_that_refuses_it() -> None:
+    """As the simulation has it: such a member does not start."""
+    other = "group: {config: {group.protocol: consumer, session.timeout.ms: 9s, partition.assignment.strategy: [range]}}"
+    asked = ("session.timeout.ms", "partition.assignment.strategy")
+    assert [told(other, client).get(name) for client in ("java", "librdkafka") for name in asked] == ["9000", "range"] * 2
