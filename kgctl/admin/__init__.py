@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
@@ -37,6 +37,7 @@ from kgctl.model.groups import (
 )
 
 if TYPE_CHECKING:
+    from kgctl.admin.rights import Needs
     from kgctl.wire import Deadline
 
 K = TypeVar("K", bound=Hashable)
@@ -229,44 +230,6 @@ def shown_user(user: str | None) -> str:
     return f"user {user!r}" if user else "this user"
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """The rights that a request needs: the operation on the group, and that on the topics, by Kafka's names; "" for none."""
-
-    group: str = ""
-    topic: str = ""
-
-    def _lacking(self, code: ErrorCode) -> tuple[str, str]:
-        if code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return self.group, "group"
-        return (self.topic, "topic") if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else ("", "")
-
-    def told(self, results: Results[K, T], user: str | None) -> Results[K, T]:
-        """The results; errors for want of a right name it, and the user."""
-        if not any(self._lacking(error.code)[0] for error in results.errors.values()):
-            return results
-        return replace(results, errors=self.told_errors(results.errors, user))
-
-    def told_errors(self, errors: Mapping[K, ItemError], user: str | None) -> dict[K, ItemError]:
-        """Return what `told` returns, of the errors alone."""
-        return {key: self._told(error, user) for key, error in errors.items()}
-
-    def _told(self, error: ItemError, user: str | None) -> ItemError:
-        operation, kind = self._lacking(error.code)
-        if not operation:
-            return error
-        return replace(error, message=f"{error.message}: {shown_user(user)} lacks the right {operation} on the {kind}")
-
-
-LOOK = Needs("DESCRIBE", "DESCRIBE")
-READ = Needs(topic="READ")
-COMMIT = Needs("READ", "READ")
-DELETE_GROUP = Needs("DELETE")
-DELETE_OFFSETS = Needs("DELETE", "READ")
-REMOVE_MEMBERS = Needs("READ")
-DELETE_TOPICS = Needs(topic="DELETE")
-
-
 MAX_TIMESTAMP = -3
 """In place of a time: the record with the largest timestamp (KIP-734)."""
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
@@ -312,23 +275,18 @@ class GroupAdmin(Protocol):
 
     def cluster_id(self) -> str | None:
         """The cluster's own id; None where it has none, or it cannot be told."""
-        ...
 
     def sight(self) -> Sight:
         """Whether groups, or commits on topics, may be hidden from this user: brokers leave them out without an error."""
-        ...
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """All groups of every type, sorted by id. A broker that does not answer is an error beside the rest (`unreachable`)."""
-        ...
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
         """State, members and assignment. A group that does not exist has the error GROUP_ID_NOT_FOUND."""
-        ...
 
     def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """All committed offsets of each group; an unknown group has none (an empty mapping)."""
-        ...
 
     def list_log_offsets(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
@@ -337,7 +295,6 @@ class GroupAdmin(Protocol):
 
         With ``read_committed`` the end is the last stable offset: where consumers of that isolation level have to stop.
         """
-        ...
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record.
@@ -345,44 +302,35 @@ class GroupAdmin(Protocol):
         In place of a time: -3 for the record with the largest timestamp (KIP-734), -4 for the first that the broker has itself
         and -5 for the last in remote storage (KIP-405).
         """
-        ...
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """The timestamp, in milliseconds, of the first record at or after each place; None where there is no record.
 
         A place is (partition, offset).
         """
-        ...
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions; None asks for all. Topics that do not exist are left out."""
-        ...
 
     def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
         """Topic -> its id: one of the same name that is made anew has another. Those that nobody tells are left out."""
-        ...
 
     def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """Commit these offsets for a group without members; creates the group where there is none."""
-        ...
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """Delete committed offsets. GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
-        ...
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """Delete groups with all their offsets. NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
-        ...
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """Make members leave. The results are keyed by member id or, for static members, by group instance id."""
-        ...
 
     def close(self) -> None:
         """Give connections back. Safe to call twice."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -425,7 +373,6 @@ class TellsChanges(Protocol):
         Called before they are read, it misses no change. It holds for one change, or for the loss of the connection: then it is
         to be called again.
         """
-        ...
 
 
 @runtime_checkable
@@ -434,7 +381,6 @@ class KnowsVersions(Protocol):
 
     def check_supports(self, change: Needs) -> None:
         """Raise `kgctl.errors.UnsupportedError` where ``change`` cannot be made: before a plan of it is shown as one that can."""
-        ...
 
 
 def check_supports(admin: GroupAdmin, change: Needs) -> None:
@@ -449,7 +395,6 @@ class ReadsRecords(Protocol):
 
     def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """The records of each span, in the log's order; fewer than ``most`` where the log has no more."""
-        ...
 
 
 @runtime_checkable
@@ -458,7 +403,6 @@ class DeletesTopics(Protocol):
 
     def delete_topics(self, topics: Sequence[str]) -> Results[str, None]:
         """Delete these. One that is gone already is no error."""
-        ...
 
 
 @runtime_checkable
@@ -467,7 +411,6 @@ class TellsCommitTimes(Protocol):
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """The time of each group's latest commit on each of its partitions, in milliseconds; left out where nothing tells it."""
-        ...
 
 
 @runtime_checkable
@@ -479,4 +422,3 @@ class AltersManyGroups(Protocol):
 
         What is raised concerns the groups that have not been answered for by then.
         """
-        ...

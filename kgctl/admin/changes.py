@@ -58,11 +58,9 @@ class StopRequest(Protocol):
 
     def allow(self, seconds: float) -> None:
         """Raise `Interrupted` in the main thread after this time, for a last look at the cluster; 0: never again."""
-        ...
 
     def went_through(self, items: Sequence[Any]) -> None:
         """Hear that it is settled what became of these items."""
-        ...
 
 
 class NeverStop:
@@ -114,11 +112,9 @@ class ChangeWatch(Protocol[K]):
 
     def before(self, items: Sequence[K]) -> Mapping[K, str | ItemError]:
         """Of items that are not to be touched, what has moved, or why nobody can tell; the others are as planned."""
-        ...
 
     def after(self, items: Sequence[K]) -> Mapping[K, str]:
         """Of items that were done and are already something else again, what they are."""
-        ...
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
@@ -24,19 +23,12 @@ from confluent_kafka.admin import OffsetSpec
 
 from kgctl.admin import (
     ACTIVE_GROUP,
-    COMMIT,
-    DELETE_GROUP,
-    DELETE_OFFSETS,
-    LOOK,
     MAX_TIMESTAMP,
     NO_SUCH_NAME,
-    READ,
-    REMOVE_MEMBERS,
     Closing,
     Committed,
     GroupResults,
     ItemError,
-    Needs,
     PartitionResults,
     Place,
     Record,
@@ -45,17 +37,20 @@ from kgctl.admin import (
     Span,
     item_error,
     other_type,
+    rights,
 )
 from kgctl.admin.librdkafka import (
     LIBRDKAFKA_TIMEOUT_S,
     AdminCalls,
-    client_config,
+    OutsideReader,
     connection_error,
     error_code,
     explained,
     read_spans,
+    results_of_calls,
 )
-from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
+from kgctl.admin.rights import Needs
+from kgctl.errors import NotFoundError, UnsupportedError
 from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -90,37 +85,27 @@ TYPES: Mapping[ConsumerGroupType, GroupType] = {
 """Types that librdkafka has; share and streams groups do not come at all."""
 
 
-def state(found: ConsumerGroupState) -> GroupState:
-    """The state in Kafka's spelling."""
-    return STATES.get(found, GroupState.UNKNOWN)
-
-
-def group_type(found: ConsumerGroupType | None) -> GroupType:
-    """The type in Kafka's spelling."""
-    return GroupType.UNKNOWN if found is None else TYPES.get(found, GroupType.UNKNOWN)
-
-
 def listing(found: Any) -> GroupListing:
     """A ConsumerGroupListing; librdkafka lists only groups whose protocol type is "consumer" or none."""
     protocol_type = "" if found.is_simple_consumer_group else "consumer"
-    return GroupListing(found.group_id, protocol_type, state(found.state), group_type(found.type))
+    return GroupListing(found.group_id, protocol_type, *_state_and_type(found))
 
 
 def description(found: Any) -> GroupDescription:
     """A ConsumerGroupDescription; it has no epochs."""
     return GroupDescription(
-        group_id=found.group_id,
-        state=state(found.state),
-        type=group_type(found.type),
+        found.group_id,
+        *_state_and_type(found),
         protocol_type="" if found.is_simple_consumer_group else "consumer",
         assignor=found.partition_assignor or None,
-        coordinator=_node(found.coordinator),
-        members=tuple(sorted((_member(member) for member in found.members), key=lambda member: member.member_id)),
+        coordinator=Node(found.coordinator.id, found.coordinator.host, found.coordinator.port) if found.coordinator else None,
+        members=tuple(sorted(map(_member, found.members), key=lambda member: member.member_id)),
     )
 
 
-def _node(found: Any) -> Node | None:
-    return Node(found.id, found.host, found.port) if found else None
+def _state_and_type(found: Any) -> tuple[GroupState, GroupType]:
+    """In Kafka's spelling."""
+    return STATES.get(found.state, GroupState.UNKNOWN), TYPES.get(found.type, GroupType.UNKNOWN)
 
 
 def _member(found: Any) -> MemberDescription:
@@ -165,7 +150,7 @@ _NOT_YET = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINA
 """A coordinator that has only just got the group: librdkafka hands the error on, partition by partition."""
 
 _TOO_LITTLE = "{what} needs kgctl's own connection, which does not cover {why}; everything else works through librdkafka"
-_NO_CALL = {DELETE_OFFSETS: "deleting offsets", REMOVE_MEMBERS: "removing members"}
+_NO_CALL = {rights.DELETE_OFFSETS: "deleting offsets", rights.REMOVE_MEMBERS: "removing members"}
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
@@ -232,7 +217,9 @@ class ConfluentGroupAdmin(Closing):
         described = {group: description(found) for group, found in values.items()}
         missing = {group for group, each in described.items() if each.state is GroupState.DEAD and not each.members}
         errors |= self._explain_missing(missing)
-        return LOOK.told(Results({group: each for group, each in described.items() if group not in missing}, errors), self._user)
+        return rights.LOOK.told(
+            Results({group: each for group, each in described.items() if group not in missing}, errors), self._user
+        )
 
     def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """Ask for each group in a request of its own, all in flight together."""
@@ -249,7 +236,7 @@ class ConfluentGroupAdmin(Closing):
                 errors[group] = explained(failed, group=group)
             else:
                 found[group] = _committed(answer.topic_partitions)
-        return LOOK.told(Results(found, errors), self._user)
+        return rights.LOOK.told(Results(found, errors), self._user)
 
     def list_log_offsets(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
@@ -261,7 +248,7 @@ class ConfluentGroupAdmin(Closing):
         first, errors = self._collect_offsets(starts)
         last, more_errors = self._collect_offsets(ends)
         both = {key: LogOffsets(first[key], last[key]) for key in first if key in last}
-        return LOOK.told(Results(both, more_errors | errors), self._user)
+        return rights.LOOK.told(Results(both, more_errors | errors), self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """librdkafka answers -1 where there is no such record."""
@@ -271,7 +258,7 @@ class ConfluentGroupAdmin(Closing):
         spec = NEWEST if timestamp_ms == MAX_TIMESTAMP else OffsetSpec.for_timestamp(timestamp_ms)
         found, errors = self._collect_offsets(self._start_list_offsets(partitions, spec))
         offsets = {key: None if offset < 0 else offset for key, offset in found.items()}
-        return LOOK.told(Results(offsets, errors), self._user)
+        return rights.LOOK.told(Results(offsets, errors), self._user)
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """With a consumer that is in no group."""
@@ -281,13 +268,13 @@ class ConfluentGroupAdmin(Closing):
 
     def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """With a consumer that is in no group."""
-        return READ.told(read_spans(self._properties, spans, self._deadline()), self._user)
+        return rights.READ.told(read_spans(self._properties, spans, self._deadline()), self._user)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """From the end of the offsets topic, with a consumer that is in no group."""
 
         count = self.list_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC, 0)
-        return READ.told(commit_times(self._properties, wanted, count, self._deadline()), self._user)
+        return rights.READ.told(commit_times(self._properties, wanted, count, self._deadline()), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
@@ -319,9 +306,9 @@ class ConfluentGroupAdmin(Closing):
                 if not_yet:
                     again[group_id] = {key: wanted[group_id][key] for key in not_yet}
                 else:
-                    yield group_id, COMMIT.told(found[group_id], self._user)
+                    yield group_id, rights.COMMIT.told(found[group_id], self._user)
             if again and not self._calls.pause():
-                yield from ((group_id, COMMIT.told(found[group_id], self._user)) for group_id in again)
+                yield from ((group_id, rights.COMMIT.told(found[group_id], self._user)) for group_id in again)
                 return
             pending = again
 
@@ -332,12 +319,11 @@ class ConfluentGroupAdmin(Closing):
             request = [ConsumerGroupTopicPartitions(group_id, asked)]
             futures |= self._calls.client.alter_consumer_group_offsets(request, **_LONG)
         for group_id in self._calls.as_completed(futures):
-            try:
-                answer = futures[group_id].result()
-            except KafkaException as error:
-                yield group_id, Results({}, dict.fromkeys(wanted[group_id], explained(error.args[0], group=group_id)))
+            found, failed = results_of_calls({group_id: futures[group_id]}, lambda group: {"group": group})
+            if group_id in failed:
+                yield group_id, Results({}, dict.fromkeys(wanted[group_id], failed[group_id]))
             else:
-                yield group_id, _alter_results(group_id, answer.topic_partitions)
+                yield group_id, _alter_results(group_id, found[group_id].topic_partitions)
 
     def check_supports(self, change: Needs) -> None:
         """Raise `UnsupportedError` for what confluent-kafka has no call for."""
@@ -347,7 +333,7 @@ class ConfluentGroupAdmin(Closing):
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """Raise `UnsupportedError`."""
         del group_id, partitions
-        self.check_supports(DELETE_OFFSETS)
+        self.check_supports(rights.DELETE_OFFSETS)
         return Results()
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
@@ -357,14 +343,14 @@ class ConfluentGroupAdmin(Closing):
             return Results()
         futures = self._calls.client.delete_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
         values, errors = self._collect(futures)
-        return DELETE_GROUP.told(Results(dict.fromkeys(values), errors), self._user)
+        return rights.DELETE_GROUP.told(Results(dict.fromkeys(values), errors), self._user)
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """Raise `UnsupportedError`."""
         del group_id, member_ids, group_instance_ids, reason
-        self.check_supports(REMOVE_MEMBERS)
+        self.check_supports(rights.REMOVE_MEMBERS)
         return Results()
 
     def close(self) -> None:
@@ -392,14 +378,7 @@ class ConfluentGroupAdmin(Closing):
     def _collect(self, futures: Mapping[str, Future[V]]) -> tuple[dict[str, V], dict[str, ItemError]]:
         """Results and errors by group. Errors of the connection are raised."""
         self._calls.wait(futures.values())
-        values: dict[str, V] = {}
-        errors: dict[str, ItemError] = {}
-        for group, future in futures.items():
-            try:
-                values[group] = future.result()
-            except KafkaException as error:
-                errors[group] = explained(error.args[0], group=group)
-        return values, errors
+        return results_of_calls(futures, lambda group: {"group": group})
 
     def _start_list_offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, read_committed: bool = False
@@ -415,15 +394,9 @@ class ConfluentGroupAdmin(Closing):
         self, futures: Mapping[ConfluentPartition, Future[Any]]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ItemError]]:
         self._calls.wait(futures.values())
-        values: dict[TopicPartition, int] = {}
-        errors: dict[TopicPartition, ItemError] = {}
-        for key, future in futures.items():
-            partition = TopicPartition(key.topic, key.partition)
-            try:
-                values[partition] = future.result().offset
-            except KafkaException as error:
-                errors[partition] = explained(error.args[0], partition=partition)
-        return values, errors
+        by_partition = {TopicPartition(key.topic, key.partition): future for key, future in futures.items()}
+        values, errors = results_of_calls(by_partition, lambda partition: {"partition": partition})
+        return {partition: found.offset for partition, found in values.items()}, errors
 
 
 def _committed(found: Iterable[ConfluentPartition]) -> Committed:
@@ -451,21 +424,10 @@ FIRST_BLOCK = 2_000
 
 _POLL_S = 0.1
 _AT_ONCE = 1_000
-_READER: Mapping[str, Any] = {
-    "group.id": "kgctl",  # the library wants one; nothing is joined or committed where partitions are assigned by hand
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "earliest",
-    "fetch.wait.max.ms": 50,
-}
-_FATAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._ALL_BROKERS_DOWN)
-
-Wanted = Mapping[str, Collection[TopicPartition]]
 
 
 def commit_times(
-    properties: Mapping[str, str], wanted: Wanted, partition_count: int, deadline: Deadline
+    properties: Mapping[str, str], wanted: Mapping[str, Collection[TopicPartition]], partition_count: int, deadline: Deadline
 ) -> GroupResults[Mapping[TopicPartition, int]]:
     """Return the time of the latest commit, in milliseconds, of each group on each of its partitions.
 
@@ -481,7 +443,7 @@ def commit_times(
     by_partition: dict[int, set[str]] = {}
     for group_id in wanted:
         by_partition.setdefault(partition_for(group_id, partition_count), set()).add(group_id)
-    reader = _Reader(properties, deadline)
+    reader = _CommitReader(properties, deadline)
     try:
         for number, groups in sorted(by_partition.items()):
             reader.read(number, {OffsetCommitKey(group, *each) for group in groups for each in wanted[group]}, groups)
@@ -490,15 +452,14 @@ def commit_times(
     return Results(reader.values, reader.errors)
 
 
-class _Reader:
+class _CommitReader(OutsideReader):
     """Reads one partition after the other, each from its end backwards until every commit that is asked for has been seen."""
 
     def __init__(self, properties: Mapping[str, str], deadline: Deadline) -> None:
+        super().__init__(properties, {"isolation.level": "read_committed"})
         self.values: dict[str, dict[TopicPartition, int]] = {}
         self.errors: dict[str, ItemError] = {}
-        self._failure: KgctlError | None = None
         self._deadline = deadline
-        self._consumer = Consumer({**client_config(properties), **_READER, "error_cb": self._on_error})
 
     def read(self, number: int, missing: set[OffsetCommitKey], groups: Collection[str]) -> None:
         """Read until all records are there, or the time is up."""
@@ -518,8 +479,8 @@ class _Reader:
         else:
             return
         self.errors |= dict.fromkeys(groups, error)
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
 
     def _newest(self, partition: TopicPartition, start: int, end: int, missing: set[OffsetCommitKey]) -> set[OffsetCommitKey]:
         """The keys that the block has; those with a commit, and no tombstone after it, get their time."""
@@ -545,8 +506,8 @@ class _Reader:
                     return
                 else:
                     raise _NotRead(explained(error, partition=partition))
-            if self._failure:
-                raise self._failure
+            if self.failure:
+                raise self.failure
             if self._is_behind(partition, end):
                 return
         raise _NotRead(_late())
@@ -554,15 +515,6 @@ class _Reader:
     def _is_behind(self, partition: TopicPartition, end: int) -> bool:
         (at,) = self._consumer.position([ConfluentPartition(*partition)])
         return bool(at.offset >= end)
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _FATAL:
-            self._failure = connection_error(error)
-
-    def close(self) -> None:
-        """Leave the brokers; no group was joined."""
-        self._consumer.unassign()
-        self._consumer.close()
 
 
 class _NotRead(Exception):  # noqa: N818 - is caught here

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kgctl.admin import (
@@ -32,6 +32,7 @@ from kgctl.coordinator.config import CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.coordinator.share.no_op import outcome_without_state
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
+from kgctl.model import requests
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     Assignment,
@@ -43,34 +44,6 @@ from kgctl.model.groups import (
     MemberDescription,
     OffsetAndMetadata,
     TopicPartition,
-)
-from kgctl.model.requests import (
-    ConsumerGroupDescribe,
-    ConsumerGroupDescribedGroup,
-    ConsumerGroupDescribeResult,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupHeartbeatResult,
-    DeleteGroups,
-    DeleteGroupsResult,
-    DescribedGroup,
-    DescribeGroups,
-    DescribeGroupsResult,
-    LeaveGroup,
-    LeaveGroupResult,
-    ListedGroup,
-    ListGroups,
-    ListGroupsResult,
-    MemberIdentity,
-    OffsetCommit,
-    OffsetCommitPartition,
-    OffsetDelete,
-    OffsetDeleteResult,
-    OffsetFetch,
-    OffsetFetchResult,
-    PartitionErrors,
-    Request,
-    Result,
-    TopicPartitions,
 )
 from kgctl.model.settings import MAX_INT
 from kgctl.model.share_requests import DeleteShareState
@@ -106,16 +79,16 @@ class EmbeddedSession:
         self._unwritten: list[AppendRecord] = []
         self._keep(self._coordinator.expire(now_ms))
 
-    def ask(self, request: Request) -> Result:
-        """The answer to a request that changes nothing. Its ``request_id`` must be 1."""
-        effects = self._coordinator.handle(request, self._clock_ms())
+    def ask(self, kind: type[requests.Request], **fields: Any) -> Any:
+        """The result of a request that changes nothing."""
+        effects = self._coordinator.handle(kind(request_id=_REQUEST_ID, **fields), self._clock_ms())
         self._keep(effects)
         return _answer(effects)
 
-    def change(self, request: Request) -> Result:
-        """The answer to a request, once all that it changed is durable. Raises `kgctl.errors.StorageError`."""
+    def change(self, kind: type[requests.Request], **fields: Any) -> Any:
+        """The result of a request, once all that it changed is durable. Raises `kgctl.errors.StorageError`."""
         now_ms = self._clock_ms()
-        effects = self._coordinator.handle(request, now_ms)
+        effects = self._coordinator.handle(kind(request_id=_REQUEST_ID, **fields), now_ms)
         for effect in effects:
             # Nobody but a server has the state of share groups.
             if isinstance(effect, DeleteShareState):
@@ -140,34 +113,35 @@ def _config(folder: DataFolder) -> CoordinatorConfig:
     return CoordinatorConfig.from_properties({name: value for name, value in kept.items() if name in known})
 
 
-def _answer(effects: Sequence[Effect]) -> Result:
+def _answer(effects: Sequence[Effect]) -> requests.Result:
     return next(effect.result for effect in effects if isinstance(effect, Reply) and effect.request_id == _REQUEST_ID)
 
 
-def listing(group: ListedGroup) -> GroupListing:
+def listing(group: requests.ListedGroup) -> GroupListing:
     """Return a group as an entry of a listing."""
     return GroupListing(group.group_id, group.protocol_type, GroupState(group.state), GroupType(group.type))
 
 
-def classic_group(group: DescribedGroup) -> GroupDescription:
+def classic_group(group: requests.DescribedGroup) -> GroupDescription:
     """Return the description of a group of the classic protocol."""
     members = (classic_member(group, each, each.metadata, each.assignment) for each in group.members)
     return description(group, group.state, GroupType.CLASSIC, members)
 
 
-def consumer_group(group: ConsumerGroupDescribedGroup, names: Mapping[UUID, str]) -> GroupDescription:
+def consumer_group(group: requests.ConsumerGroupDescribedGroup, names: Mapping[UUID, str]) -> GroupDescription:
     """A group of the consumer protocol; ``names`` are those of the topics, of which one may have been deleted."""
     members = (consumer_member(each, partial(_by_topic, names)) for each in group.members)
     return description(group, group.state, GroupType.CONSUMER, members)
 
 
-def _by_topic(names: Mapping[UUID, str], assignment: TopicPartitions) -> Assignment:
+def _by_topic(names: Mapping[UUID, str], assignment: requests.TopicPartitions) -> Assignment:
     named = {names[topic_id]: tuple(sorted(partitions)) for topic_id, partitions in assignment if topic_id in names}
     return dict(sorted(named.items()))
 
 
 _LEAVE_EPOCH = -1
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def open_embedded(path: Path, clock_ms: Callable[[], int] | None = None) -> EmbeddedGroupAdmin:
@@ -205,8 +179,7 @@ class EmbeddedGroupAdmin(Closing):
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type, by id."""
-        request = ListGroups(request_id=1, states_filter=tuple(states), types_filter=tuple(types))
-        answer = cast("ListGroupsResult", self._session.ask(request))
+        answer = self._session.ask(requests.ListGroups, states_filter=tuple(states), types_filter=tuple(types))
         listings = sorted(map(listing, answer.groups), key=lambda found: found.group_id)
         return Results({found.group_id: found for found in listings})
 
@@ -225,8 +198,7 @@ class EmbeddedGroupAdmin(Closing):
         values: dict[str, Committed] = {}
         errors: dict[str, ItemError] = {}
         for group in dict.fromkeys(group_ids):
-            request = OffsetFetch(request_id=1, group_id=group, require_stable=require_stable)
-            answer = cast("OffsetFetchResult", self._session.ask(request))
+            answer = self._session.ask(requests.OffsetFetch, group_id=group, require_stable=require_stable)
             error = answer.error or next((fetched.error for fetched in answer.offsets if fetched.error), ErrorCode.NONE)
             if error:
                 errors[group] = item_error(error, group=group)
@@ -290,7 +262,7 @@ class EmbeddedGroupAdmin(Closing):
         if not known:
             return Results({}, errors)
         commits = [
-            OffsetCommitPartition(
+            requests.OffsetCommitPartition(
                 topic=partition.topic,
                 partition=partition.partition,
                 offset=committed.offset,
@@ -300,8 +272,7 @@ class EmbeddedGroupAdmin(Closing):
             )
             for partition, committed in known.items()
         ]
-        request = OffsetCommit(request_id=1, group_id=group_id, partitions=tuple(commits))
-        answer = cast("PartitionErrors", self._session.change(request))
+        answer = self._session.change(requests.OffsetCommit, group_id=group_id, partitions=tuple(commits))
         return _partition_results(group_id, answer.partitions, errors)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
@@ -309,51 +280,46 @@ class EmbeddedGroupAdmin(Closing):
         wanted = tuple(dict.fromkeys(partitions))
         if not wanted:
             return Results()
-        request = OffsetDelete(request_id=1, group_id=group_id, partitions=wanted)
-        answer = cast("OffsetDeleteResult", self._session.change(request))
+        answer = self._session.change(requests.OffsetDelete, group_id=group_id, partitions=wanted)
         outcome = [(partition, answer.error) for partition in wanted] if answer.error else answer.partitions
         return _partition_results(group_id, outcome, {})
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
-        request = DeleteGroups(request_id=1, group_ids=tuple(dict.fromkeys(group_ids)))
-        answer = cast("DeleteGroupsResult", self._session.change(request))
-        errors = {group: item_error(error, group=group) for group, error in answer.groups if group is not None and error}
-        return Results({group: None for group, error in answer.groups if group is not None and not error}, errors)
+        answer = self._session.change(requests.DeleteGroups, group_ids=tuple(dict.fromkeys(group_ids)))
+        return _sorted_out((group, error and item_error(error, group=group)) for group, error in answer.groups)
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """By member id or, for static members, by group instance id."""
         words = removal_reason(reason)
-        identities = [MemberIdentity(member_id=member, reason=words) for member in dict.fromkeys(member_ids)]
-        identities += [MemberIdentity(group_instance_id=name, reason=words) for name in dict.fromkeys(group_instance_ids)]
+        identities = [requests.MemberIdentity(member_id=member, reason=words) for member in dict.fromkeys(member_ids)]
+        identities += [
+            requests.MemberIdentity(group_instance_id=name, reason=words) for name in dict.fromkeys(group_instance_ids)
+        ]
         if not identities:
             return Results()
-        answer = cast(
-            "LeaveGroupResult", self._session.change(LeaveGroup(request_id=1, group_id=group_id, members=tuple(identities)))
-        )
+        answer = self._session.change(requests.LeaveGroup, group_id=group_id, members=tuple(identities))
         if answer.error:
             outcome = dict.fromkeys((each.group_instance_id or each.member_id for each in identities), answer.error)
         else:
             outcome = {each.group_instance_id or each.member_id: each.error for each in answer.members}
         outcome |= self._leave_consumer_group(group_id, [key for key, e in outcome.items() if e is ErrorCode.UNKNOWN_MEMBER_ID])
-        errors = {key: item_error(error, group=group_id, member=key) for key, error in outcome.items() if error}
-        return Results({key: None for key, error in outcome.items() if not error}, errors)
+        return _sorted_out((key, error and item_error(error, group=group_id, member=key)) for key, error in outcome.items())
 
     def close(self) -> None:
         """Safe to call twice."""
         self._folder.close()
 
     def _classic_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-        answer = cast("DescribeGroupsResult", self._session.ask(DescribeGroups(request_id=1, group_ids=tuple(group_ids))))
+        answer = self._session.ask(requests.DescribeGroups, group_ids=tuple(group_ids))
         return {group.group_id or "": classic_group(group) for group in answer.groups if not group.error}
 
     def _consumer_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         if not group_ids:
             return {}
-        request = ConsumerGroupDescribe(request_id=1, group_ids=tuple(group_ids))
-        answer = cast("ConsumerGroupDescribeResult", self._session.ask(request))
+        answer = self._session.ask(requests.ConsumerGroupDescribe, group_ids=tuple(group_ids))
         names = {topic.topic_id: name for name, topic in self._folder.topics.topics().items()}
         return {group.group_id: consumer_group(group, names) for group in answer.groups if not group.error}
 
@@ -365,14 +331,9 @@ class EmbeddedGroupAdmin(Closing):
         return {key: self._last_heartbeat(group_id, members[key]) for key in keys if key in members}
 
     def _last_heartbeat(self, group_id: str, member: MemberDescription) -> ErrorCode:
-        request = ConsumerGroupHeartbeat(
-            request_id=1,
-            group_id=group_id,
-            member_id=member.member_id,
-            member_epoch=_LEAVE_EPOCH,
-            instance_id=member.group_instance_id,
-        )
-        return cast("ConsumerGroupHeartbeatResult", self._session.change(request)).error
+        fields = {"member_id": member.member_id, "member_epoch": _LEAVE_EPOCH, "instance_id": member.group_instance_id}
+        error: ErrorCode = self._session.change(requests.ConsumerGroupHeartbeat, group_id=group_id, **fields).error
+        return error
 
 
 def _no_description(group: str, kind: GroupType | None) -> ItemError:
@@ -381,7 +342,7 @@ def _no_description(group: str, kind: GroupType | None) -> ItemError:
     return ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group}' is a {kind.value} group, not a consumer group")
 
 
-def _committed(answer: OffsetFetchResult) -> Committed:
+def _committed(answer: requests.OffsetFetchResult) -> Committed:
     """librdkafka ends metadata with a NUL that is not part of it."""
     found = {
         fetched.partition: OffsetAndMetadata(fetched.offset, fetched.metadata.removesuffix("\0"), fetched.leader_epoch)
@@ -406,13 +367,18 @@ def _partition_results(
     group_id: str, outcome: Iterable[tuple[TopicPartition, ErrorCode]], errors: Mapping[TopicPartition, ItemError]
 ) -> PartitionResults[None]:
     """A commit from outside that meets members is UNKNOWN_MEMBER_ID on the wire, which tells nobody anything."""
-    values: dict[TopicPartition, None] = {}
-    failed = dict(errors)
-    for partition, error in outcome:
-        if not error:
-            values[partition] = None
-        elif error is ErrorCode.UNKNOWN_MEMBER_ID:
-            failed[partition] = ItemError(ErrorCode.NON_EMPTY_GROUP, ACTIVE_GROUP.format(group=group_id))
-        else:
-            failed[partition] = item_error(error, group=group_id, partition=partition)
-    return Results(values, failed)
+
+    def told(partition: TopicPartition, error: ErrorCode) -> ItemError | ErrorCode:
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            return ItemError(ErrorCode.NON_EMPTY_GROUP, ACTIVE_GROUP.format(group=group_id))
+        return error and item_error(error, group=group_id, partition=partition)
+
+    found = _sorted_out((partition, told(partition, error)) for partition, error in outcome)
+    return Results(found.values, {**errors, **found.errors})
+
+
+def _sorted_out(outcome: Iterable[tuple[K, ItemError | ErrorCode]]) -> Results[K, None]:
+    """What was done, apart from what failed; `ErrorCode.NONE` is no failure."""
+    found = dict(outcome)
+    errors = {key: error for key, error in found.items() if isinstance(error, ItemError)}
+    return Results({key: None for key in found if key not in errors}, errors)

@@ -33,6 +33,9 @@ from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
 from kgctl.wire.settings import CLIENT_PROPERTIES, OWN_PROPERTIES, librdkafka_properties
 
+K = TypeVar("K")
+T = TypeVar("T")
+
 _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
     KafkaError._TIMED_OUT_QUEUE: ErrorCode.REQUEST_TIMED_OUT,
@@ -68,6 +71,20 @@ def explained(
 ) -> ItemError:
     """Return the failure with one sentence of explanation."""
     return item_error(error_code(error), group=group, partition=partition, detail=detail or error.str())
+
+
+def results_of_calls(
+    futures: Mapping[K, Future[T]], named: Callable[[K], Mapping[str, Any]]
+) -> tuple[dict[K, T], dict[K, ItemError]]:
+    """What calls that have ended answered, and what failed; ``named``: whose error it is, as `explained` takes it."""
+    values: dict[K, T] = {}
+    errors: dict[K, ItemError] = {}
+    for key, future in futures.items():
+        try:
+            values[key] = future.result()
+        except KafkaException as error:
+            errors[key] = explained(error.args[0], **named(key))
+    return values, errors
 
 
 def connection_error(error: KafkaError, *, because: KafkaError | None = None) -> KgctlError:
@@ -114,9 +131,6 @@ def client_config(properties: Mapping[str, str]) -> dict[str, Any]:
     log_level = {"log_level": "7"} if "debug" in own else {}
     return {**_DEFAULTS, **log_level, **librdkafka_properties(own)}
 
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 LIBRDKAFKA_TIMEOUT_S = 3600.0
 _POLL_S = 0.005
@@ -362,16 +376,35 @@ _RECORD_POLL_S = 0.05
 _FATAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._ALL_BROKERS_DOWN)
 _SMALL_BYTES = 65_536
 
-_RECORD_READER: Mapping[str, Any] = {
+_OUTSIDE: Mapping[str, Any] = {
     "group.id": "kgctl",  # the library wants one; nothing is joined or committed where partitions are assigned by hand
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "isolation.level": "read_uncommitted",
     "auto.offset.reset": "earliest",
-    "queued.min.messages": 1,
-    "fetch.message.max.bytes": _SMALL_BYTES,
     "fetch.wait.max.ms": 50,
 }
+_RECORDS: Mapping[str, Any] = {
+    "isolation.level": "read_uncommitted",
+    "queued.min.messages": 1,
+    "fetch.message.max.bytes": _SMALL_BYTES,
+}
+
+
+class OutsideReader:
+    """A consumer that is in no group. ``failure`` concerns the whole cluster; the caller closes it."""
+
+    def __init__(self, properties: Mapping[str, str], how: Mapping[str, Any]) -> None:
+        self.failure: KgctlError | None = None
+        self._consumer = Consumer({**client_config(properties), **_OUTSIDE, **how, "error_cb": self._on_error})
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _FATAL:
+            self.failure = connection_error(error)
+
+    def close(self) -> None:
+        """Leave the brokers; no group was joined."""
+        self._consumer.unassign()
+        self._consumer.close()
 
 
 def read_spans(properties: Mapping[str, str], spans: Sequence[Span], deadline: Deadline) -> Results[Span, tuple[Record, ...]]:
@@ -386,7 +419,7 @@ def read_spans(properties: Mapping[str, str], spans: Sequence[Span], deadline: D
     waiting: dict[TopicPartition, deque[Span]] = {}
     for span in dict.fromkeys(spans):
         waiting.setdefault(span.partition, deque()).append(span)
-    reader = _Reader(properties)
+    reader = _SpanReader(properties)
     try:
         while waiting and not deadline.is_over and reader.failure is None:
             reader.read({partition: left.popleft() for partition, left in waiting.items()}, deadline)
@@ -400,14 +433,13 @@ def read_spans(properties: Mapping[str, str], spans: Sequence[Span], deadline: D
     return Results(reader.values, errors | reader.errors)
 
 
-class _Reader:
-    """Reads one span of each partition of a round. ``failure`` concerns the whole cluster."""
+class _SpanReader(OutsideReader):
+    """Reads one span of each partition of a round."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
+        super().__init__(properties, _RECORDS)
         self.values: dict[Span, tuple[Record, ...]] = {}
         self.errors: dict[Span, ItemError] = {}
-        self.failure: KgctlError | None = None
-        self._consumer = Consumer({**client_config(properties), **_RECORD_READER, "error_cb": self._on_error})
 
     def read(self, wanted: Mapping[TopicPartition, Span], deadline: Deadline) -> None:
         """Read until all records are there, or the time is up."""
@@ -436,15 +468,6 @@ class _Reader:
             return
         del pending[partition]
         self._consumer.pause([ConfluentPartition(*partition)])
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _FATAL:
-            self.failure = connection_error(error)
-
-    def close(self) -> None:
-        """Leave the brokers; no group was joined."""
-        self._consumer.unassign()
-        self._consumer.close()
 
 
 def _record(message: Any) -> Record:

@@ -17,17 +17,10 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgctl.admin import (
-    COMMIT,
-    DELETE_GROUP,
-    DELETE_OFFSETS,
-    DELETE_TOPICS,
-    LOOK,
-    REMOVE_MEMBERS,
     Closing,
     Committed,
     GroupResults,
     ItemError,
-    Needs,
     PartitionResults,
     Place,
     Record,
@@ -35,10 +28,12 @@ from kgctl.admin import (
     Sight,
     Span,
     groups,
+    rights,
     share_groups,
 )
 from kgctl.admin.answers import group_results, partition_results
 from kgctl.admin.groups import describe_groups, list_groups, remove_members
+from kgctl.admin.rights import Needs
 from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets, delete_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -250,7 +245,7 @@ _COMMITS = {GroupType.SHARE: "it has start offsets in the place of commits"}
 _NO_LEAVING = dict.fromkeys((GroupType.SHARE, GroupType.STREAMS), "members are removed from classic and consumer groups only")
 """Why groups of these types cannot be changed so."""
 
-_NOT_EVERYWHERE = {DELETE_OFFSETS: OFFSET_DELETE, REMOVE_MEMBERS: LEAVE_GROUP}
+_NOT_EVERYWHERE = {rights.DELETE_OFFSETS: OFFSET_DELETE, rights.REMOVE_MEMBERS: LEAVE_GROUP}
 """Changes that old brokers have no request for."""
 
 
@@ -295,23 +290,23 @@ class LiveGroupAdmin(Closing):
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
         """Groups of every type that their broker can describe."""
-        return LOOK.told(describe_groups(self._cluster, group_ids, self._deadline()), self._user)
+        return rights.LOOK.told(describe_groups(self._cluster, group_ids, self._deadline()), self._user)
 
     def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
         """Fifty groups a request."""
         found = list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
-        return LOOK.told(found, self._user)
+        return rights.LOOK.told(found, self._user)
 
     def list_log_offsets(
         self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
     ) -> PartitionResults[LogOffsets]:
         """Each leader is asked for all its partitions at once."""
         found = list_log_offsets(self._cluster, partitions, self._deadline(), read_committed=read_committed)
-        return LOOK.told(found, self._user)
+        return rights.LOOK.told(found, self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """Return the first offset at or after the time; None where no record is as new as that."""
-        return LOOK.told(list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline()), self._user)
+        return rights.LOOK.told(list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline()), self._user)
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """Through librdkafka, which knows every compression."""
@@ -345,9 +340,9 @@ class LiveGroupAdmin(Closing):
         shared = {group_id: offsets for group_id, offsets in wanted.items() if _are_starts(offsets)}
         commits = {group_id: offsets for group_id, offsets in wanted.items() if group_id not in shared}
         for group_id, results in commit_offsets(self._cluster, commits, self._deadline()).items():
-            yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
+            yield group_id, self._naming_type(group_id, rights.COMMIT.told(results, self._user))
         for group_id, results in share_groups.alter_start_offsets(self._cluster, shared, self._deadline()).items():
-            yield group_id, self._naming_type(group_id, COMMIT.told(results, self._user))
+            yield group_id, self._naming_type(group_id, rights.COMMIT.told(results, self._user))
 
     def check_supports(self, change: Needs) -> None:
         """By what some broker says of itself."""
@@ -360,7 +355,7 @@ class LiveGroupAdmin(Closing):
 
         Of a share group whole topics only, else INVALID_REQUEST; NON_EMPTY_GROUP where it has members.
         """
-        results = DELETE_OFFSETS.told(delete_offsets(self._cluster, group_id, partitions, self._deadline()), self._user)
+        results = rights.DELETE_OFFSETS.told(delete_offsets(self._cluster, group_id, partitions, self._deadline()), self._user)
         if not any(error.code in _SEEMS_MISSING for error in results.errors.values()):
             return results
         starts = list_committed_offsets(self._cluster, [group_id], self._deadline()).values.get(group_id, {})
@@ -369,15 +364,15 @@ class LiveGroupAdmin(Closing):
         apart = share_groups.in_part(starts, partitions)
         whole = [partition for partition in partitions if partition not in apart]
         found = share_groups.delete_start_offsets(self._cluster, group_id, whole, self._deadline()) if whole else Results()
-        return DELETE_OFFSETS.told(Results(found.values, {**found.errors, **apart}), self._user)
+        return rights.DELETE_OFFSETS.told(Results(found.values, {**found.errors, **apart}), self._user)
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
-        return DELETE_GROUP.told(delete_groups(self._cluster, group_ids, self._deadline()), self._user)
+        return rights.DELETE_GROUP.told(delete_groups(self._cluster, group_ids, self._deadline()), self._user)
 
     def delete_topics(self, topics: Sequence[str]) -> Results[str, None]:
         """Any broker hands it on."""
-        return DELETE_TOPICS.told(delete_topics(self._cluster, topics, self._deadline()), self._user)
+        return rights.DELETE_TOPICS.told(delete_topics(self._cluster, topics, self._deadline()), self._user)
 
     def remove_members(
         self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
@@ -386,7 +381,7 @@ class LiveGroupAdmin(Closing):
         results = remove_members(
             self._cluster, group_id, self._deadline(), member_ids=member_ids, group_instance_ids=group_instance_ids, reason=reason
         )
-        return self._naming_type(group_id, REMOVE_MEMBERS.told(results, self._user), _NO_LEAVING)
+        return self._naming_type(group_id, rights.REMOVE_MEMBERS.told(results, self._user), _NO_LEAVING)
 
     def close(self) -> None:
         """Safe to call twice."""

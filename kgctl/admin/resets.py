@@ -19,7 +19,6 @@ from kgctl.admin.changes import (
     groups_a_step,
     present,
 )
-from kgctl.admin.group_types import is_own_topic, of_type
 from kgctl.admin.group_view import check_rights_on, missing_topic
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
@@ -35,6 +34,8 @@ from kgctl.admin.offset_reset import (
     ToHistory,
     ToMark,
     ToTime,
+    is_own_topic,
+    of_type,
     plan_partition,
 )
 from kgctl.admin.topic_scopes import TopicScope, is_within, present_scopes, resolve_scopes
@@ -50,15 +51,13 @@ def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
         NotFoundError: a topic or partition of the scope does not exist.
     """
     described = admin.describe_groups(request.group_ids)
-    errors = {group_id: error.to_exception(group=group_id) for group_id, error in described.errors.items()}
-    found: dict[str, GroupDescription | None] = {}
-    for group_id in request.group_ids:
-        description = described.values.get(group_id)
-        if description is None and not _may_be_made(request, described.errors.get(group_id)):
-            continue
-        errors.pop(group_id, None)
-        found[group_id] = description
-    return _plan_groups(admin, request, found, errors)
+    found: dict[str, GroupDescription | None] = {
+        group_id: described.values.get(group_id)
+        for group_id in request.group_ids
+        if group_id in described.values or _may_be_made(request, described.errors.get(group_id))
+    }
+    failed = {group_id: error for group_id, error in described.errors.items() if group_id not in found}
+    return _plan_groups(admin, request, found, {each: error.to_exception(group=each) for each, error in failed.items()})
 
 
 def _may_be_made(request: ResetRequest, error: ItemError | None) -> bool:
@@ -82,29 +81,14 @@ def _plan_groups(
         errors.update((group_id, _nothing_to_reset(request, group_id, lacks)) for group_id in bare)
         scopes = {group_id: partitions for group_id, partitions in scopes.items() if partitions}
     facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
-    plans = [
-        GroupPlan(
-            group_id,
-            found[group_id],
-            _rows(
-                request,
-                group_id,
-                partitions,
-                offsets[group_id],
-                facts,
-                flaws=flaws.get(group_id, ()),
-                description=found[group_id],
-            ),
-        )
-        for group_id, partitions in scopes.items()
-    ]
-    apart = [
-        flaw
-        for group_id, of_group in flaws.items()
-        for flaw in of_group
-        if (flaw.topic, flaw.partition) not in scopes.get(group_id, ())
-    ]
-    plans = plans if request.per_partition else [plan.as_a_whole() for plan in plans]
+    plans = []
+    for group_id, partitions in scopes.items():
+        group = found[group_id]
+        rows = _rows(request, group_id, partitions, offsets[group_id], facts, flaws=flaws.get(group_id, ()), description=group)
+        plan = GroupPlan(group_id, group, rows)
+        plans.append(plan if request.per_partition else plan.as_a_whole())
+    of_groups = ((scopes.get(group_id, ()), flaw) for group_id, of_group in flaws.items() for flaw in of_group)
+    apart = [flaw for scope, flaw in of_groups if (flaw.topic, flaw.partition) not in scope]
     failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)
     return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition).within_logs()
 
@@ -168,17 +152,9 @@ def _rows(
         for flaw in flaws
         if flaw.partition is not None
     }
-    rows = [
-        plan_partition(
-            request.strategy,
-            group_id,
-            partition,
-            facts.of(partition, committed.get(partition), unread.get(partition)),
-            clamp=request.clamp,
-        )
-        for partition in partitions
-        if not (request.skip_missing and facts.is_missing(partition))
-    ]
+    chosen = [each for each in partitions if not (request.skip_missing and facts.is_missing(each))]
+    known = {each: facts.of(each, committed.get(each), unread.get(each)) for each in chosen}
+    rows = [plan_partition(request.strategy, group_id, each, fact, clamp=request.clamp) for each, fact in known.items()]
     if isinstance(request.strategy, Heal):
         rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
     return tuple(rows) if description is None else tuple(of_type(row, description) for row in rows)
@@ -199,11 +175,8 @@ class _Facts:
             return cls({}, {}, {})
         counts = admin.list_topics(sorted({partition.topic for partition in partitions}))
         present = [partition for partition in partitions if partition.partition < counts.get(partition.topic, 0)]
-        missing = {
-            partition: ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} does not exist")
-            for partition in partitions
-            if partition.partition >= counts.get(partition.topic, 0)
-        }
+        unknown, why = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "partition {} does not exist"
+        missing = {each: ItemError(unknown, why.format(each)) for each in sorted({*partitions} - {*present})}
         logs = admin.list_log_offsets(present)
         if not isinstance(strategy, ToTime | ToMark):
             return cls(logs.values, {}, {**missing, **logs.errors})
@@ -264,23 +237,13 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: StopRequest | None =
     """
     if plan.is_out_of_range:
         return Executed(plan)
-    groups, errors = [], list(plan.errors)
-    for group in plan.groups:
-        if not group.state.is_inactive:
-            errors.append(active_group(group))
-        else:
-            groups.append(group)
+    groups = [group for group in plan.groups if group.state.is_inactive]
+    errors = [*plan.errors, *(active_group(group) for group in plan.groups if not group.state.is_inactive)]
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
     steps = list(_steps(admin, groups))
     planned, aim = ({key: getattr(row, side) for key, row in wanted.items()} for side in ("old", "new"))
     watch = CommitsAsPlanned(admin, planned, aim, plan.per_partition)
-    account = carry_out(
-        steps,
-        lambda items: _are_done(admin, [wanted[item] for item in items]),
-        stop,
-        watch,
-        admin=admin,
-    )
+    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, watch, admin=admin)
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(replace(plan, groups=done, errors=tuple(errors)), account.ended_by, account.signal)
 

@@ -10,18 +10,8 @@ from typing import Any
 
 from kgctl.errors import KgctlError
 from kgctl.group.async_lines import AsyncCoordinatorConnection, AsyncErrands
-from kgctl.group.driver import LEAVE_MS, Asked, Event, Listener, MemberDriver
-from kgctl.member.api import (
-    Action,
-    FindCoordinator,
-    ListOffsets,
-    ListOffsetsResult,
-    MemberIdentity,
-    MemberState,
-    NetworkError,
-    RefreshMetadata,
-    Send,
-)
+from kgctl.group.driver import LEAVE_MS, Asked, Event, MemberDriver
+from kgctl.member.api import FindCoordinator, ListOffsets, ListOffsetsResult, MemberIdentity, NetworkError, RefreshMetadata, Send
 from kgctl.member.config import MemberConfig
 from kgctl.model.groups import Node
 from kgctl.model.requests import JoinGroupResult, Request
@@ -43,19 +33,10 @@ class AsyncDriver(MemberDriver):
         self._tasks: set[asyncio.Task[None]] = set()
         self._all_over = asyncio.Event()
 
-    def start(self, listener: Listener) -> None:
-        """Begin to join the group, and tell this one how it goes."""
-        self._listener = listener
-        self.post(lambda: self.member.start(self.now_us()))
-
     def post(self, event: Event) -> None:
         """Let the loop do this call of the member, in order."""
         call = self._loop.call_soon if threading.get_ident() == self._thread_id else self._loop.call_soon_threadsafe
         call(self._happens, event)
-
-    def close(self) -> None:
-        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
-        self.post(self._begin_close)
 
     async def join(self, timeout_s: float) -> bool:
         """Wait for the end, the last task included; False where it did not come in time."""
@@ -149,24 +130,11 @@ class AsyncDriver(MemberDriver):
 
     # --- the end
 
-    def _begin_close(self) -> list[Action]:
-        self.is_closing = True
-        member, node = self.member, self.coordinator
-        if node is not None and self._parked is not None and member.state is MemberState.JOINING:
-            leaving = self._leaving(None, member.member_id)
-            self._drop_coordinator()
-            if leaving is not None:
-                self._spawn(self._send_at_once(node, leaving))
-        return member.close(self.now_us())
+    def _send_beside(self, node: Node, request: Request) -> None:
+        self._spawn(self._send_at_once(node, request))
 
-    def _end(self, error: KgctlError | None) -> None:
-        if self._is_ending:
-            return
-        self._is_ending = True
-        node, leaving = self.coordinator, self._leaving(error, self.member.member_id) if error is not None else None
-        self.end_error = error
-        self._drop_coordinator()
-        self._loop.create_task(self._ended(error, None if node is None else node, leaving))
+    def _finish(self, error: KgctlError | None, node: Node | None, leaving: Request | None) -> None:
+        self._loop.create_task(self._ended(error, node, leaving))
 
     async def _ended(self, error: KgctlError | None, node: Node | None, leaving: Request | None) -> None:
         if node is not None and leaving is not None:

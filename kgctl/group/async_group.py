@@ -54,15 +54,9 @@ class AsyncConsumerGroup(_Group):
         self._check_is_outside("next()")
         self._release()
         until_s = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        while True:
-            ready = await self._take(timeout_ms, until_s)
-            if not isinstance(ready, Generation):
-                break
-            if not ready.ended.is_set():  # else it was overtaken before anybody asked
-                return ready
-        if self._driver.has_ended.is_set():
-            self._ready.put_nowait(ready)  # for whoever asks again
-        raise ready if ready is not None else self._closed()
+        while (found := self._chosen(await self._take(timeout_ms, until_s))) is None:
+            pass
+        return found
 
     async def __aiter__(self) -> AsyncIterator[Generation]:
         """Each generation until the group is closed. The body counts as a function of the generation."""
@@ -71,9 +65,7 @@ class AsyncConsumerGroup(_Group):
                 generation = await self.next()
             except ClosedError:
                 return
-            generation._hold()
-            self._held = generation
-            yield generation
+            yield self._begun(generation)
 
     async def close(self) -> None:
         """End the generation, wait for its functions, leave the group (a static member stays), give connections back.

@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kgctl.errors import AuthError, CommitError, KgctlError, MisuseError, UnreachableError
+from kgctl.errors import CommitError, KgctlError, MisuseError, UnreachableError
 from kgctl.group.async_lines import AsyncCoordinatorConnection
 from kgctl.group.driver import MemberDriver
 from kgctl.group.lines import CoordinatorConnection
@@ -28,7 +29,7 @@ PAUSE_S = 0.1
 _SHOWN = 5
 
 
-class _Rules:
+class _Rules(ABC):
     """What is sent, and what an answer means; the sockets are those of `Commits` and `AsyncCommits`."""
 
     def __init__(self, driver: MemberDriver, settings: WireSettings, timeout_ms: int) -> None:
@@ -55,11 +56,22 @@ class _Rules:
             raise UnreachableError(f"the coordinator of group '{self._group_id}' is not known at present", group=self._group_id)
         return node
 
-    def _lost(self, request: OffsetCommit, error: UnreachableError) -> UnreachableError:
-        """An error that is worth another try, as long as the member is there: raises `CommitError` when it has ended."""
-        if self._driver.has_ended.is_set():
-            raise self._ended(request.partitions, error) from error
-        return error
+    def _judged(self, request: OffsetCommit, result: Result | UnreachableError) -> KgctlError | None:
+        """None: stored. An error that is returned is worth another try, on another connection; all others are raised."""
+        if not isinstance(result, UnreachableError):
+            refused: KgctlError | None = self._outcome(request, result)
+        elif self._driver.has_ended.is_set():
+            self._drop()
+            raise self._ended(request.partitions, result) from result
+        else:
+            refused = result
+        if refused is not None:
+            self._drop()
+        return refused
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Give the connection up."""
 
     def _outcome(self, request: OffsetCommit, result: Result) -> CommitError | None:
         """None: stored. An error that is returned is worth another try; all others are raised."""
@@ -146,16 +158,10 @@ class Commits(_Rules):
         request = self._request(generation, partitions)
         with self._lock:
             try:
-                result = self._connection().ask(request, self._timeout_ms)
-            except AuthError:
-                raise
+                result: Result | UnreachableError = self._connection().ask(request, self._timeout_ms)
             except UnreachableError as error:
-                self._drop()
-                return self._lost(request, error)
-            refused = self._outcome(request, result)
-            if refused is not None:
-                self._drop()
-            return refused
+                result = error
+            return self._judged(request, result)
 
     def _drop(self) -> None:
         connection, self._open = self._open, None
@@ -209,16 +215,10 @@ class AsyncCommits(_Rules):
     async def _try_commit(self, generation: Generation, partitions: tuple[OffsetCommitPartition, ...]) -> KgctlError | None:
         request = self._request(generation, partitions)
         try:
-            result = await self._connection().ask(request, self._timeout_ms)
-        except AuthError:
-            raise
+            result: Result | UnreachableError = await self._connection().ask(request, self._timeout_ms)
         except UnreachableError as error:
-            self._drop()
-            return self._lost(request, error)
-        refused = self._outcome(request, result)
-        if refused is not None:
-            self._drop()
-        return refused
+            result = error
+        return self._judged(request, result)
 
     def _drop(self) -> None:
         connection, self._open = self._open, None

@@ -108,6 +108,20 @@ class _Group(ABC):
         message = f"group '{self.group_id}': no generation within {(timeout_ms or 0) / 1000:g} s{why}"
         return TimedOutError(message, group=self.group_id)
 
+    def _chosen(self, ready: Ready) -> Generation | None:
+        """The generation; None where it was overtaken before anybody asked. Raises what is there in its place."""
+        if isinstance(ready, Generation):
+            return None if ready.ended.is_set() else ready
+        if self._driver.has_ended.is_set():
+            self._ready.put_nowait(ready)  # for whoever asks again
+        raise ready if ready is not None else self._closed()
+
+    def _begun(self, generation: Generation) -> Generation:
+        """The body of a loop counts as a function of it."""
+        generation._hold()
+        self._held = generation
+        return generation
+
     def _release(self) -> None:
         held, self._held = self._held, None
         if held is not None:
@@ -176,15 +190,9 @@ class ConsumerGroup(_Group):
         self._check_is_outside("next()")
         self._release()
         until_s = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        while True:
-            ready = self._take(timeout_ms, until_s)
-            if not isinstance(ready, Generation):
-                break
-            if not ready.ended.is_set():  # else it was overtaken before anybody asked
-                return ready
-        if self._driver.has_ended.is_set():
-            self._ready.put(ready)  # for whoever asks again
-        raise ready if ready is not None else self._closed()
+        while (found := self._chosen(self._take(timeout_ms, until_s))) is None:
+            pass
+        return found
 
     def __iter__(self) -> Iterator[Generation]:
         """Each generation until the group is closed."""
@@ -193,9 +201,7 @@ class ConsumerGroup(_Group):
                 generation = self.next()
             except ClosedError:
                 return
-            generation._hold()
-            self._held = generation
-            yield generation
+            yield self._begun(generation)
 
     @checked()
     async def next_async(self, *, timeout_ms: int | None = None) -> Generation:
@@ -210,9 +216,7 @@ class ConsumerGroup(_Group):
                 generation = await self.next_async()
             except ClosedError:
                 return
-            generation._hold()
-            self._held = generation
-            yield generation
+            yield self._begun(generation)
 
     def close(self) -> None:
         """End the generation, wait for its functions, leave the group (a static member stays), give connections back.

@@ -66,23 +66,18 @@ class Listener(Protocol):
 
     def on_callback(self, kind: CallbackKind, partitions: tuple[TopicPartition, ...], done: Callable[[], None]) -> None:
         """Partitions were assigned, are to be given up, or were lost; call ``done`` (from any thread) when that is dealt with."""
-        ...
 
     def on_start(self, positions: Mapping[TopicPartition, int]) -> None:
         """Take note that these partitions are read from these offsets on."""
-        ...
 
     def on_stop(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Take note that these partitions are read no longer."""
-        ...
 
     def on_step(self) -> None:
         """Something happened, and what the member wanted done is under way."""
-        ...
 
     def on_end(self, error: KgctlError | None) -> None:
         """The member has ended: closed (None), or by an error that it does not get over."""
-        ...
 
 
 class MemberDriver(ABC):
@@ -113,7 +108,11 @@ class MemberDriver(ABC):
     @abstractmethod
     def post(self, event: Event) -> None:
         """Do this call of the member, in order. From any thread."""
-        ...
+
+    def start(self, listener: Listener) -> None:
+        """Begin to join the group, and tell this one how it goes."""
+        self._listener = listener
+        self.post(lambda: self.member.start(self.now_us()))
 
     @staticmethod
     def now_us() -> int:
@@ -124,7 +123,38 @@ class MemberDriver(ABC):
     def _ask(self, action: Asked) -> None: ...
 
     @abstractmethod
-    def _end(self, error: KgctlError | None) -> None: ...
+    def _drop_coordinator(self) -> None: ...
+
+    @abstractmethod
+    def _send_beside(self, node: Node, request: Request) -> None:
+        """Send this on a connection of its own, beside the member's."""
+
+    @abstractmethod
+    def _finish(self, error: KgctlError | None, node: Node | None, leaving: Request | None) -> None:
+        """The member is at its end: send what it leaves by, give connections back, and tell the listener."""
+
+    def close(self) -> None:
+        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
+        self.post(self._begin_close)
+
+    def _begin_close(self) -> list[Action]:
+        self.is_closing = True
+        member, node = self.member, self.coordinator
+        if node is not None and self._parked is not None and member.state is MemberState.JOINING:
+            leaving = self._leaving(None, member.member_id)
+            self._drop_coordinator()
+            if leaving is not None:
+                self._send_beside(node, leaving)
+        return member.close(self.now_us())
+
+    def _end(self, error: KgctlError | None) -> None:
+        if self._is_ending:
+            return
+        self._is_ending = True
+        node, leaving = self.coordinator, self._leaving(error, self.member.member_id) if error is not None else None
+        self.end_error = error
+        self._drop_coordinator()
+        self._finish(error, node, leaving)
 
     def _take(self, event: Event | None) -> None:
         """One step of the member, a deadline for None. What is not kgctl's own fault is `UserCodeError`."""
@@ -256,18 +286,13 @@ class Driver(MemberDriver):
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
     def start(self, listener: Listener) -> None:
-        """Begin to join the group, and tell this one how it goes."""
-        self._listener = listener
-        self.post(lambda: self.member.start(self.now_us()))
+        """As `MemberDriver.start`."""
+        super().start(listener)
         self._thread.start()
 
     def post(self, event: Event) -> None:
         """Let the driver's thread do this call of the member, in order. From any thread."""
         self._events.put(event)
-
-    def close(self) -> None:
-        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
-        self.post(self._begin_close)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; False where it did not come in time."""
@@ -299,15 +324,9 @@ class Driver(MemberDriver):
             case ListOffsets():
                 self._errand(action.correlation_id, partial(self._list_offsets, action), to_leaders=True)
 
-    def _end(self, error: KgctlError | None) -> None:
-        if self._is_ending:
-            return
-        self._is_ending = True
-        node, leaving = self.coordinator, self._leaving(error, self.member.member_id) if error is not None else None
-        self.end_error = error
-        self._drop_coordinator()
+    def _finish(self, error: KgctlError | None, node: Node | None, leaving: Request | None) -> None:
         if node is not None and leaving is not None:
-            self._send_at_once(node, leaving)
+            self._send_beside(node, leaving)
         self.has_ended.set()
         self._errands.close()
         self._listener.on_end(error)
@@ -402,18 +421,7 @@ class Driver(MemberDriver):
 
     # --- the end
 
-    def _begin_close(self) -> list[Action]:
-        self.is_closing = True
-        member, node = self.member, self.coordinator
-        if node is not None and self._parked is not None and member.state is MemberState.JOINING:
-            leaving = self._leaving(None, member.member_id)
-            self._drop_coordinator()
-            if leaving is not None:
-                self._send_at_once(node, leaving)
-        return member.close(self.now_us())
-
-    def _send_at_once(self, node: Node, request: Request) -> None:
-        """On a connection of its own, beside the member's."""
+    def _send_beside(self, node: Node, request: Request) -> None:
         connection = CoordinatorConnection(node, self._settings)
         try:
             connection.ask(request, min(self._timeout_ms, LEAVE_MS))

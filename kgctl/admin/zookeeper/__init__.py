@@ -32,38 +32,41 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError, UsageError, did_you_mean
 from kgctl.model.groups import Node
 
 
-class GroupNotFoundError(NotFoundError):
+class _SaidError(KgctlError):
+    """An error of a group; ``says`` is its message, made of what it is about."""
+
+    says: ClassVar[str]
+
+    def __init__(self, group: str, **about: Any) -> None:
+        place = {name: about[name] for name in ("topic", "partition") if name in about}
+        super().__init__(self.says.format(group=group, **about), group=group, **place)
+
+
+class GroupNotFoundError(_SaidError, NotFoundError):
     """Raised where ZooKeeper has no group of this name."""
 
     slug = "GROUP_ID_NOT_FOUND"
-
-    def __init__(self, group: str) -> None:
-        super().__init__(f"group {group!r} does not exist in ZooKeeper", group=group)
+    says = "group {group!r} does not exist in ZooKeeper"
 
 
-class InstanceNotRegisteredError(NotFoundError):
+class InstanceNotRegisteredError(_SaidError, NotFoundError):
     """The instance is not registered, or its session has ended."""
 
     slug = "INSTANCE_NOT_REGISTERED"
-
-    def __init__(self, group: str, instance: str) -> None:
-        super().__init__(f"instance {instance!r} of group {group!r} is not registered", group=group)
+    says = "instance {instance!r} of group {group!r} is not registered"
 
 
-class PartitionNotClaimedError(NotFoundError):
+class PartitionNotClaimedError(_SaidError, NotFoundError):
     """The partition cannot be released: this instance has not claimed it."""
 
     slug = "PARTITION_NOT_CLAIMED"
-
-    def __init__(self, group: str, topic: str, partition: int, instance: str) -> None:
-        message = f"{topic}-{partition} of group {group!r} is not claimed by instance {instance!r}"
-        super().__init__(message, group=group, topic=topic, partition=partition)
+    says = "{topic}-{partition} of group {group!r} is not claimed by instance {instance!r}"
 
 
 class RunningInstancesError(RefusedError):
@@ -76,33 +79,29 @@ class RunningInstancesError(RefusedError):
         super().__init__(f"group {group!r} is active: {running} running; stop its consumers first", group=group)
 
 
-class InstanceRegisteredError(RefusedError):
+class InstanceRegisteredError(_SaidError, RefusedError):
     """The instance is registered already, by this session or another."""
 
     slug = "INSTANCE_ALREADY_REGISTERED"
-
-    def __init__(self, group: str, instance: str) -> None:
-        super().__init__(f"instance {instance!r} of group {group!r} is registered already", group=group)
+    says = "instance {instance!r} of group {group!r} is registered already"
 
 
-class PartitionClaimedError(RefusedError):
+class PartitionClaimedError(_SaidError, RefusedError):
     """Another instance (``owner``) has the partition: wait for its release and try again."""
 
     slug = "PARTITION_CLAIMED_BY_OTHER"
+    says = "{topic}-{partition} of group {group!r} is claimed by instance {owner!r}"
 
-    def __init__(self, group: str, topic: str, partition: int, owner: str) -> None:
-        message = f"{topic}-{partition} of group {group!r} is claimed by instance {owner!r}"
-        super().__init__(message, group=group, topic=topic, partition=partition)
+    def __init__(self, group: str, *, topic: str, partition: int, owner: str) -> None:
+        super().__init__(group, topic=topic, partition=partition, owner=owner)
         self.owner = owner
 
 
-class ChangedMeanwhileError(RefusedError):
+class ChangedMeanwhileError(_SaidError, RefusedError):
     """Others changed the group at each attempt to write; nothing was written by the last one."""
 
     slug = "CHANGED_MEANWHILE"
-
-    def __init__(self, group: str, attempts: int) -> None:
-        super().__init__(f"group {group!r} was changed by others at each of {attempts} attempts to write", group=group)
+    says = "group {group!r} was changed by others at each of {attempts} attempts to write"
 
 
 class SessionLostError(UnreachableError):
@@ -358,24 +357,12 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
-    """How to speak TLS; files are PEM."""
-
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    verify: bool = True
-    check_hostname: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
-    """A ZooKeeper and a place in it. ``chroot`` is "" or begins with a slash; ``sasl`` has pure-sasl's own names."""
+    """A ZooKeeper and a place in it. ``chroot`` is "" or begins with a slash. ``tls`` has kazoo's names, ``sasl`` pure-sasl's."""
 
     hosts: tuple[str, ...]
     chroot: str = ""
-    tls: Tls | None = None
+    tls: Mapping[str, Any] | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)
     sasl: Mapping[str, str] | None = field(default=None, repr=False)
 
@@ -431,21 +418,24 @@ def _host(part: str, text: str) -> str:
     return f"{match['host']}:{match['port'] or DEFAULT_PORT}"
 
 
-def _tls(own: Mapping[str, str]) -> Tls | None:
+def _tls(own: Mapping[str, str]) -> Mapping[str, Any] | None:
     given = {name.removeprefix("ssl."): value for name, value in own.items() if name.startswith("ssl.")}
     if not given or not _BOOLEANS[given.get("enabled", "true").lower()]:
         return None
     if ("certificate.location" in given) != ("key.location" in given):
         raise UsageError(f"{PREFIX}ssl.certificate.location and {PREFIX}ssl.key.location belong together: give both")
     verify = _BOOLEANS[given.get("verify", "true").lower()]
-    return Tls(
-        ca=given.get("ca.location"),
-        certificate=given.get("certificate.location"),
-        key=given.get("key.location"),
-        key_password=given.get("key.password"),
-        verify=verify,
-        check_hostname=verify and _BOOLEANS[given.get("check.hostname", "true").lower()],
-    )
+    check_hostname = verify and _BOOLEANS[given.get("check.hostname", "true").lower()]
+    files = {name: given.get(ours) for name, ours in _KAZOOS_FILES.items()}
+    return {"use_ssl": True, **files, "verify_certs": verify, "check_hostname": check_hostname}
+
+
+_KAZOOS_FILES = {
+    "ca": "ca.location",
+    "certfile": "certificate.location",
+    "keyfile": "key.location",
+    "keyfile_password": "key.password",
+}
 
 
 def _sasl(own: Mapping[str, str]) -> Mapping[str, str] | None:

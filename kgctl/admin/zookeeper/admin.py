@@ -30,16 +30,7 @@ from kgctl.admin import (
     item_error,
     zookeeper,
 )
-from kgctl.admin.zookeeper import (
-    ChangedMeanwhileError,
-    GroupNotFoundError,
-    Pattern,
-    Registration,
-    RunningInstancesError,
-    ZooKeeperSettings,
-    is_name,
-    registry,
-)
+from kgctl.admin.zookeeper import Registration, ZooKeeperSettings, registry
 from kgctl.admin.zookeeper.connection import NodeData, Operation, RefusedOperation, Unanswered, ZooKeeperSession, denied
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -91,7 +82,7 @@ def remove_group(connection: ZooKeeperSession, group: str) -> None:
         AuthError: a node may not be deleted.
     """
     if connection.children(zookeeper.group_path(group)) is None:
-        raise GroupNotFoundError(group)
+        raise zookeeper.GroupNotFoundError(group)
     _attempt(connection, group, lambda: _remove_tree(connection, group))
 
 
@@ -154,13 +145,13 @@ def _attempt(connection: ZooKeeperSession, group: str, once: Callable[[], bool])
                 if refusal.reason == "no_auth":
                     raise denied(refusal.operation.path) from None
                 if refusal.operation.path == zookeeper.ids_path(group) and refusal.reason == "not_empty":
-                    raise RunningInstancesError(group) from None
+                    raise zookeeper.RunningInstancesError(group) from None
                 changed += 1
             except Unanswered:
                 if deadline.is_over:
                     raise
                 deadline.wait(_RETRY_S)
-        raise ChangedMeanwhileError(group, ATTEMPTS)
+        raise zookeeper.ChangedMeanwhileError(group, attempts=ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +170,7 @@ class _Guard:
         path = zookeeper.ids_path(group)
         instances, node = connection.children(path), connection.get(path)
         if instances:
-            raise RunningInstancesError(group, len(instances))
+            raise zookeeper.RunningInstancesError(group, len(instances))
         if instances is None or node is None:
             return cls((Operation("create", path), Operation("delete", path)))
         return cls((Operation("delete", path), Operation("create", path, node.data, acl=connection.acl(path))))
@@ -250,7 +241,7 @@ def _remove_tree(connection: ZooKeeperSession, group: str) -> bool:
     if not paths:
         return True
     if instances := [path for path in paths if path.startswith(f"{ids}/")]:
-        raise RunningInstancesError(group, len(instances))
+        raise zookeeper.RunningInstancesError(group, len(instances))
     deletes = [Operation("delete", path) for path in reversed(paths)]
     if len(deletes) <= NODES_A_TRANSACTION:
         connection.transact(deletes)
@@ -315,9 +306,9 @@ PROTOCOL_TYPE = "consumer"
 NO_LOGS = "ZooKeeper does not know the log of {partition}: give --bootstrap-server too"
 
 _CODES: Mapping[type[KgctlError], ErrorCode] = {
-    GroupNotFoundError: ErrorCode.GROUP_ID_NOT_FOUND,
-    RunningInstancesError: ErrorCode.NON_EMPTY_GROUP,
-    ChangedMeanwhileError: ErrorCode.OPERATION_NOT_ATTEMPTED,
+    zookeeper.GroupNotFoundError: ErrorCode.GROUP_ID_NOT_FOUND,
+    zookeeper.RunningInstancesError: ErrorCode.NON_EMPTY_GROUP,
+    zookeeper.ChangedMeanwhileError: ErrorCode.OPERATION_NOT_ATTEMPTED,
     AuthError: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     Unanswered: ErrorCode.REQUEST_TIMED_OUT,
     TimedOutError: ErrorCode.REQUEST_TIMED_OUT,
@@ -436,7 +427,7 @@ class ZooKeeperGroupAdmin(Closing):
 
     def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
         """In one transaction for up to 1,000 partitions; NON_EMPTY_GROUP while instances run. Metadata has no place there."""
-        if not is_name(group_id):
+        if not zookeeper.is_name(group_id):
             return Results({}, dict.fromkeys(offsets, item_error(ErrorCode.INVALID_GROUP_ID, group=group_id)))
         failed = write_offsets(self._connection, group_id, {each: commit.offset for each, commit in offsets.items()})
         return _partition_results(offsets, failed)
@@ -465,7 +456,7 @@ class ZooKeeperGroupAdmin(Closing):
         errors: dict[str, ItemError] = {}
         wanted = list(dict.fromkeys(group_ids))
         for group_id in wanted:
-            if not is_name(group_id):
+            if not zookeeper.is_name(group_id):
                 errors[group_id] = item_error(ErrorCode.INVALID_GROUP_ID, group=group_id)
                 continue
             try:
@@ -485,7 +476,7 @@ class ZooKeeperGroupAdmin(Closing):
 
     def watch_groups(self, group_ids: Sequence[str], changed: Callable[[], None]) -> None:
         """Instances and claims are watched, offsets are not."""
-        self._watches.hold([group_id for group_id in dict.fromkeys(group_ids) if is_name(group_id)], changed)
+        self._watches.hold([group_id for group_id in dict.fromkeys(group_ids) if zookeeper.is_name(group_id)], changed)
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -497,14 +488,14 @@ class ZooKeeperGroupAdmin(Closing):
         self, group_ids: Sequence[str], *, members: bool = True, offsets: bool = True
     ) -> tuple[Mapping[str, registry.GroupSnapshot], dict[str, ItemError]]:
         """The groups that can be read, and an error for each of the others."""
-        named = [group_id for group_id in dict.fromkeys(group_ids) if is_name(group_id)]
+        named = [group_id for group_id in dict.fromkeys(group_ids) if zookeeper.is_name(group_id)]
         groups = registry.read_groups(self._connection, named, members=members, offsets=offsets)
         errors: dict[str, ItemError] = {}
         for group_id in dict.fromkeys(group_ids):
             if error := groups.denied.get(group_id):
                 errors[group_id] = _item(error)
             elif group_id not in groups.found:
-                code = ErrorCode.GROUP_ID_NOT_FOUND if is_name(group_id) else ErrorCode.INVALID_GROUP_ID
+                code = ErrorCode.GROUP_ID_NOT_FOUND if zookeeper.is_name(group_id) else ErrorCode.INVALID_GROUP_ID
                 errors[group_id] = item_error(code, group=group_id)
         return groups.found, errors
 
@@ -514,7 +505,7 @@ def _state(instances: int) -> GroupState:
 
 
 def _is_list(registration: Registration | None) -> bool:
-    return registration is not None and registration.pattern is not Pattern.STATIC
+    return registration is not None and registration.pattern is not zookeeper.Pattern.STATIC
 
 
 def _flaws(groups: Mapping[str, registry.GroupSnapshot]) -> Mapping[str, tuple[KgctlError, ...]]:
@@ -570,7 +561,7 @@ def _subscribed(member: MemberDescription, registration: Registration | None, to
     """With the topics that it reads: of a list, those there are."""
     if registration is None:
         return member
-    if registration.pattern is Pattern.STATIC:
+    if registration.pattern is zookeeper.Pattern.STATIC:
         return replace(member, subscribed_topics=tuple(sorted(registration.subscription)))
     regex = f"{registration.pattern}: {','.join(registration.subscription)}"
     read = tuple(topic for topic in topics if registration.reads(topic))

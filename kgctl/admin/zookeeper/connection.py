@@ -486,16 +486,6 @@ def denied(path: str) -> AuthError:
 def _client(settings: ZooKeeperSettings, session_ms: int, log: _Remembering) -> KazooClient:
     if settings.sasl:
         require("a SASL login to ZooKeeper", "puresasl")
-    tls = settings.tls
-    encrypted = {} if tls is None else {
-        "use_ssl": True,
-        "ca": tls.ca,
-        "certfile": tls.certificate,
-        "keyfile": tls.key,
-        "keyfile_password": tls.key_password,
-        "verify_certs": tls.verify,
-        "check_hostname": tls.check_hostname,
-    }  # fmt: skip
     return KazooClient(
         ",".join(settings.hosts) + settings.chroot,
         timeout=session_ms / 1000,
@@ -504,7 +494,7 @@ def _client(settings: ZooKeeperSettings, session_ms: int, log: _Remembering) -> 
         connection_retry={"max_tries": -1, "delay": _RETRY_S, "max_delay": 1.0},
         logger=log.logger,
         handler=_QuietThreads(),
-        **encrypted,
+        **(settings.tls or {}),
     )
 
 

@@ -30,16 +30,7 @@ from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.topic_scopes import TopicScope, is_within
-from kgctl.admin.zookeeper import (
-    InstanceNotRegisteredError,
-    InstanceRegisteredError,
-    PartitionClaimedError,
-    PartitionNotClaimedError,
-    Registration,
-    RunningInstancesError,
-    SessionLostError,
-    registry,
-)
+from kgctl.admin.zookeeper import Registration, registry
 from kgctl.admin.zookeeper.admin import write_offsets
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import KgctlError, NotFoundError, UsageError, users_code
@@ -173,7 +164,7 @@ class ConsumerGroup:
         self._raise_failure()
         for partition, offset in offsets.items():
             if partition not in self._claimed:
-                raise PartitionNotClaimedError(self._group.name, *partition, self.instance)
+                raise zookeeper.PartitionNotClaimedError(self._group.name, instance=self.instance, **partition._asdict())
             zookeeper.check_offset(offset)
         for error in write_offsets(self._registry.connection, self._group.name, offsets, guarded=False).values():
             raise error
@@ -262,7 +253,7 @@ class ConsumerGroup:
     def _claim(self, partition: TopicPartition) -> bool:
         try:
             self._instance.claim(*partition)
-        except PartitionClaimedError:
+        except zookeeper.PartitionClaimedError:
             return False
         return True
 
@@ -290,7 +281,7 @@ class ConsumerGroup:
                 self._release(partition)
 
     def _release(self, partition: TopicPartition) -> None:
-        with suppress(PartitionNotClaimedError, SessionLostError):  # it went with its session
+        with suppress(zookeeper.PartitionNotClaimedError, zookeeper.SessionLostError):  # it went with its session
             self._instance.release(*partition)
 
     def _register_anew(self) -> None:
@@ -301,7 +292,7 @@ class ConsumerGroup:
             self._tell_revoked(gone)
         try:
             self._instance.register(self._topics)
-        except InstanceRegisteredError:
+        except zookeeper.InstanceRegisteredError:
             self._lost = True  # the old session's is still there, for a moment
             self._changed.wait(RETRY_S)
             self._changed.set()
@@ -310,7 +301,7 @@ class ConsumerGroup:
         try:
             self._revoke(self._claimed)
             self._instance.deregister()
-        except InstanceNotRegisteredError:
+        except zookeeper.InstanceNotRegisteredError:
             pass
         except KgctlError as error:
             self._failure = self._failure or error
@@ -339,7 +330,7 @@ class Migration:
 
     def for_execution(self) -> ResetPlan:
         """The plan without the targets of active sources, which are errors of it."""
-        refused = [RunningInstancesError(source, count) for source, count in self.active.items()]
+        refused = [zookeeper.RunningInstancesError(source, count) for source, count in self.active.items()]
         targets = {self.names[source] for source in self.active}
         groups = tuple(group for group in self.plan.groups if group.group_id not in targets)
         return ResetPlan(groups, (*self.plan.errors, *refused))
@@ -379,7 +370,7 @@ def verify_migration(
     planned = {(row.group_id, row.partition): row.new for row in migration.plan.rows if row.result is not ResetResult.FAILED}
     for name, to_group in targets.items():
         if name in running and not running[name].state.is_inactive:
-            problems.append(RunningInstancesError(name, len(running[name].members)))
+            problems.append(zookeeper.RunningInstancesError(name, len(running[name].members)))
         for partition in done[to_group]:
             wanted, found = planned.get((to_group, partition)), there.get(to_group, {}).get(partition)
             if wanted is not None and (found is None or found.offset != wanted.offset):

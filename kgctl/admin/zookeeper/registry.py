@@ -30,16 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from kgctl.admin import Closing, zookeeper
-from kgctl.admin.zookeeper import (
-    ChangedMeanwhileError,
-    InstanceNotRegisteredError,
-    InstanceRegisteredError,
-    PartitionClaimedError,
-    PartitionNotClaimedError,
-    Registration,
-    ZooKeeperSettings,
-    admin,
-)
+from kgctl.admin.zookeeper import Registration, ZooKeeperSettings, admin
 from kgctl.admin.zookeeper.connection import Answers, NodeData, Operation, RefusedOperation, ZooKeeperSession, denied
 from kgctl.errors import KgctlError, users_code
 from kgctl.model.groups import Node, TopicPartition
@@ -426,7 +417,7 @@ class Group:
             for _ in range(admin.ATTEMPTS):
                 if self._commit_once(path, data):
                     return
-        raise ChangedMeanwhileError(self.name, admin.ATTEMPTS)
+        raise zookeeper.ChangedMeanwhileError(self.name, attempts=admin.ATTEMPTS)
 
     def fetch(self, topic: str, partition: int) -> int | None:
         """The committed offset; None where nothing is committed, which is not offset 0.
@@ -519,7 +510,7 @@ class Instance:
         """
         node = self._connection.get(self._path)
         if node is None:
-            raise InstanceNotRegisteredError(self.group.name, self.name)
+            raise zookeeper.InstanceNotRegisteredError(self.group.name, instance=self.name)
         return zookeeper.decode_registration(self._path, node.data)
 
     def register(self, topics: Sequence[str] | Registration, *, timestamp: int | None = None) -> None:
@@ -538,7 +529,7 @@ class Instance:
             try:
                 self._connection.create(self._path, zookeeper.encode_registration(topics), ephemeral=True)
             except RefusedOperation as refusal:
-                raise self._explained(refusal, InstanceRegisteredError(self.group.name, self.name)) from None
+                raise self._explained(refusal, zookeeper.InstanceRegisteredError(self.group.name, instance=self.name)) from None
 
     def deregister(self) -> None:
         """Take the registration back, by the version that is there; claims are released by `release`, or with the session.
@@ -546,7 +537,7 @@ class Instance:
         Raises:
             InstanceNotRegisteredError: it is not running.
         """
-        missing = InstanceNotRegisteredError(self.group.name, self.name)
+        missing = zookeeper.InstanceNotRegisteredError(self.group.name, instance=self.name)
         with self._connection.within():
             node = self._connection.get(self._path)
             if node is None:
@@ -576,8 +567,8 @@ class Instance:
                 if owner == self:
                     return
                 if owner is not None:
-                    raise PartitionClaimedError(self.group.name, topic, partition, owner.name)
-        raise ChangedMeanwhileError(self.group.name, admin.ATTEMPTS)
+                    raise zookeeper.PartitionClaimedError(self.group.name, topic=topic, partition=partition, owner=owner.name)
+        raise zookeeper.ChangedMeanwhileError(self.group.name, attempts=admin.ATTEMPTS)
 
     def release(self, topic: str, partition: int) -> None:
         """Give a partition back.
@@ -585,7 +576,7 @@ class Instance:
         Raises:
             PartitionNotClaimedError: this instance has not claimed it; whoever has keeps it.
         """
-        not_claimed = PartitionNotClaimedError(self.group.name, topic, partition, self.name)
+        not_claimed = zookeeper.PartitionNotClaimedError(self.group.name, topic=topic, partition=partition, instance=self.name)
         path = zookeeper.owners_path(self.group.name, topic, partition)
         with self._connection.within():
             node = self._connection.get(path)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import DELETE_OFFSETS, Committed, GroupAdmin, ItemError, Sight, check_supports, item_error
+from kgctl.admin import Committed, GroupAdmin, ItemError, Sight, check_supports, item_error
 from kgctl.admin.changes import (
     Account,
     ChangeStep,
@@ -22,6 +22,7 @@ from kgctl.admin.changes import (
 )
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
+from kgctl.admin.rights import DELETE_OFFSETS
 from kgctl.admin.share_groups import in_part
 from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE

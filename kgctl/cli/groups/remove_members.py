@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin import REMOVE_MEMBERS, GroupAdmin, ItemError, check_supports, item_error
+from kgctl.admin import GroupAdmin, ItemError, check_supports, item_error
 from kgctl.admin.changes import Account, ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
+from kgctl.admin.rights import REMOVE_MEMBERS
 from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, account_report, counted, how_far, is_answered, result_report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.librdkafka import client_config
 from kgctl.errors import AuthError, TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupListing, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -139,19 +140,25 @@ def test_partitions_without_a_commit_are_left_out(admin: ConfluentGroupAdmin) ->
     assert admin.list_committed_offsets(["g"]).values == {"g": {P1: OffsetAndMetadata(5)}}
 
 
+def listed(
+    state: ConsumerGroupState = ConsumerGroupState.EMPTY, kind: ConsumerGroupType | None = ConsumerGroupType.CLASSIC
+) -> GroupListing:
+    return confluent.listing(SimpleNamespace(group_id="g", is_simple_consumer_group=False, state=state, type=kind))
+
+
 def test_every_state_has_kafkas_spelling() -> None:
-    known = {each: confluent.state(each) for each in ConsumerGroupState}
+    known = {each: listed(state=each).state for each in ConsumerGroupState}
 
     assert {each.name for each, found in known.items() if found is GroupState.UNKNOWN} <= {"UNKNOWN", "UNKOWN"}
 
 
 def test_every_type_has_kafkas_spelling() -> None:
-    assert {confluent.group_type(each) for each in ConsumerGroupType} == {
+    assert {listed(kind=each).type for each in ConsumerGroupType} == {
         GroupType.UNKNOWN,
         GroupType.CONSUMER,
         GroupType.CLASSIC,
     }
-    assert confluent.group_type(None) is GroupType.UNKNOWN
+    assert listed(kind=None).type is GroupType.UNKNOWN
 
 
 @pytest.mark.parametrize("offset", [OffsetAndMetadata(3), OffsetAndMetadata(0, "note"), OffsetAndMetadata(7, "", 0)])

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.zookeeper import Tls, ZooKeeperSettings
+from kgctl.admin.zookeeper import ZooKeeperSettings
 from kgctl.errors import UsageError
+
+
+def tls(**own: object) -> dict[str, object]:
+    """As kazoo takes it."""
+    files = dict.fromkeys(("ca", "certfile", "keyfile", "keyfile_password"))
+    return {"use_ssl": True, **files, "verify_certs": True, "check_hostname": True, **own}
 
 
 @pytest.mark.parametrize(
@@ -24,11 +30,11 @@ def test_addresses(text: str, hosts: tuple[str, ...], chroot: str) -> None:
 
 def test_any_property_of_tls_means_tls_that_verifies() -> None:
     assert ZooKeeperSettings.of("h").tls is None
-    assert ZooKeeperSettings.of("h", {"zookeeper.ssl.enabled": "true"}).tls == Tls()
+    assert ZooKeeperSettings.of("h", {"zookeeper.ssl.enabled": "true"}).tls == tls()
     assert ZooKeeperSettings.of("h", {"zookeeper.ssl.enabled": "false", "zookeeper.ssl.ca.location": "ca"}).tls is None
-    assert ZooKeeperSettings.of("h", {"zookeeper.ssl.verify": "false"}).tls == Tls(verify=False, check_hostname=False)
+    assert ZooKeeperSettings.of("h", {"zookeeper.ssl.verify": "false"}).tls == tls(verify_certs=False, check_hostname=False)
     own = {"zookeeper.ssl.certificate.location": "c", "zookeeper.ssl.key.location": "k", "client.id": "of kafka"}
-    assert ZooKeeperSettings.of("h", own).tls == Tls(certificate="c", key="k")
+    assert ZooKeeperSettings.of("h", own).tls == tls(certfile="c", keyfile="k")
 
 
 def test_logins() -> None:

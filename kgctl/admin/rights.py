@@ -1,0 +1,47 @@
+"""The rights that requests need, and errors for want of one, which name it and the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kgctl.admin import ItemError, K, Results, T, shown_user
+from kgctl.model.error_codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The rights that a request needs: the operation on the group, and that on the topics, by Kafka's names; "" for none."""
+
+    group: str = ""
+    topic: str = ""
+
+    def _lacking(self, code: ErrorCode) -> tuple[str, str]:
+        if code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            return self.group, "group"
+        return (self.topic, "topic") if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else ("", "")
+
+    def told(self, results: Results[K, T], user: str | None) -> Results[K, T]:
+        """The results; errors for want of a right name it, and the user."""
+        if not any(self._lacking(error.code)[0] for error in results.errors.values()):
+            return results
+        return replace(results, errors=self.told_errors(results.errors, user))
+
+    def told_errors(self, errors: Mapping[K, ItemError], user: str | None) -> dict[K, ItemError]:
+        """Return what `told` returns, of the errors alone."""
+        return {key: self._told(error, user) for key, error in errors.items()}
+
+    def _told(self, error: ItemError, user: str | None) -> ItemError:
+        operation, kind = self._lacking(error.code)
+        if not operation:
+            return error
+        return replace(error, message=f"{error.message}: {shown_user(user)} lacks the right {operation} on the {kind}")
+
+
+LOOK = Needs("DESCRIBE", "DESCRIBE")
+READ = Needs(topic="READ")
+COMMIT = Needs("READ", "READ")
+DELETE_GROUP = Needs("DELETE")
+DELETE_OFFSETS = Needs("DELETE", "READ")
+REMOVE_MEMBERS = Needs("READ")
+DELETE_TOPICS = Needs(topic="DELETE")
