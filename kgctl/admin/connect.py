@@ -63,12 +63,17 @@ class ConnectionSettings:
 def connect(settings: ConnectionSettings) -> GroupAdmin:
     """The caller closes it. Raises `UsageError` for settings that cannot be; a cluster is not contacted before the first call."""
     if settings.embedded is not None:
-        return _embedded(settings)
+        from kgctl.admin.embedded import open_embedded
+
+        return open_embedded(settings.embedded)
     if settings.zookeeper is not None:
-        return _zookeeper(settings)
+        from kgctl.admin.zookeeper.admin import open_zookeeper
+
+        has_brokers = settings.bootstrap or {*ADDRESSES} & settings.properties.keys()
+        brokers = connect(replace(settings, zookeeper=None)) if has_brokers else None
+        return open_zookeeper(settings.zookeeper, settings.properties, settings.timeout_ms, brokers)
     properties = {key: value for key, value in settings.properties.items() if not key.startswith("zookeeper.")}
-    servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.get("metadata.broker.list")
-    if not servers:
+    if not (servers := _servers(settings)):
         raise UsageError("no cluster given: use --bootstrap-server HOST:PORT")
     properties["bootstrap.servers"] = servers
     return _live(properties, settings.timeout_ms)
@@ -97,20 +102,8 @@ LOST = (
 )
 
 
-def _embedded(settings: ConnectionSettings) -> GroupAdmin:
-    from kgctl.admin.embedded import open_embedded
-
-    assert settings.embedded is not None
-    return open_embedded(settings.embedded)
-
-
-def _zookeeper(settings: ConnectionSettings) -> GroupAdmin:
-    from kgctl.admin.zookeeper.admin import open_zookeeper
-
-    has_brokers = settings.bootstrap or {"bootstrap.servers", "metadata.broker.list"} & settings.properties.keys()
-    brokers = connect(replace(settings, zookeeper=None)) if has_brokers else None
-    assert settings.zookeeper is not None
-    return open_zookeeper(settings.zookeeper, settings.properties, settings.timeout_ms, brokers)
+def _servers(settings: ConnectionSettings) -> str | None:
+    return settings.bootstrap or next(filter(None, map(settings.properties.get, ADDRESSES)), None)
 
 
 def context_settings(
@@ -489,8 +482,7 @@ def plain_password_warning(settings: ConnectionSettings) -> str | None:
     mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
     if properties.get("security.protocol", "").upper() != "SASL_PLAINTEXT" or mechanism.upper() not in ("PLAIN", "OAUTHBEARER"):
         return None
-    servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or ""
-    hosts = [address.strip().rpartition(":")[0].strip("[]") for address in servers.split(",")]
+    hosts = [address.strip().rpartition(":")[0].strip("[]") for address in (_servers(settings) or "").split(",")]
     others = [host for host in hosts if host and not _is_this_machine(host)]
     what = "The token" if mechanism.upper() == "OAUTHBEARER" else "The password"
     return f"{what} goes to {others[0]} unencrypted (SASL_PLAINTEXT): SASL_SSL hides it." if others else None

@@ -429,12 +429,8 @@ def remove_members(
     if unknown:
         answers |= _leave_consumer_group(cluster, group_id, unknown, deadline)
     values = dict.fromkeys(key for key, code in answers.items() if code is ErrorCode.NONE)
-    errors = {key: _member_error(code, group_id, key) for key, code in answers.items() if code is not ErrorCode.NONE}
-    return Results(values, errors)
-
-
-def _member_error(code: ErrorCode, group_id: str, member: str) -> ItemError:
-    return explained(Failure(code), group=group_id, member=member)
+    failed = {key: Failure(code) for key, code in answers.items() if code is not ErrorCode.NONE}
+    return Results(values, {key: explained(failure, group=group_id, member=key) for key, failure in failed.items()})
 
 
 def _leave(

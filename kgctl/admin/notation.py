@@ -205,29 +205,17 @@ class UndoRow(NamedTuple):
 
 def undo_rows(rows: Sequence[UndoRow]) -> str:
     """The rows of an undo file: CSV with a header, which `parse_offset_file` reads back."""
-    lines = [
-        (
-            group_id,
-            *partition,
-            *(("", "", "") if before is None else (before.offset, before.leader_epoch, before.metadata)),
-            "" if written is None else written,
-        )
-        for group_id, partition, before, written in rows
-    ]
+    lines = [(group, *place, *_cells(before), "" if written is None else written) for group, place, before, written in rows]
     return csv_text([UNDO_COLUMNS, *lines])
+
+
+def _cells(commit: OffsetAndMetadata | None) -> tuple[int | str, int | str, str]:
+    return ("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)
 
 
 def plan_rows(rows: Sequence[tuple[str, TopicPartition, int | None, OffsetAndMetadata | None]]) -> str:
     """The rows of a plan: what each partition has and what it shall have, None for no commit."""
-    lines = [
-        (
-            group_id,
-            *partition,
-            "" if old is None else old,
-            *(("", "", "") if new is None else (new.offset, new.leader_epoch, new.metadata)),
-        )
-        for group_id, partition, old, new in rows
-    ]
+    lines = [(group, *place, "" if old is None else old, *_cells(new)) for group, place, old, new in rows]
     return csv_text([PLAN_COLUMNS, *lines])
 
 
@@ -260,8 +248,21 @@ class _Reader:
 
     def _rows(self, text: str) -> Iterator[_Row]:
         if text.lstrip()[:1] in ("{", "["):
-            return self._json_lines(text) if _LINE_OF_JSON.match(text) else self._json_rows(text)
-        return self._yaml_rows(text) if _YAML.match(text) else self._csv_rows(text)
+            rows = self._json_lines(text) if _LINE_OF_JSON.match(text) else self._json_rows(text)
+        elif _YAML.match(text):
+            rows = self._yaml_rows(text)
+        else:
+            yield from self._csv_rows(text)
+            return
+        for line, row in rows:
+            self._check_columns(line, list(row))
+            yield line, {key: "" if value is None else value for key, value in row.items()}
+
+    def _listed(self, document: Any) -> list[dict[str, Any]]:
+        rows = document.get("data") if isinstance(document, dict) else document
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
+        return rows
 
     def _yaml_rows(self, text: str) -> Iterator[_Row]:
         from kgctl.yaml_files import LARGE, FileError, read_yaml
@@ -272,13 +273,8 @@ class _Reader:
             problem = error.problems[0]
             raise self._wrong(problem.location.line, problem.message) from None
         path = ("data",) if isinstance(tree.data, dict) else ()
-        rows = tree.data.get("data") if isinstance(tree.data, dict) else tree.data
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
-        for number, row in enumerate(rows):
-            line = tree.location((*path, number)).line
-            self._check_columns(line, list(row))
-            yield line, _filled(row)
+        for number, row in enumerate(self._listed(tree.data)):
+            yield tree.location((*path, number)).line, row
 
     def _csv_rows(self, text: str) -> Iterator[_Row]:
         reader = csv.reader(io.StringIO(text), strict=True)
@@ -320,12 +316,8 @@ class _Reader:
             raise self._wrong(1, "not readable as JSON: nested too deeply") from None
         except ValueError:
             raise self._wrong(1, "not readable as JSON: a number of thousands of digits") from None
-        rows = document.get("data") if isinstance(document, dict) else document
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
-        for line, row in zip(_row_lines(text, len(rows)), rows, strict=True):
-            self._check_columns(line, list(row))
-            yield line, _filled(row)
+        rows = self._listed(document)
+        yield from zip(_row_lines(text, len(rows)), rows, strict=True)
 
     def _json_lines(self, text: str) -> Iterator[_Row]:
         for line, row in enumerate(text.split("\n"), 1):
@@ -337,8 +329,7 @@ class _Reader:
                 raise self._wrong(line, f"not readable as JSON: {error}") from None
             if not isinstance(fields, dict):
                 raise self._wrong(line, "expected a row, as an object")
-            self._check_columns(line, list(fields))
-            yield line, _filled(fields)
+            yield line, fields
 
     def _check_columns(self, line: int, names: Sequence[str]) -> None:
         for name in names:
@@ -390,10 +381,6 @@ class _Reader:
 
     def _wrong(self, line: int, problem: str) -> UsageError:
         return UsageError(f"{self._name}, line {line}: {problem}")
-
-
-def _filled(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: "" if value is None else value for key, value in row.items()}
 
 
 def _row_lines(text: str, count: int) -> Iterator[int]:

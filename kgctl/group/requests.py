@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
@@ -61,6 +62,7 @@ class RequestCodec:
     decode: Callable[[Any, Any], Result]
 
 
+R = TypeVar("R")
 _OF_ALL = frozenset(each.name for each in fields(Request))
 
 
@@ -74,24 +76,27 @@ def _join_group(request: JoinGroup, _: int) -> Values:
     return _as_named(request, protocols=protocols)
 
 
+def _told(kind: Callable[..., R], answer: Any, **otherwise: Any) -> R:
+    """A result, whose own fields the wire calls so too; what this version has not is as by default. ``otherwise``: as above."""
+    known = {name: getattr(answer, name) for name in _names(kind) - otherwise.keys() if hasattr(answer, name)}
+    return kind(error=ErrorCode(answer.error_code), **known, **otherwise)
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    return frozenset(each.name for each in fields(kind))
+
+
 def _join_group_result(_: JoinGroup, answer: Any) -> JoinGroupResult:
-    return JoinGroupResult(
-        error=ErrorCode(answer.error_code),
-        generation_id=answer.generation_id,
-        protocol_type=getattr(answer, "protocol_type", None),
-        protocol_name=answer.protocol_name,
-        leader=answer.leader,
-        skip_assignment=getattr(answer, "skip_assignment", False),
-        member_id=answer.member_id,
-        members=tuple(
-            JoinGroupMember(
-                member_id=each.member_id,
-                group_instance_id=getattr(each, "group_instance_id", None),
-                metadata=bytes(each.metadata),
-            )
-            for each in answer.members
-        ),
+    members = tuple(
+        JoinGroupMember(
+            member_id=each.member_id,
+            group_instance_id=getattr(each, "group_instance_id", None),
+            metadata=bytes(each.metadata),
+        )
+        for each in answer.members
     )
+    return _told(JoinGroupResult, answer, members=members)
 
 
 def subscribed_topics(members: Iterable[JoinGroupMember]) -> frozenset[str]:
@@ -108,29 +113,8 @@ def _sync_group(request: SyncGroup, _: int) -> Values:
     return _as_named(request, assignments=assignments)
 
 
-def _sync_group_result(_: SyncGroup, answer: Any) -> SyncGroupResult:
-    return SyncGroupResult(
-        error=ErrorCode(answer.error_code),
-        protocol_type=getattr(answer, "protocol_type", None),
-        protocol_name=getattr(answer, "protocol_name", None),
-        assignment=bytes(answer.assignment),
-    )
-
-
-def _heartbeat(request: Heartbeat, _: int) -> Values:
-    return _as_named(request)
-
-
-def _heartbeat_result(_: Heartbeat, answer: Any) -> HeartbeatResult:
-    return HeartbeatResult(error=ErrorCode(answer.error_code))
-
-
 def _leave_group(request: LeaveGroup, _: int) -> Values:
     return _as_named(request, members=[asdict(each) for each in request.members])
-
-
-def _leave_group_result(_: LeaveGroup, answer: Any) -> LeaveGroupResult:
-    return LeaveGroupResult(error=ErrorCode(answer.error_code))
 
 
 def _offset_commit(request: OffsetCommit, _: int) -> Values:
@@ -190,21 +174,16 @@ def _consumer_group_heartbeat_result(_: ConsumerGroupHeartbeat, answer: Any) -> 
     if answer.assignment is not None:
         assigned = answer.assignment.topic_partitions
         assignment = tuple((each.topic_id or ZERO_UUID, tuple(each.partitions)) for each in assigned)
-    return ConsumerGroupHeartbeatResult(
-        error=ErrorCode(answer.error_code),
-        error_message=answer.error_message,
-        member_id=answer.member_id,
-        member_epoch=answer.member_epoch,
-        heartbeat_interval_ms=answer.heartbeat_interval_ms,
-        assignment=assignment,
-    )
+    return _told(ConsumerGroupHeartbeatResult, answer, assignment=assignment)
 
 
 CODECS: Mapping[type[Request], RequestCodec] = {
     JoinGroup: RequestCodec(JOIN_GROUP, _join_group, _join_group_result),
-    SyncGroup: RequestCodec(SYNC_GROUP, _sync_group, _sync_group_result),
-    Heartbeat: RequestCodec(HEARTBEAT, _heartbeat, _heartbeat_result),
-    LeaveGroup: RequestCodec(LEAVE_GROUP, _leave_group, _leave_group_result),
+    SyncGroup: RequestCodec(
+        SYNC_GROUP, _sync_group, lambda _, told: _told(SyncGroupResult, told, assignment=bytes(told.assignment))
+    ),
+    Heartbeat: RequestCodec(HEARTBEAT, lambda request, _: _as_named(request), lambda _, told: _told(HeartbeatResult, told)),
+    LeaveGroup: RequestCodec(LEAVE_GROUP, _leave_group, lambda _, told: _told(LeaveGroupResult, told, members=())),
     OffsetCommit: RequestCodec(OFFSET_COMMIT, _offset_commit, _offset_commit_result),
     OffsetFetch: RequestCodec(OFFSET_FETCH, _offset_fetch, _offset_fetch_result),
     ConsumerGroupHeartbeat: RequestCodec(CONSUMER_GROUP_HEARTBEAT, _consumer_group_heartbeat, _consumer_group_heartbeat_result),

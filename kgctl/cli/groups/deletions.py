@@ -40,12 +40,7 @@ from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.selection import (
-    ChangedGroups,
-    check_as_shown,
-    confirm,
-    with_neighbours,
-)
+from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm, with_neighbours
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode

@@ -18,12 +18,7 @@ from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, account_report, c
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import (
-    ChangedGroups,
-    check_as_shown,
-    confirm,
-    with_neighbours,
-)
+from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm, with_neighbours
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
