@@ -102,7 +102,7 @@ ROOMS = {
         ),
     ),
     "admin": Room(
-        5_443,
+        5_421,
         raised=(
             (3, "callbacks of the old consumer's group: what they raise is told with its place"),
             (18, "so do functions that watch instances and owners"),
@@ -236,7 +236,7 @@ ROOMS = {
         ),
     ),
     "group": Room(
-        1_229,
+        1_211,
         raised=(
             (33, "a member that fails leaves, and says whose code failed"),
             (60, "commit_async; what is dropped says so; a member that fails leaves, and says whose code failed"),
