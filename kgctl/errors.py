@@ -27,7 +27,7 @@ Failures of one group or one partition among several are data (`kgctl.results`),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -52,6 +52,11 @@ class KgctlError(Exception):
         self.group = group
         self.topic = topic
         self.partition = partition
+
+    @property
+    def each(self) -> Sequence[KgctlError]:
+        """Return what is told of it, one error after the other: itself, or each of the things that are wrong."""
+        return (self,)
 
 
 class Interrupted(BaseException):

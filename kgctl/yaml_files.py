@@ -87,6 +87,10 @@ class FileError(UsageError):
         super().__init__(str(problems[0]))
         self.problems = tuple(problems)
 
+    @property
+    def each(self) -> Sequence[UsageError]:
+        return [UsageError(str(problem)) for problem in self.problems]
+
 
 def path_text(path: Path) -> str:
     """Return the path as messages show it: ``events[2].at``."""
@@ -111,9 +115,13 @@ class Tree:
                 return found
         return Location(self.file)
 
+    def problem(self, path: Path, message: str, severity: str = "error", rule: str = "") -> Problem:
+        """Return what is wrong with, or doubtful of, the value at this path."""
+        return Problem(self.location(path), path, message, severity, rule)
+
     def error(self, path: Path, message: str) -> FileError:
         """Return an error about the value at this path."""
-        return FileError([Problem(self.location(path), path, message)])
+        return FileError([self.problem(path, message)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _run(argv: Sequence[str], session: Session) -> int:
         with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
             result = build_tree().main(args=list(argv), prog_name="kgctl", standalone_mode=False, obj=session)
     except KgctlError as error:
-        return _finish(Report(errors=[error]), session, argv)
+        return _finish(Report(errors=error.each), session, argv)
     except typer.TyperException as error:
         return _finish(_from_typer(error, session, argv), session, argv)
     except (typer.Abort, Interrupted, KeyboardInterrupt):

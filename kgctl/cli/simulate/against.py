@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Report
 from kgctl.cli.session import Session
+from kgctl.cli.simulate.running import handling, option
 from kgctl.errors import KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
 
@@ -42,28 +43,24 @@ class AgainstOptions:
 
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Play it with real clients on this cluster too, in real time, and show both side by side.",
-            show_default=False,
+        option(
+            metavar="HOST:PORT", help="Play it with real clients on this cluster too, in real time, and show both side by side."
         ),
     ] = None
     plays: Annotated[int, typer.Option(min=1, metavar="N", help="How often --against plays each variant.")] = 1
     client: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="NAME",
             help="What --against plays with: librdkafka, java (needs a JDK and --kafka-libs), aiokafka or kafka-python.",
-            show_default=False,
         ),
     ] = None
     kafka_libs: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="DIR",
             envvar="KGCTL_KAFKA_LIBS",
             help="The folder libs of an Apache Kafka of 4.1 or later, for the Java client.",
-            show_default=False,
         ),
     ] = None
 
@@ -185,13 +182,12 @@ def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kin
 
 
 def check_playable(loaded: LoadedFile, kind: ClientKind) -> None:
-    """Raise `kgctl.cli.simulate.running.WrongFile` with everything that keeps the file from being played."""
-    from kgctl.cli.simulate.running import WrongFile, report_of_problems
+    """Raise `kgctl.yaml_files.FileError` with everything that keeps the file from being played."""
     from kgctl.simulate.batch.against import problems_of
     from kgctl.yaml_files import FileError
 
     if problems := problems_of(loaded, kind.profile):
-        raise WrongFile(report_of_problems(FileError(problems)))
+        raise FileError(problems)
 
 
 def play_beside(session: Session, loaded: LoadedFile, outcome: Outcome, stage: PlayStage, *, draws: bool) -> Outcome:
@@ -233,15 +229,7 @@ def _cleaning_up(session: Session) -> Iterator[None]:
             return
         caught.append(number)
         session.notice("stopping: consumers are closed, topics and group removed")
-        _raise(number)
+        raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handling({signal.SIGINT: stop, signal.SIGTERM: stop}):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _raise(number: int) -> NoReturn:
-    raise Stopped(number)

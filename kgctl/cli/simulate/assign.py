@@ -14,6 +14,7 @@ from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate.running import argument, option
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
@@ -147,22 +148,14 @@ def _summary(answer: Answer, which: str) -> str:
 def simulate_assign(
     ctx: typer.Context,
     *,
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="YAML, JSON or JSON lines; - is stdin.", show_default=False)
-    ] = None,
+    files: Annotated[list[str] | None, argument(metavar="FILE", help="YAML, JSON or JSON lines; - is stdin.")] = None,
     assignor: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="An assignor, or module:Class for one of your own; repeatable.", show_default=False),
+        list[str] | None, option(metavar="NAME", help="An assignor, or module:Class for one of your own; repeatable.")
     ] = None,
     members: Annotated[int | None, typer.Option(metavar="N", help="A fresh group of N members, without a file.")] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.", show_default=False)
-    ] = None,
+    topic: Annotated[list[str] | None, option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.")] = None,
     from_group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GROUP", help="A group of the cluster, as it is now.", show_default=False, autocompletion=complete_groups
-        ),
+        str | None, option(metavar="GROUP", help="A group of the cluster, as it is now.", autocompletion=complete_groups)
     ] = None,
     rounds: Annotated[
         bool, typer.Option("--rounds", help="Go on until a cooperative group has settled, and show each round.")

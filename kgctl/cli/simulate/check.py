@@ -9,8 +9,9 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Column, JsonKind, Report, Row, error_line, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import session_of
 from kgctl.cli.simulate import running
+from kgctl.cli.simulate.running import argument
 from kgctl.errors import KgctlError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ COLUMNS = (
 @shows(COLUMNS, examples="kgctl simulate check deploy.yaml")
 def simulate_check(
     ctx: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Scenario files, or - for stdin.", show_default=False)],
+    files: Annotated[list[str], argument(metavar="FILE", help="Scenario files, or - for stdin.")],
     *,
     settings: running.Settings = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors, too.")] = False,
 ) -> Report:
     """Check scenarios without running them: mistakes, and what is legal but most likely not meant."""
+    from kgctl.simulate.lint.rules import lint
     from kgctl.yaml_files import FileError
 
     session = session_of(ctx)
@@ -43,7 +45,7 @@ def simulate_check(
     errors: list[KgctlError] = []
     for name in files:
         try:
-            problems += _problems(name, settings or [], session)
+            problems += lint(running.load_scenario(session, name, settings=settings))
         except FileError as error:
             problems += error.problems
         except KgctlError as error:
@@ -60,15 +62,6 @@ def _counted(wrong: list[Problem]) -> list[str]:
     """A line a file: the table has said what is wrong with it."""
     found = Counter(problem.location.file for problem in wrong)
     return [f"{name}: {plural(count, 'mistake')}" for name, count in found.items()]
-
-
-def _problems(name: str, settings: list[str], session: Session) -> list[Problem]:
-    from kgctl.cli.simulate.live_group import live_reader
-    from kgctl.simulate.lint.rules import lint
-    from kgctl.simulate.scenario.load import load
-    from kgctl.simulate.scenario.sources import read_source
-
-    return lint(load(read_source(name, session.environment.stdin, live_reader(session)), settings=settings))
 
 
 def _row(problem: Problem) -> Row:

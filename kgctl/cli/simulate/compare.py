@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.report import Column, JsonKind, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import METRIC
+from kgctl.cli.simulate.running import METRIC, argument
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.scenario.vocabulary import Identity
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
     from kgctl.simulate.batch.comparison import MetricDifference
     from kgctl.simulate.batch.judge import RunValues
-    from kgctl.simulate.scenario.load import LoadedFile
+    from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 COLUMNS = (
     Column("a", meaning="the first variant, or scenario"),
@@ -42,14 +42,8 @@ COLUMNS = (
 @shows(COLUMNS, examples="kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")
 def simulate_compare(
     ctx: typer.Context,
-    a: Annotated[
-        str,
-        typer.Argument(metavar="A", help="A scenario file or a built-in's name; with :VARIANT, one variant.", show_default=False),
-    ],
-    b: Annotated[
-        str | None,
-        typer.Argument(metavar="B", help="What to hold beside it; without B, the other variants of A.", show_default=False),
-    ] = None,
+    a: Annotated[str, argument(metavar="A", help="A scenario file or a built-in's name; with :VARIANT, one variant.")],
+    b: Annotated[str | None, argument(metavar="B", help="What to hold beside it; without B, the other variants of A.")] = None,
     *,
     seed: running.Seed = None,
     runs: running.Runs = None,
@@ -64,17 +58,13 @@ def simulate_compare(
 
     Better or worse is what the 95% interval of the mean difference leaves no doubt about.
     """
-    from kgctl.cli.simulate.running import RunOptions, WrongFile
     from kgctl.simulate.batch.comparison import FEW_SEEDS, decided_by
 
     session = session_of(ctx)
-    how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
+    how = running.RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
     how.time_limit_s()
     asked = decided_by(fail_if_worse or (), "--fail-if-worse")
-    try:
-        pairs, troubles = _pairs(session, a, b, settings, how)
-    except WrongFile as wrong:
-        return wrong.report
+    pairs, troubles = _pairs(session, a, b, settings, how)
     rows = [
         _row(pair, each)
         for pair in pairs
@@ -101,26 +91,31 @@ def simulate_compare(
     return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComparedPair:
     """B as seen from A. ``other``: what only one of them rehearses; the variants of one file are meant to differ so.
 
-    ``asked``: with how many seeds, ``compared``: with how many both were run.
+    ``runs``: of A and of B, by seed; ``asked``: with how many seeds.
     """
 
     a: str
     b: str
-    found: Sequence[MetricDifference]
+    runs: Sequence[Mapping[int, RunValues]]
     other: str
-    is_one_file: bool
     asked: int
-    compared: int
+    is_one_file: bool
+
+    @cached_property
+    def found(self) -> Sequence[MetricDifference]:
+        from kgctl.simulate.batch.comparison import differences
+
+        return differences(*self.runs)
 
     @property
     def stopped(self) -> str:
         """That the time limit has left seeds out; "" where it has not."""
-        is_cut = self.compared < self.asked
-        return f"stopped at the time limit: {self.compared} of {self.asked} seeds were run on both sides" if is_cut else ""
+        both = len(self.runs[0].keys() & self.runs[1].keys())
+        return f"stopped at the time limit: {both} of {self.asked} seeds were run on both sides" if both < self.asked else ""
 
     @property
     def is_one_question(self) -> bool:
@@ -165,9 +160,12 @@ def _pairs(
     from kgctl.simulate.batch.outcome import rehearsed_in
     from kgctl.simulate.scenario.vocabulary import did_you_mean
 
+    def load(name: str, variant: str | None) -> LoadedFile:
+        return running.load_scenario(session, name, settings=settings, variants=[variant] if variant else None, checks=())
+
     left_file, left_variant = _parts(a)
     if b is None:
-        loaded = _load(session, left_file, None, settings)
+        loaded = load(left_file, None)
         names = loaded.variant_names
         if len(names) < 2:
             raise UsageError(f"{a} has no variants to compare; name another scenario as B")
@@ -175,45 +173,20 @@ def _pairs(
         if first not in names:
             raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
         seeds = how.seeds(loaded)
-        runs = _run(session, loaded, how, seeds)
-        happens = {each.name: rehearsed_in(each.scenario) for each in loaded.variants}
-        pairs = [
-            _compared(
-                first,
-                name,
-                (runs[first], runs[name]),
-                unlike(first, name, happens[first], happens[name]),
-                seeds,
-                is_one_file=True,
-            )
-            for name in names
-            if name != first
-        ]
-        return pairs, [text for name, by_seed in runs.items() for text in _troubles(name, by_seed)]
-    left = _load(session, left_file, left_variant, settings)
-    right = _load(session, *_parts(b), settings)
-    meant = [(each, _only(each, name)) for each, name in ((left, a), (right, b))]  # before anything runs
-    seeds = how.seeds(left)
-    found = [_run(session, each, how, seeds)[variant] for each, variant in meant]
-    troubles = [text for name, by_seed in zip((a, b), found, strict=True) for text in _troubles(name, by_seed)]
-    other = unlike(a, b, *(rehearsed_in(each.variants[0].scenario) for each, _ in meant))
-    is_one_file = left.source == right.source
-    return [_compared(a, b, (found[0], found[1]), other, seeds, is_one_file=is_one_file)], troubles
-
-
-def _compared(
-    a: str,
-    b: str,
-    runs: tuple[Mapping[int, RunValues], Mapping[int, RunValues]],
-    other: str,
-    seeds: Sequence[int],
-    *,
-    is_one_file: bool,
-) -> ComparedPair:
-    from kgctl.simulate.batch.comparison import differences
-
-    common = sum(seed in runs[0] and seed in runs[1] for seed in seeds)
-    return ComparedPair(a, b, differences(*runs), other, is_one_file, len(seeds), common)
+        runs, is_one_file = _run(session, loaded, how, seeds), True
+        sides = [(each.name, runs[each.name], rehearsed_in(each.scenario)) for each in loaded.variants]
+        sides.sort(key=lambda side: side[0] != first)
+    else:
+        left, right = load(left_file, left_variant), load(*_parts(b))
+        meant = [(name, each, _only(each, name)) for each, name in ((left, a), (right, b))]  # before anything runs
+        seeds, is_one_file = how.seeds(left), left.source == right.source
+        sides = [(name, _run(session, each, how, seeds)[one.name], rehearsed_in(one.scenario)) for name, each, one in meant]
+    (first, before, happens), *others = sides
+    pairs = [
+        ComparedPair(first, name, (before, now), unlike(first, name, happens, also), len(seeds), is_one_file)
+        for name, now, also in others
+    ]
+    return pairs, [text for name, by_seed, _ in sides for text in _troubles(name, by_seed)]
 
 
 def _troubles(name: str, by_seed: Mapping[int, RunValues]) -> list[str]:
@@ -232,48 +205,27 @@ def _parts(text: str) -> tuple[str, str | None]:
     return (f"{prefix}{name}", variant) if name else (text, None)
 
 
-def _load(session: Session, name: str, variant: str | None, settings: list[str] | None) -> LoadedFile:
-    from kgctl.cli.simulate.running import load_scenario
-
-    return load_scenario(session, name, settings=settings, variants=[variant] if variant else None, checks=())
-
-
 def _run(session: Session, loaded: LoadedFile, how: RunOptions, seeds: list[int]) -> dict[str, dict[int, RunValues]]:
-    from kgctl.cli.simulate.running import run_scenario
-
     runs: dict[str, dict[int, RunValues]] = {variant.name: {} for variant in loaded.variants}
-    for values in run_scenario(session, loaded, how, seeds):
+    for values in running.run_scenario(session, loaded, how, seeds):
         runs[values.variant][values.seed] = values
     return runs
 
 
-def _only(loaded: LoadedFile, name: str) -> str:
+def _only(loaded: LoadedFile, name: str) -> Variant:
     if len(loaded.variants) > 1:
         names = [variant.name for variant in loaded.variants]
         raise UsageError(f"{name} has several variants; say which, as {loaded.source}:{names[0]} (there are {', '.join(names)})")
-    return loaded.variants[0].name
+    return loaded.variants[0]
 
 
 def _row(pair: ComparedPair, each: MetricDifference) -> Row:
-    return {
-        "a": pair.a,
-        "b": pair.b,
-        "metric": each.metric,
-        "verdict": str(each.verdict),
-        "a_mean": _number(each.a),
-        "b_mean": _number(each.b),
-        "difference": _number(each.difference),
-        "low": _number(each.low),
-        "high": _number(each.high),
-        "a_better": each.a_better,
-        "b_better": each.b_better,
-        "seeds": each.seeds,
-    }
+    from kgctl.simulate.batch.outcome import number
+
+    values = {"a_mean": each.a, "b_mean": each.b} | {key: getattr(each, key) for key in _FIGURES}
+    told = {key: number(value, _DIGITS) for key, value in values.items()}
+    return {"a": pair.a, "b": pair.b, "metric": each.metric, "verdict": str(each.verdict), **told}
 
 
-def _number(value: float | None) -> int | float | None:
-    """A number of JSON; null for a single pair's interval, and for what never ends."""
-    if value is None or not math.isfinite(value):
-        return None
-    rounded = round(value, 3)
-    return int(rounded) if rounded == int(rounded) else rounded
+_FIGURES = ("difference", "low", "high", "a_better", "b_better", "seeds")
+_DIGITS = 3

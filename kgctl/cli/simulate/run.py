@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,7 @@ from kgctl.cli.report import Column, JsonKind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
+from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT, option
 from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError, plural
 from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity
@@ -29,35 +29,30 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
 
 
-Gantt = Annotated[
-    bool | None,
-    typer.Option("--gantt/--no-gantt", help="Draw who consumed which partition when, of the worst seed.", show_default=False),
-]
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.", show_default=False)
-]
-Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.", show_default=False)]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write a summary for a pull request.", show_default=False)
-]
-Events = Annotated[
-    Path | None,
-    typer.Option("--events", metavar="FILE", help="Write the event log of every run as JSON lines.", show_default=False),
-]
-Metrics = Annotated[Path | None, typer.Option("--metrics", metavar="FILE", help="Write the data of -o json.", show_default=False)]
-RecordsOut = Annotated[
-    Path | None,
-    typer.Option("--records-out", metavar="DIR", help="Write the coordinator's log, of the first seed.", show_default=False),
-]
-StateOut = Annotated[
-    Path | None,
-    typer.Option("--state-out", metavar="DIR", help="Write the group as it is left, for --embedded DIR.", show_default=False),
-]
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """A block of options: what is written beside the result."""
+
+    gantt: Annotated[
+        bool | None, option("--gantt/--no-gantt", help="Draw who consumed which partition when, of the worst seed.")
+    ] = None
+    html: Annotated[Path | None, option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.")] = None
+    junit: Annotated[Path | None, option("--junit", metavar="FILE", help="Write JUnit XML.")] = None
+    markdown: Annotated[Path | None, option("--markdown", metavar="FILE", help="Write a summary for a pull request.")] = None
+    events: Annotated[Path | None, option("--events", metavar="FILE", help="Write the event log of every run as JSON lines.")] = (
+        None
+    )
+    metrics: Annotated[Path | None, option("--metrics", metavar="FILE", help="Write the data of -o json.")] = None
+    records: Annotated[
+        Path | None, option("--records-out", metavar="DIR", help="Write the coordinator's log, of the first seed.")
+    ] = None
+    state: Annotated[
+        Path | None, option("--state-out", metavar="DIR", help="Write the group as it is left, for --embedded DIR.")
+    ] = None
+
+
 Stored = Annotated[
-    Path | None,
-    typer.Option(
-        "--baseline", metavar="FILE", help="Hold it beside a result that --metrics FILE has written.", show_default=False
-    ),
+    Path | None, option("--baseline", metavar="FILE", help="Hold it beside a result that --metrics FILE has written.")
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")]
 
@@ -70,33 +65,23 @@ _JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 class Outputs:
     """Flags, and what the file asks for where they say nothing."""
 
-    def __init__(self, session: Session, in_file: Mapping[str, str], *, gantt: bool | None, **paths: Path | None) -> None:
-        """``paths`` by the names of `OutputFiles`; None: not given."""
-        from_file: dict[str, Any] = {name: Path(text) for name, text in in_file.items() if name != "gantt"}
-        given = {name: path for name, path in paths.items() if path is not None}
+    def __init__(self, session: Session, in_file: Mapping[str, str], options: OutputOptions) -> None:
+        given = {name: value for name, value in asdict(options).items() if value is not None}
         summary = session.environment.variables.get(_JOB_SUMMARY)
         self._session = session
-        self._gantt = bool(in_file.get("gantt")) if gantt is None else gantt
-        self._files = OutputFiles(**{**from_file, **given}, appended=(Path(summary),) if summary else ())
+        self._gantt = bool(given.pop("gantt", in_file.get("gantt")))
+        from_file: dict[str, Any] = {name: Path(text) for name, text in in_file.items() if name != "gantt"}
+        self.files = OutputFiles(**{**from_file, **given}, appended=(Path(summary),) if summary else ())
 
     @property
     def need_pictures(self) -> bool:
         """Whether something shows who consumed what when."""
-        return self._gantt or self._files.wants_pictures
-
-    @property
-    def tells_why(self) -> bool:
-        """Whether something shows the story of the worst moment."""
-        return self._files.tells_why
+        return self._gantt or self.files.wants_pictures
 
     @property
     def width(self) -> int:
         """The columns that a person has; 100 where nobody looks."""
         return shutil.get_terminal_size((_WIDTH, 0)).columns if self._session.environment.stdout_is_terminal else _WIDTH
-
-    def check(self, loaded: LoadedFile) -> None:
-        """Before minutes of work: say what could not be written after them. Raises `kgctl.errors.UsageError`."""
-        self._files.check(loaded)
 
     def gantt_of(self, outcome: Outcome) -> list[str]:
         """The lines of all variants' pictures, if they are wanted; those first of which an expectation failed."""
@@ -116,7 +101,7 @@ class Outputs:
         """Write them, and return what could not be written: the result is shown all the same."""
         errors: list[KgctlError] = []
         try:
-            for path in self._files.write(loaded, outcome):
+            for path in self.files.write(loaded, outcome):
                 self._session.notice(f"written: {path}")
         except StorageError as error:
             errors.append(error)
@@ -162,12 +147,13 @@ COLUMNS = (
     *_OF,
     *(Column(key, kind=JsonKind.NUMBER, meaning=f"{meaning} of the seeds") for key, meaning in _STATISTICS.items()),
 )
+_BESIDE = ("min", "median", "max")
 COLUMNS_BESIDE = (
     *_OF,
     *(
         Column(f"{what}_{key}", kind=JsonKind.NUMBER, meaning=f"{_STATISTICS[key]} of the {of}")
         for what, of in (("simulated", "seeds"), ("measured", "plays"))
-        for key in ("min", "median", "max")
+        for key in _BESIDE
     ),
     Column("place", meaning="where what was measured lies, as seen from what the seeds span"),
 )
@@ -244,40 +230,26 @@ def simulate_run(
     ] = False,
     baseline: Stored = None,
     fail_if_worse: running.FailIfWorse = None,
-    gantt: Gantt = None,
-    html: Html = None,
-    junit: Junit = None,
-    markdown: Markdown = None,
-    events: Events = None,
-    metrics: Metrics = None,
-    records_out: RecordsOut = None,
-    state_out: StateOut = None,
+    files: OutputOptions,
     play: real.AgainstOptions,
     yes: Yes = False,
 ) -> Report:
     """Run a scenario: every variant with every seed, and hold the results against what the file expects."""
 
-    from kgctl.cli.simulate.running import RunOptions, WrongFile, load_scenario
-
     session = session_of(ctx)
     if baseline is None and fail_if_worse:
         raise UsageError("--fail-if-worse: worse than what? name a stored result by --baseline FILE")
-    files = {"html": html, "junit": junit, "markdown": markdown, "events": events, "metrics": metrics}
-    folders = {"records": records_out, "state": state_out}
     words = _words(file, settings or (), identity)
-    how = RunOptions(seed, runs, jobs, time_limit, twice=check_determinism, identity=identity, words=words)
-    try:
-        loaded = load_scenario(session, file, settings=settings, variants=variant, checks=check)
-        outputs = Outputs(session, loaded.output, gantt=gantt, **files, **folders)
-        outputs.check(loaded)
-        beside = None if baseline is None else _baseline(loaded, how, baseline, fail_if_worse or ())
-        how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
-        if play.against is not None:
-            return _against(session, loaded, how, outputs, play, assumes=assumptions, beside=beside, yes=yes)
-        _tell_doubts(session, loaded, file)
-        return _report(loaded, outputs, _simulated(session, loaded, how, beside), explains=explain, assumes=assumptions)
-    except WrongFile as wrong:
-        return wrong.report
+    how = running.RunOptions(seed, runs, jobs, time_limit, twice=check_determinism, identity=identity, words=words)
+    loaded = running.load_scenario(session, file, settings=settings, variants=variant, checks=check)
+    outputs = Outputs(session, loaded.output, files)
+    outputs.files.check(loaded)
+    beside = None if baseline is None else _baseline(loaded, how, baseline, fail_if_worse or ())
+    how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.files.tells_why, ablations=explain)
+    if play.against is not None:
+        return _against(session, loaded, how, outputs, play, assumes=assumptions, beside=beside, yes=yes)
+    _tell_doubts(session, loaded, file)
+    return _report(loaded, outputs, _simulated(session, loaded, how, beside), explains=explain, assumes=assumptions)
 
 
 def _tell_doubts(session: Session, loaded: LoadedFile, file: str) -> None:
@@ -333,7 +305,6 @@ def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str,
 
 
 def _simulated(session: Session, loaded: LoadedFile, how: RunOptions, beside: Baseline | None) -> Outcome:
-    from kgctl.cli.simulate.running import look_closer, run_scenario
     from kgctl.simulate.batch.outcome import outcome_of
 
     if loaded.swept:
@@ -341,12 +312,12 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions, beside: Ba
             f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(how.words[3])}"
         )
     seeds = how.seeds(loaded)
-    outcome = outcome_of(loaded, seeds, run_scenario(session, loaded, how, seeds), replay_of=how.words)
+    outcome = outcome_of(loaded, seeds, running.run_scenario(session, loaded, how, seeds), replay_of=how.words)
     if beside is not None and outcome.seeds:
         from kgctl.simulate.batch.baseline import held_beside  # few runs have one
 
         outcome = held_beside(outcome, beside, how.words)
-    return look_closer(session, loaded, how, outcome)
+    return running.look_closer(session, loaded, how, outcome)
 
 
 def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains: bool, assumes: bool) -> Report:
@@ -376,17 +347,10 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
 
 
 def _rows(outcome: Outcome) -> Sequence[Row]:
-    from kgctl.simulate.batch.outcome import number
+    from kgctl.simulate.batch.outcome import figures_of
 
     return [
-        {
-            "variant": name,
-            "metric": metric,
-            "min": number(spread.minimum),
-            "median": number(spread.median),
-            "p95": number(spread.p95),
-            "max": number(spread.maximum),
-        }
+        {"variant": name, "metric": metric, **figures_of(spread)}
         for name, variant in outcome.variants.items()
         for metric, spread in variant.metrics.items()
     ]
@@ -394,23 +358,15 @@ def _rows(outcome: Outcome) -> Sequence[Row]:
 
 def _rows_beside(outcome: Outcome) -> Sequence[Row]:
     """The rows of a result: simulated and measured, metric by metric."""
-    from kgctl.simulate.batch.outcome import number
+    from kgctl.simulate.batch.outcome import figures_of
     from kgctl.simulate.report.tables import beside
 
-    return [
-        {
-            "variant": each.variant,
-            "metric": each.metric,
-            "simulated_min": number(each.simulated.minimum),
-            "simulated_median": number(each.simulated.median),
-            "simulated_max": number(each.simulated.maximum),
-            "measured_min": number(each.measured.minimum),
-            "measured_median": number(each.measured.median),
-            "measured_max": number(each.measured.maximum),
-            "place": str(each.place),
-        }
-        for each in beside(outcome)
-    ]
+    rows = []
+    for each in beside(outcome):
+        sides = (("simulated", figures_of(each.simulated)), ("measured", figures_of(each.measured)))
+        figures = {f"{what}_{key}": found[key] for what, found in sides for key in _BESIDE}
+        rows.append({"variant": each.variant, "metric": each.metric, **figures, "place": str(each.place)})
+    return rows
 
 
 def _troubles(outcome: Outcome) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.cli.environment import Environment, Waiting
-from kgctl.cli.report import Column, Report
+from kgctl.cli.report import Column
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.vocabulary import Identity
@@ -21,51 +22,42 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
-    from kgctl.simulate.scenario.observed import Observed
-    from kgctl.yaml_files import FileError
+    from kgctl.yaml_files import Tree
 
 VARIANT = Column("variant", meaning="the variant")
 METRIC = Column("metric", meaning="the metric (`kgctl manual metrics`)")
 DIGEST = Column("digest", meaning="of all that happened: the same digest, the same run")
 
-Scenario = Annotated[
-    str, typer.Argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.", show_default=False)
-]
+
+def option(*names: str, **given: Any) -> Any:
+    """An option that need not be given: its help shows no default."""
+    return typer.Option(*names, show_default=False, **given)
+
+
+def argument(**given: Any) -> Any:
+    """An argument whose help shows no default."""
+    return typer.Argument(show_default=False, **given)
+
+
+Scenario = Annotated[str, argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Change the file: group.config.session.timeout.ms=60s; repeatable.",
-        show_default=False,
-    ),
+    option("--set", metavar="PATH=VALUE", help="Change the file: group.config.session.timeout.ms=60s; repeatable."),
 ]
-Variants = Annotated[
-    list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; repeatable.", show_default=False)
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="N", help="The seed, or the first with --runs; the file's otherwise.", show_default=False),
-]
-Runs = Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds.", show_default=False)]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Processes; one for each processor if there are many runs.", show_default=False),
-]
-TimeLimit = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Stop after this long, with what is known by then.", show_default=False)
-]
+Variants = Annotated[list[str] | None, option("--variant", metavar="NAME", help="Only this variant; repeatable.")]
+Seed = Annotated[int | None, option(min=0, metavar="N", help="The seed, or the first with --runs; the file's otherwise.")]
+Runs = Annotated[int | None, option(min=1, metavar="N", help="How many seeds.")]
+Jobs = Annotated[int | None, option(min=1, metavar="N", help="Processes; one for each processor if there are many runs.")]
+TimeLimit = Annotated[str | None, option(metavar="TIME", help="Stop after this long, with what is known by then.")]
 Checks = Annotated[
-    list[str] | None,
-    typer.Option("--check", metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
+    list[str] | None, option("--check", metavar="EXPR", help="Expect this instead of what the file expects; repeatable.")
 ]
 FailIfWorse = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--fail-if-worse",
         metavar="METRIC",
         help="Exit with 6 where this metric is worse; repeatable; any: one that the verdict goes by.",
-        show_default=False,
     ),
 ]
 Who = Annotated[
@@ -74,12 +66,12 @@ Who = Annotated[
 ]
 
 
-class WrongFile(Exception):  # noqa: N818 - carries the report of what is wrong
-    """A scenario file has mistakes; ``report`` has them all."""
+def read_scenario(session: Session, name: str) -> Tree:
+    """A scenario as its file has it, with what it takes from others. Raises as `kgctl.simulate.scenario.sources.read_source`."""
+    from kgctl.cli.simulate.live_group import live_reader
+    from kgctl.simulate.scenario.sources import read_source
 
-    def __init__(self, report: Report) -> None:
-        super().__init__()
-        self.report = report
+    return read_source(name, session.environment.stdin, live_reader(session))
 
 
 def load_scenario(
@@ -93,27 +85,11 @@ def load_scenario(
     """A scenario, checked.
 
     Raises:
-        WrongFile: it has mistakes. UsageError, NotFoundError: it cannot be read, or has no such variant.
+        FileError: it has mistakes. UsageError, NotFoundError: it cannot be read, or has no such variant.
     """
     from kgctl.simulate.scenario.load import load
-    from kgctl.simulate.scenario.sources import read_source
-    from kgctl.yaml_files import FileError
 
-    def live(group_id: str) -> Observed:
-        from kgctl.cli.simulate.live_group import live_reader
-
-        return live_reader(session)(group_id)
-
-    try:
-        tree = read_source(name, session.environment.stdin, live)
-        return load(tree, settings=settings or (), variants=variants or (), checks=checks)
-    except FileError as error:
-        raise WrongFile(report_of_problems(error)) from None
-
-
-def report_of_problems(error: FileError) -> Report:
-    """Return the report of a file with mistakes: each is an error of its own."""
-    return Report(errors=[UsageError(str(problem)) for problem in error.problems])
+    return load(read_scenario(session, name), settings=settings or (), variants=variants or (), checks=checks)
 
 
 @contextmanager
@@ -151,6 +127,32 @@ def _told_in_lines(environment: Environment, title: str, total: int) -> Iterator
         waiting.end()
 
 
+def option_value(option: str, read: Callable[..., int], text: str | int, **how: str) -> int:
+    """What an option says. Raises `UsageError`, which names it."""
+    try:
+        return read(text, **how)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def seconds(option: str, text: str) -> float:
+    """A time that an option says; a plain number is of seconds. Raises `UsageError`."""
+    from kgctl.simulate.scenario.quantities import parse_duration
+
+    return option_value(option, parse_duration, text, bare_unit="s") / 1_000_000
+
+
+@contextmanager
+def handling(handlers: Mapping[int, Callable[..., object]]) -> Iterator[None]:
+    """Have signals handled so for as long as it lasts."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 _WORTH_PROCESSES = 8
 
 
@@ -178,17 +180,11 @@ class RunOptions:
 
     def time_limit_s(self) -> float | None:
         """The limit in seconds. Raises `UsageError` for what is no time."""
-        from kgctl.simulate.scenario.quantities import parse_duration
-
         if self.time_limit is None:
             return None
-        try:
-            limit_us = parse_duration(self.time_limit, bare_unit="s")
-        except ValueError as error:
-            raise UsageError(f"--time-limit: {error}") from None
-        if not limit_us:
+        if not (limit_s := seconds("--time-limit", self.time_limit)):
             raise UsageError("--time-limit must be above 0")
-        return limit_us / 1_000_000
+        return limit_s
 
 
 def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seeds: Sequence[int]) -> list[RunValues]:

@@ -15,6 +15,7 @@ from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate.running import argument, option, seconds
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
 NAME = Column("name", meaning="the built-in scenario's name")
@@ -41,9 +42,7 @@ SHOW_COLUMNS = (NAME, Column("text", meaning="its file"))
 
 @shows(SHOW_COLUMNS, examples="kgctl simulate show rolling-restart > mine.yaml")
 def simulate_show(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A built-in scenario.", show_default=False, autocompletion=complete_scenarios)
-    ],
+    name: Annotated[str, argument(metavar="NAME", help="A built-in scenario.", autocompletion=complete_scenarios)],
 ) -> Report:
     """Print a built-in scenario, to read it or to start from it."""
     from kgctl.simulate.scenario.sources import BUILTIN, builtin_text
@@ -67,21 +66,16 @@ INIT_COLUMNS = (WRITTEN, Column("text", meaning="what stands in it"))
 @shows(INIT_COLUMNS, examples="kgctl simulate init --from-group payments payments.yaml")
 def simulate_init(
     ctx: typer.Context,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where to write it; stdout if left out.", show_default=False)
-    ] = None,
+    file: Annotated[Path | None, argument(metavar="FILE", help="Where to write it; stdout if left out.")] = None,
     *,
     from_group: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP", help="A group of the cluster.", show_default=False, autocompletion=complete_groups),
+        str | None, option(metavar="GROUP", help="A group of the cluster.", autocompletion=complete_groups)
     ] = None,
     from_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What kgctl describe group G --members -o json printed.", show_default=False),
+        Path | None, option(metavar="FILE", help="What kgctl describe group G --members -o json printed.")
     ] = None,
     from_manifest: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Kubernetes manifests, KEDA's, .properties files; repeatable.", show_default=False),
+        list[Path] | None, option(metavar="FILE", help="Kubernetes manifests, KEDA's, .properties files; repeatable.")
     ] = None,
     sample: Annotated[str, typer.Option(metavar="TIME", help="How long to watch offsets for the rates; 0s: not at all.")] = "5s",
 ) -> Report:
@@ -122,7 +116,7 @@ def _text(session: Session, from_group: str | None, from_file: Path | None, samp
     from kgctl.simulate.scenario.sources import builtin_text
 
     if from_group is not None:
-        return scenario_text(observed(session, from_group, _sample_s(sample)))
+        return scenario_text(observed(session, from_group, seconds("--sample", sample)))
     if from_file is not None:
         try:
             return scenario_text(observed_in(from_file.read_text(encoding="utf-8"), str(from_file)))
@@ -131,12 +125,3 @@ def _text(session: Session, from_group: str | None, from_file: Path | None, samp
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{from_file} cannot be read: {error}") from None
     return builtin_text("rolling-restart")
-
-
-def _sample_s(text: str) -> float:
-    from kgctl.simulate.scenario.quantities import parse_duration
-
-    try:
-        return parse_duration(text, bare_unit="s") / 1_000_000
-    except ValueError as error:
-        raise UsageError(f"--sample: {error}") from None

@@ -20,13 +20,13 @@ from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.report import Column, JsonKind, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, WrongFile, progress
+from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, option, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
-    from kgctl.simulate.sweep.plan import Axis, Cell, RowLayout, RunRow, Sweep
+    from kgctl.simulate.sweep.plan import Cell, RowLayout, RunRow, Sweep
 
 _PARAMETER = Column("PARAMETER", kind=JsonKind.ANY, meaning="a parameter of `--param`: its value")
 SUMMED_UP = (
@@ -64,41 +64,31 @@ EXAMPLES = "kgctl simulate sweep deploy.yaml --set group.config.session.timeout.
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--set",
         metavar="PATH=V1,V2,...",
         help="A parameter: values, or a range as in 10s..60s step 10s; one value alone holds for all runs. Repeatable.",
-        show_default=False,
     ),
 ]
 Grid = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="YAML: paths with lists of values or ranges, as in the file's `sweep:`.", show_default=False
-    ),
+    Path | None, option(metavar="FILE", help="YAML: paths with lists of values or ranges, as in the file's `sweep:`.")
 ]
-Runs = Annotated[int | None, typer.Option("--runs", "--seeds", min=1, metavar="N", help="How many seeds.", show_default=False)]
-Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one for each processor.", show_default=False)]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master; local[*] otherwise.", show_default=False)]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)]
+Runs = Annotated[int | None, option("--runs", "--seeds", min=1, metavar="N", help="How many seeds.")]
+Jobs = Annotated[int | None, option(min=1, metavar="N", help="Processes; one for each processor.")]
+Master = Annotated[str | None, option(metavar="URL", help="Spark's master; local[*] otherwise.")]
+Remote = Annotated[str | None, option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.")]
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write a row for each run: .parquet (needs the extra spark), .csv, .json or .jsonl.",
-        show_default=False,
-    ),
+    Path | None, option(metavar="FILE", help="Write a row for each run: .parquet (needs the extra spark), .csv, .json or .jsonl.")
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--metric",
         metavar="NAME",
         help="Sum up this metric, as max_gap or unavailable(cause rebalance), instead of the file's; repeatable.",
-        show_default=False,
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write charts as one HTML page.", show_default=False)]
+Html = Annotated[Path | None, option("--html", metavar="FILE", help="Write charts as one HTML page.")]
 
 
 @shows(SUMMED_UP, EACH_RUN, examples=EXAMPLES)
@@ -132,30 +122,19 @@ def simulate_sweep(
     verbose: Annotated[bool, typer.Option("--verbose", help="Show what Spark logs.")] = False,
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
-    from kgctl.cli.simulate.running import WrongFile
-
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
-    _check_files(out, html)
-    limit_s, share = how.time_limit_s(), share_of(verify)
-    try:
-        sweep = planned_sweep(
-            session, file, grid, settings or (), variants=variant or (), checks=check, seeds=how, metrics=metric or ()
-        )
-    except WrongFile as wrong:
-        return wrong.report
-    what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
-    swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
-    return report_of(session, sweep, swept, SweepShown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
-
-
-def _check_files(out: Path | None, html: Path | None) -> None:
-    """Before minutes of work: whether all of it can be written."""
-
     if out is not None:
         check_out(out)
     if html is not None:
         check_page(html)
+    limit_s, share = how.time_limit_s(), share_of(verify)
+    sweep = planned_sweep(
+        session, file, grid, settings or (), variants=variant or (), checks=check, seeds=how, metrics=metric or ()
+    )
+    what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
+    swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
+    return report_of(session, sweep, swept, SweepShown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
 
 
 def planned_sweep(
@@ -174,52 +153,39 @@ def planned_sweep(
     ``metrics``: to sum up, instead of the file's.
 
     Raises:
-        WrongFile: file or grid have mistakes. UsageError, NotFoundError: something cannot be read, or there is nothing to vary.
+        FileError: file or grid have mistakes. UsageError, NotFoundError: something cannot be read, or there is nothing to vary.
     """
-    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.load import DEFAULT, load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.simulate.sweep.plan import Sweep, axes_of, checked_metrics, require_axes_that_fit
-    from kgctl.yaml_files import FileError
 
-    try:
-        tree = read_source(file, session.environment.stdin, live_reader(session))
-        axes, fixed = axes_of(tree, None if grid is None else read_source(str(grid)), settings)
-        loaded = load(tree, settings=fixed, variants=variants, checks=checks)
-        sweep = Sweep(
-            tree=tree,
-            name=loaded.name,
-            axes=_with_last(axes, loaded.report.x),
-            fixed=fixed,
-            variant_names=tuple(variant.name for variant in loaded.variants),
-            has_variants=loaded.variant_names != (DEFAULT,),
-            seeds=tuple(seeds.seeds(loaded)),
-            words=("kgctl", "simulate", "run", file, *(word for each in checks or () for word in ("--check", each))),
-            checks=None if checks is None else tuple(checks),
-            metrics=checked_metrics(metrics, loaded),
-            along=loaded.report.x,
-        )
-        require_axes_that_fit(sweep)
-    except FileError as error:
-        raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None
+    tree = running.read_scenario(session, file)
+    axes, fixed = axes_of(tree, None if grid is None else read_source(str(grid)), settings)
+    loaded = load(tree, settings=fixed, variants=variants, checks=checks)
+    sweep = Sweep(
+        tree=tree,
+        name=loaded.name,
+        axes=tuple(sorted(axes, key=lambda axis: axis.path == loaded.report.x)),  # what a report runs along changes first
+        fixed=fixed,
+        variant_names=tuple(variant.name for variant in loaded.variants),
+        has_variants=loaded.variant_names != (DEFAULT,),
+        seeds=tuple(seeds.seeds(loaded)),
+        words=("kgctl", "simulate", "run", file, *(word for each in checks or () for word in ("--check", each))),
+        checks=None if checks is None else tuple(checks),
+        metrics=checked_metrics(metrics, loaded),
+        along=loaded.report.x,
+    )
+    require_axes_that_fit(sweep)
     if not axes and sweep.run_count() == 1:
         raise UsageError(f"nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in {file}")
     return sweep
-
-
-def _with_last(axes: Sequence[Axis], path: str | None) -> tuple[Axis, ...]:
-    """The parameter that a report runs along is the one that changes first."""
-    return tuple(sorted(axes, key=lambda axis: axis.path == path))
 
 
 def share_of(text: str) -> float:
     """Parse ``--verify``: 1%, or 0. Raises `UsageError`."""
     from kgctl.simulate.scenario.quantities import parse_share
 
-    try:
-        return parse_share(text if text.strip() != "0" else 0) / 1_000_000
-    except ValueError as error:
-        raise UsageError(f"--verify: {error}") from None
+    return running.option_value("--verify", parse_share, text if text.strip() != "0" else 0) / 1_000_000
 
 
 class TimeIsUp(BaseException):
@@ -293,20 +259,13 @@ def _ends_early(limit_s: float | None) -> Iterator[None]:
     def time_is_up(*_: object) -> None:
         raise TimeIsUp
 
-    handlers = {signal.SIGTERM: interrupt, signal.SIGINT: interrupt}
-    if limit_s is not None:
-        handlers[signal.SIGALRM] = time_is_up
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        if limit_s is not None:
+    with running.handling({signal.SIGTERM: interrupt, signal.SIGINT: interrupt, signal.SIGALRM: time_is_up}):
+        try:
             # again after a second: an exception that falls into a finaliser or a garbage collection's callback is lost
-            signal.setitimer(signal.ITIMER_REAL, limit_s, 1.0)
-        yield
-    finally:
-        if limit_s is not None:
+            signal.setitimer(signal.ITIMER_REAL, limit_s or 0, 1.0 if limit_s else 0)
+            yield
+        finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 Records = Sequence["Mapping[str, Cell]"]
@@ -355,15 +314,11 @@ def _csv(file: BinaryIO, kinds: Mapping[str, type], records: Records, _: Mapping
 
 
 def _json_lines(file: BinaryIO, _: Mapping[str, type], records: Records, __: Mapping[str, str]) -> None:
-    file.writelines(f"{_json_text(record)}\n".encode() for record in records)
+    file.writelines(f"{json.dumps(record, ensure_ascii=False)}\n".encode() for record in records)
 
 
 def _json(file: BinaryIO, _: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
     file.write((json.dumps({**metadata, "rows": list(records)}, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def _json_text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False)
 
 
 _WRITERS: Mapping[str, Callable[[BinaryIO, Mapping[str, type], Records, Mapping[str, str]], None]] = {
@@ -421,7 +376,6 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -
 
 def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> None:
     from kgctl import __version__
-    from kgctl.cli.files import write_whole
     from kgctl.simulate.sweep.plan import RowLayout, digest_of_rows
 
     if shown.out is not None:
@@ -517,8 +471,6 @@ def _exit_code(swept: Swept, errors: Sequence[KgctlError]) -> ExitCode | None:
         return ExitCode.EXPECTATION
     if swept.end:
         return ExitCode.FAILED
-    return None if all(row.error is None for row in swept.rows) else _of_errors(swept)
-
-
-def _of_errors(swept: Swept) -> ExitCode:
+    if all(row.error is None for row in swept.rows):
+        return None
     return ExitCode.PARTIAL if any(row.error is None for row in swept.rows) else ExitCode.FAILED

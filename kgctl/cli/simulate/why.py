@@ -14,7 +14,7 @@ from kgctl.cli.files import write_whole
 from kgctl.cli.report import Column, JsonKind, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import VARIANT
+from kgctl.cli.simulate.running import VARIANT, option
 from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -76,25 +76,16 @@ def simulate_explain(
     file: running.Scenario,
     *,
     variant: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Which variant; if left out, the first of which an expectation fails.", show_default=False
-        ),
+        str | None, option(metavar="NAME", help="Which variant; if left out, the first of which an expectation fails.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Which seed; the file's if left out.", show_default=False)
-    ] = None,
+    seed: Annotated[int | None, option(min=0, metavar="N", help="Which seed; the file's if left out.")] = None,
     settings: running.Settings = None,
 ) -> Report:
     """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
-    from kgctl.cli.simulate.running import WrongFile, load_scenario
     from kgctl.simulate.batch.explain import checks_of, explain
 
     session = session_of(ctx)
-    try:
-        loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None)
-    except WrongFile as wrong:
-        return wrong.report
+    loaded = running.load_scenario(session, file, settings=settings, variants=[variant] if variant else None)
     number = loaded.seed if seed is None else seed
     chosen = _chosen(session, loaded, number, variant)
     explanation = explain(chosen.scenario, number, checks=checks_of(loaded, chosen.name), settings=chosen.settings)
@@ -158,38 +149,27 @@ def simulate_shrink(
     file: running.Scenario,
     *,
     seed: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="The seed that fails; the first of the file's if left out.", show_default=False),
+        int | None, option(min=0, metavar="N", help="The seed that fails; the first of the file's if left out.")
     ] = None,
     variant: running.Variants = None,
     settings: running.Settings = None,
     check: Annotated[
-        list[str] | None,
-        typer.Option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.", show_default=False),
+        list[str] | None, option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.")
     ] = None,
     most_runs: Annotated[int, typer.Option("--most-runs", min=1, metavar="N", help="Stop after so many runs.")] = 500,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write it; stdout if left out.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, option(metavar="FILE", help="Where to write it; stdout if left out.")] = None,
 ) -> Report:
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
-    from kgctl.cli.simulate.live_group import live_reader
-    from kgctl.cli.simulate.running import progress, report_of_problems
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
-    from kgctl.simulate.scenario.sources import read_source
-    from kgctl.yaml_files import FileError
 
     session = session_of(ctx)
     if out is not None and out.exists():
         raise RefusedError(f"{out} is there already; name another file or remove it")
-    try:
-        tree = prepared(read_source(file, session.environment.stdin, live_reader(session)), settings or (), check)
-        loaded = load(tree, variants=variant or ())
-    except FileError as error:
-        return report_of_problems(error)
+    tree = prepared(running.read_scenario(session, file), settings or (), check)
+    loaded = load(tree, variants=variant or ())
     verdict = failing(tree, loaded, range(loaded.seed, loaded.seed + loaded.runs) if seed is None else [seed])
-    with progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
+    with running.progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
         found = shrink(tree, verdict, verdict.seed, most_runs=most_runs, on_run=lambda: on_done(None))
     text = found.text(file)
     if out is not None:

@@ -252,9 +252,7 @@ def _troubles(
             if found:
                 seed, first = found[0]
                 often = f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
-                variants = () if loaded.variant_names == (DEFAULT,) else ("--variant", name)
-                command = " ".join(map(shlex.quote, (*replay_of, *variants, "--seed", str(seed))))
-                replay = f"{command}   # kgctl {__version__}, digest {digest_of([by_seed[seed]])[:8]}"
+                replay = _command(loaded, replay_of, (name,), seed) + _stamp([by_seed[seed]])
                 yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
 
 
@@ -278,15 +276,20 @@ def _expectation(
 def _replay(verdict: Judgement, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]) -> str:
     """The command that runs this check again with this seed; what the digest is then is in the comment behind it."""
     check = verdict.check
-    variants = dict.fromkeys((verdict.variant, *check.named_variants)) if loaded.variant_names != (DEFAULT,) else ()
-    words = [*replay_of, *(word for name in variants for word in ("--variant", name)), "--seed", str(verdict.seed)]
-    digest = digest_of([runs[variant.name][verdict.seed] for variant in loaded.variants if variant.name in (variants or runs)])
-    command = f"{' '.join(map(shlex.quote, words))} --check {_quoted(check_argument(check))}"
-    return f"{command}   # kgctl {__version__}, digest {digest[:8]}"
+    variants = dict.fromkeys((verdict.variant, *check.named_variants))
+    named = variants if loaded.variant_names != (DEFAULT,) else runs
+    asked = "'" + check_argument(check).replace("'", "'\\''") + "'"
+    runs_again = [runs[variant.name][verdict.seed] for variant in loaded.variants if variant.name in named]
+    return f"{_command(loaded, replay_of, [*variants], verdict.seed)} --check {asked}{_stamp(runs_again)}"
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+def _command(loaded: LoadedFile, replay_of: Sequence[str], variants: Sequence[str], seed: int) -> str:
+    named = [word for name in variants for word in ("--variant", name)] if loaded.variant_names != (DEFAULT,) else []
+    return " ".join(map(shlex.quote, (*replay_of, *named, "--seed", str(seed))))
+
+
+def _stamp(values: Sequence[RunValues]) -> str:
+    return f"   # kgctl {__version__}, digest {digest_of(values)[:8]}"
 
 
 def check_argument(check: Check) -> str:
@@ -340,9 +343,6 @@ def _spins(scenario: Scenario) -> bool:
     return is_away and any(config.group_protocol == "consumer" for config in members)
 
 
-_DIGITS = 9
-
-
 def result_of(outcome: Outcome) -> dict[str, Any]:
     data = {
         "scenario": outcome.scenario,
@@ -384,14 +384,17 @@ def _variant_data(variant: VariantOutcome, seeds: Sequence[int]) -> dict[str, An
     }
 
 
+def figures_of(spread: Spread) -> dict[str, float | None]:
+    """What a row has of a metric over the seeds."""
+    figures = {"min": spread.minimum, "median": spread.median, "p95": spread.p95, "max": spread.maximum}
+    return {key: number(value) for key, value in figures.items()}
+
+
 def _spread(spread: Spread, seeds: Sequence[int]) -> dict[str, Any]:
     """``never``: the seeds of which null stands for a time that never ends, not for nothing to measure."""
     never = [seed for seed, value in zip(seeds, spread.per_seed, strict=False) if math.isinf(value)]
     return {
-        "min": number(spread.minimum),
-        "median": number(spread.median),
-        "p95": number(spread.p95),
-        "max": number(spread.maximum),
+        **figures_of(spread),
         "per_seed": [number(value) for value in spread.per_seed],
         **({"never": never} if never else {}),
     }
@@ -416,9 +419,9 @@ def _expectation_data(each: Expectation) -> dict[str, Any]:
     }
 
 
-def number(value: float) -> int | float | None:
-    """A JSON number: whole where it is whole, else of at most nine decimals; null for never and for nothing to measure."""
-    if not math.isfinite(value):
+def number(value: float | None, digits: int = 9) -> int | float | None:
+    """A JSON number: whole where it is whole, else of at most so many decimals; null for never and for nothing to measure."""
+    if value is None or not math.isfinite(value):
         return None
-    rounded = round(value, _DIGITS)
+    rounded = round(value, digits)
     return int(rounded) if rounded == int(rounded) else rounded
