@@ -15,13 +15,8 @@ from kgctl.simulate.scenario.load import EMPTY_REPORT, ReportSpec, Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.yaml_files import Path
 
-
-@dataclass(frozen=True, slots=True)
-class LintFinding:
-    """A doubtful setting, and its path in the variant."""
-
-    path: Path
-    message: str
+Doubts = Iterator[tuple[Path, str]]
+"""Where in a variant something is doubtful, and why."""
 
 
 def _config_of(members: MemberSet, settings: Mapping[str, str | None] | None = None) -> MemberConfig:
