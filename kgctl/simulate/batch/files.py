@@ -71,18 +71,14 @@ class EventLines:
         self._write = write
 
     def begin_run(self, scenario: str, variant: str, seed: int) -> None:
-        self._write(run_line(scenario, variant, seed))
+        names = {"kind": "run", "scenario": scenario, "variant": variant, "seed": seed}
+        self._write(json.dumps(names, separators=(",", ":")) + "\n")
 
     def on_trace(self, event: TraceEvent) -> None:
         self._write(f"{event.line()}\n")
 
     def on_step(self, at_us: int, metrics: object) -> None:
         """Nothing: the log has what happened, not how things stand."""
-
-
-def run_line(scenario: str, variant: str, seed: int) -> str:
-    names = {"kind": "run", "scenario": scenario, "variant": variant, "seed": seed}
-    return json.dumps(names, separators=(",", ":")) + "\n"
 
 
 def write_events(scenario: str, variant: Variant, seed: int, write: Callable[[str], object]) -> None:
@@ -102,7 +98,15 @@ def write_records(path: Path, state: ClusterState) -> None:
 
     ``path`` is made; what is there must be an empty folder. Raises `kgctl.errors.UsageError` and `StorageError`.
     """
-    _write(path, state)
+    from kgctl.storage.folder import open_folder
+
+    require_new_folder(path)
+    with open_folder(path, create=True) as folder:
+        with folder.bulk():
+            _write_topics(folder, state)
+            for now_ms, group in groupby(state.records, key=itemgetter(0)):
+                folder.record_log.append([effect for _, effect in group], now_ms)
+        folder.settings.set_broker_properties(state.properties)
 
 
 def write_state(path: Path, state: ClusterState) -> None:
@@ -112,7 +116,7 @@ def write_state(path: Path, state: ClusterState) -> None:
     """
     from kgctl.storage.folder import open_folder
 
-    _write(path, state)
+    write_records(path, state)
     with open_folder(path, create=False) as folder:
         folder.record_log.compact(state.now_ms)
         folder.settings.freeze(state.now_ms)
@@ -126,18 +130,6 @@ def require_new_folder(path: Path) -> None:
         raise StorageError(f"{path}: {error.strerror}") from error
     if taken:
         raise UsageError(f"{path} is not empty: name a new folder")
-
-
-def _write(path: Path, state: ClusterState) -> None:
-    from kgctl.storage.folder import open_folder
-
-    require_new_folder(path)
-    with open_folder(path, create=True) as folder:
-        with folder.bulk():
-            _write_topics(folder, state)
-            for now_ms, group in groupby(state.records, key=itemgetter(0)):
-                folder.record_log.append([effect for _, effect in group], now_ms)
-        folder.settings.set_broker_properties(state.properties)
 
 
 def _write_topics(folder: DataFolder, state: ClusterState) -> None:
@@ -200,12 +192,10 @@ class OutputFiles:
 
     def write(self, loaded: LoadedFile, outcome: Outcome) -> Iterator[str]:
         """Write them all, and yield each path when it is written. Raises `kgctl.errors.StorageError`."""
-        makers: Mapping[str, Callable[[Outcome], str]] = {
-            "html": _html,
-            "junit": _junit,
-            "markdown": _markdown,
-            "metrics": _metrics,
-        }
+        from kgctl.simulate.report.html import html_page
+        from kgctl.simulate.report.text import junit_xml, markdown_text
+
+        makers = {"html": html_page, "junit": junit_xml, "markdown": markdown_text, "metrics": _metrics}
         for name, make in makers.items():
             path = getattr(self, name)
             if path is not None:
@@ -220,12 +210,10 @@ class OutputFiles:
             yield str(self.events)
         if self._folders():
             state = final_state(loaded.variants[0], seeds[0], with_all_commits=self.records is not None)
-            if self.records is not None:
-                write_records(self.records, state)
-                yield str(self.records)
-            if self.state is not None:
-                write_state(self.state, state)
-                yield str(self.state)
+            for folder, write in ((self.records, write_records), (self.state, write_state)):
+                if folder is not None:
+                    write(folder, state)
+                    yield str(folder)
 
     def _folders(self) -> dict[str, Path]:
         folders = {"--records-out": self.records, "--state-out": self.state}
@@ -246,24 +234,6 @@ def _write_events(path: Path, loaded: LoadedFile, seeds: Sequence[int]) -> None:
                 write_events(loaded.name, variant, seed, file.write)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
-
-
-def _html(outcome: Outcome) -> str:
-    from kgctl.simulate.report.html import html_page
-
-    return html_page(outcome)
-
-
-def _junit(outcome: Outcome) -> str:
-    from kgctl.simulate.report.text import junit_xml
-
-    return junit_xml(outcome)
-
-
-def _markdown(outcome: Outcome) -> str:
-    from kgctl.simulate.report.text import markdown_text
-
-    return markdown_text(outcome)
 
 
 def _metrics(outcome: Outcome) -> str:

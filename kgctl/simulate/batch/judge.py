@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from kgctl.simulate.metrics.troubles import Trouble
@@ -276,16 +277,6 @@ class Judgement:
     is_asked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _OfSeed:
-    seed: int
-    passed: bool
-    observed: Value
-    margin: float
-    note: str
-    is_decided: bool = True
-
-
 class Judge:
     """``runs``: variant -> seed -> values; ``settings``: variant -> Kafka's settings. Every variant has the same seeds."""
 
@@ -314,11 +305,12 @@ class Judge:
             return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note, is_asked=False)
         if check.at == "mean":
             return self._of_means(check, number, variant, seeds)
-        ranked = sorted((self._of_seed(check, number, variant, seed) for seed in seeds), key=lambda one: one.margin)
+        found = (self._of_seed(check, number, variant, seed) for seed in seeds)
+        ranked = [one for _, one in sorted(found, key=itemgetter(0))]
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
         passed = all(one.passed for one in ranked[: rank + 1])
         shown = ranked[rank] if passed else next(one for one in reversed(ranked[: rank + 1]) if not one.passed)
-        return Judgement(check, number, variant, passed, shown.observed, shown.seed, _joined(shown.note, check), shown.is_decided)
+        return replace(shown, passed=passed, note=_joined(shown.note, check))
 
     def _source(self, variant: str, seed: int) -> SeedSource:
         return SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)
@@ -326,47 +318,40 @@ class Judge:
     def _is_asked(self, check: Check, variant: str, seed: int) -> bool:
         return check.when is None or bool(evaluate(check.when, self._source(variant, seed)))
 
-    def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> _OfSeed:
-        source = self._source(variant, seed)
-        if check.kind is not CheckKind.CHECK:
-            watched = self._runs[self._watched_variant(check, variant)][seed].watched.get(number)
-            if watched is None:
-                return _OfSeed(seed, passed=False, observed=None, margin=1.0, note="the run stopped before it was decided")
-            note = watched.undecided if watched.at_us is None else f"at {watched.at_us / 1_000_000:g}s"
-            margin = 0.0 if watched.passed else 1.0
-            return _OfSeed(seed, watched.passed, watched.observed, margin, note, not watched.undecided)
-        passed = bool(evaluate(check.node, source))
-        observed, margin, note = _looked_at(check.node, source, passed=passed)
-        return _OfSeed(seed, passed, observed, margin, note)
-
-    @staticmethod
-    def _watched_variant(check: Check, variant: str) -> str:
-        return check.named_variants[0] if check.named_variants else variant
+    def _of_seed(self, check: Check, number: int, variant: str, seed: int) -> tuple[float, Judgement]:
+        """How near it is to not holding (larger is worse), and what came of it."""
+        if check.kind is CheckKind.CHECK:
+            source = self._source(variant, seed)
+            passed = bool(evaluate(check.node, source))
+            observed, margin, note = _looked_at(check.node, source, passed=passed)
+            return margin, Judgement(check, number, variant, passed, observed, seed, note)
+        watched = self._runs[check.named_variants[0] if check.named_variants else variant][seed].watched.get(number)
+        if watched is None:
+            return 1.0, Judgement(check, number, variant, passed=False, observed=None, seed=seed, note=_CUT_OFF)
+        note = watched.undecided if watched.at_us is None else f"at {watched.at_us / 1_000_000:g}s"
+        found = Judgement(check, number, variant, watched.passed, watched.observed, seed, note, not watched.undecided)
+        return 0.0 if watched.passed else 1.0, found
 
     def _of_means(self, check: Check, number: int, variant: str, seeds: Sequence[int]) -> Judgement:
         asked = {name: {seed: runs[seed] for seed in seeds} for name, runs in self._runs.items()}
-        source = _MeanSource(asked, self._settings, variant)
+        source = _MeanSource({}, self._settings, variant, asked)
         passed = bool(evaluate(check.node, source))
         observed, _, note = _looked_at(check.node, source, passed=passed)
         return Judgement(check, number, variant, passed, observed, seeds[0], _joined(_joined(note, None, "mean"), check))
 
 
 @dataclass(frozen=True, slots=True)
-class _MeanSource:
-    runs: Mapping[str, Mapping[int, RunValues]]
-    settings: Mapping[str, Mapping[str, float | str]]
-    variant: str
+class _MeanSource(SeedSource):
+    of_seeds: Mapping[str, Mapping[int, RunValues]]
 
     def metric(self, metric: Metric) -> Value:
         """The mean over all seeds; None where a seed has no number."""
-        found = [run.named.get(key_of(metric)) for run in self.runs[metric.variant or self.variant].values()]
+        found = [run.named.get(key_of(metric)) for run in self.of_seeds[metric.variant or self.variant].values()]
         numbers = [value for value in found if isinstance(value, int | float)]
         return math.fsum(numbers) / len(numbers) if len(numbers) == len(found) else None
 
-    def setting(self, setting: ScenarioSetting) -> Value:
-        return self.settings[setting.variant or self.variant].get(setting.name)
 
-
+_CUT_OFF = "the run stopped before it was decided"
 _MISSING = "there is no such value"
 
 

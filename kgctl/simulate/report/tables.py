@@ -90,7 +90,13 @@ def beside_cells(outcome: Outcome, variant: str) -> list[tuple[str, str, str, st
     rows = [each for each in beside(outcome) if each.variant == variant]
     shown = [each for each in rows if each.place is not MedianPlace.INSIDE or _is_headline(each.metric)]
     head = (heading(outcome, variant), "simulated", "measured", "")
-    return [head, *((label_of(each.metric), _range(each), _measured(each), _word(each)) for each in shown)]
+    return [
+        head,
+        *(
+            (label_of(each.metric), _range(each.metric, each.simulated), _range(each.metric, each.measured), _word(each))
+            for each in shown
+        ),
+    ]
 
 
 def label_of(metric: str) -> str:
@@ -103,15 +109,8 @@ def _is_headline(metric: str) -> bool:
     return any(kind.name == metric for kind in headlines())
 
 
-def _range(each: Beside) -> str:
-    spread = each.simulated
-    low, middle, high = (show(each.metric, value) for value in (spread.minimum, spread.median, spread.maximum))
-    return middle if low == high else f"{middle} ({low} to {high})"
-
-
-def _measured(each: Beside) -> str:
-    spread = each.measured
-    low, middle, high = (show(each.metric, value) for value in (spread.minimum, spread.median, spread.maximum))
+def _range(metric: str, spread: Spread) -> str:
+    low, middle, high = (show(metric, value) for value in (spread.minimum, spread.median, spread.maximum))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -273,11 +272,7 @@ def _row(outcome: Outcome, name: str) -> MetricRow:
     spreads = [variant.metrics.get(name) for variant in outcome.variants.values()]
     kind = kind_of(name)
     hint = _moves_hint(outcome) if name == "moves" else kind.hint if kind is not None else ""
-    return MetricRow(label_of(name), tuple(show(name, _worst(spread)) for spread in spreads), hint)
-
-
-def _worst(spread: Spread | None) -> float | None:
-    return None if spread is None else spread.worst
+    return MetricRow(label_of(name), tuple(show(name, None if spread is None else spread.worst) for spread in spreads), hint)
 
 
 def _moves_hint(outcome: Outcome) -> str:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from string import ascii_lowercase
 from textwrap import wrap
 from unicodedata import combining, east_asian_width
@@ -33,34 +31,28 @@ from kgctl.simulate.report.tables import (
     verdicts,
 )
 
-TITLE, HEAD, ROW, PASS, WARN, FAIL, NOTE, REPLAY = "title", "head", "row", "pass", "warn", "fail", "note", "replay"
-
-
-@dataclass(frozen=True, slots=True)
-class TextLine:
-    """One line of text. ``kind`` (one of the names above) is for whoever has colours."""
-
-    text: str
-    kind: str
-
 
 def summary_lines(
     outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
-) -> list[TextLine]:
+) -> list[str]:
     """The whole summary, what went wrong unasked first. Lines are not cut: ``width`` (columns) only decides whether hints and
     details fit beside the figures.
 
     ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``), then what
     the runs assume (``assumes``). The last lines are commands that replay what failed.
     """
-    lines = [TextLine(f"FAIL {text}", FAIL) for text in trouble_lines(outcome)]
-    lines.append(TextLine(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE))
-    lines += _table(outcome, metric_rows(outcome), width)
-    lines += [TextLine(text, ROW) for text in beside_lines(outcome)]
-    lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
-    told = (*gantt, *(why_lines(outcome) if explains else ()), *(_assumptions(outcome) if assumes else ()), *notes(outcome))
-    lines += [TextLine(text, NOTE) for text in told]
-    return lines + [TextLine(f"replay: {text}", REPLAY) for text in replays(outcome)]
+    return [
+        *(f"FAIL {text}" for text in trouble_lines(outcome)),
+        f"{outcome.scenario}   {outcome.question}".rstrip(),
+        *_table(outcome, metric_rows(outcome), width),
+        *beside_lines(outcome),
+        *_verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width),
+        *gantt,
+        *(why_lines(outcome) if explains else ()),
+        *(_assumptions(outcome) if assumes else ()),
+        *notes(outcome),
+        *(f"replay: {text}" for text in replays(outcome)),
+    ]
 
 
 def _assumptions(outcome: Outcome) -> list[str]:
@@ -79,12 +71,12 @@ def why_lines(outcome: Outcome) -> list[str]:
 def summary_text(
     outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
 ) -> str:
-    """`summary_lines` without colours, with a newline at the end."""
+    """`summary_lines` with a newline after each."""
     lines = summary_lines(outcome, width, gantt, explains=explains, assumes=assumes)
-    return "".join(f"{line.text}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[TextLine]:
+def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[str]:
     if not rows:
         return []
     names = column_names(outcome)
@@ -97,12 +89,12 @@ def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[TextLine
         with_hint = f"{text}     {hint}" if hint else text
         return (with_hint if _columns_of(with_hint) <= width else text).rstrip()
 
-    note, lines = seeds_note(outcome), list[TextLine]()
+    note, lines = seeds_note(outcome), list[str]()
     for shown in _blocks(widths, width - label_width):
         head = line("", names, shown, note)
         above = ([head] if head.endswith(note) else [note, head]) if not lines else ["", line("", names, shown, "")]
-        lines += [TextLine(text, HEAD) for text in above if text or lines]
-        lines += [TextLine(line(row.label, row.cells, shown, row.hint), ROW) for row in rows]
+        lines += [text for text in above if text or lines]
+        lines += [line(row.label, row.cells, shown, row.hint) for row in rows]
     return lines
 
 
@@ -128,13 +120,10 @@ def _to_right(text: str, width: int) -> str:
     return " " * (width - _columns_of(text)) + text
 
 
-def _verdict_lines(found: list[CheckVerdict], width: int) -> list[TextLine]:
+def _verdict_lines(found: list[CheckVerdict], width: int) -> list[str]:
     check_width = min(max((_columns_of(each.check) for each in found), default=0), max(width // 2, 20))
     checks = [each.check + " " * (check_width - _columns_of(each.check)) for each in found]
-    return [
-        TextLine(f" {each.word} {check}  {each.detail}".rstrip(), each.word.lower())
-        for each, check in zip(found, checks, strict=True)
-    ]
+    return [f" {each.word} {check}  {each.detail}".rstrip() for each, check in zip(found, checks, strict=True)]
 
 
 _SIGNS = {"PASS": "✅", "WARN": "⚠️", "FAIL": "❌"}
@@ -251,9 +240,8 @@ BARS = "▁▂▃▄▅▆▇█"
 def pod_row(replicas: Replicas, picture: RunPicture, columns: int) -> str:
     """As high as the most pods that were wanted in the slice, the highest of all in full."""
     most = max((number for _, number in replicas.wanted), default=0)
-    length = picture.to_us - picture.from_us
-    edges = [picture.from_us + length * column // columns for column in range(columns + 1)]
-    return "".join(_bar(_most(replicas, first, last), most) for first, last in pairwise(edges))
+    slices = (_slice(picture, column, columns) for column in range(columns))
+    return "".join(_bar(_most(replicas, first, last), most) for first, last in slices)
 
 
 def pod_legend(replicas: Replicas) -> str:
@@ -407,8 +395,9 @@ def junit_xml(outcome: Outcome) -> str:
     """
     failures, cases = len(outcome.failures), len(outcome.expectations) + bool(outcome.stopped)
     counts = {"tests": str(cases), "failures": str(failures), "errors": str(int(bool(outcome.stopped))), "skipped": "0"}
-    root = ET.Element("testsuites", {"name": "kgctl simulate", **counts, "time": _seconds(_took_s(outcome))})
-    suite = ET.SubElement(root, "testsuite", {"name": _clean(outcome.scenario), **counts, "time": _seconds(_took_s(outcome))})
+    took = _seconds(sum(variant.took_s for variant in outcome.variants.values()))
+    root = ET.Element("testsuites", {"name": "kgctl simulate", **counts, "time": took})
+    suite = ET.SubElement(root, "testsuite", {"name": _clean(outcome.scenario), **counts, "time": took})
     _properties(suite, outcome)
     for each in outcome.expectations:
         _case(suite, outcome, each)
@@ -444,10 +433,6 @@ def _case(suite: ET.Element, outcome: Outcome, each: Expectation) -> None:
         ET.SubElement(case, "failure", {"message": _clean(f"{each.check}: {observed}"), "type": "expectation"}).text = text
     else:
         ET.SubElement(case, "system-out").text = f"warning: {text}"
-
-
-def _took_s(outcome: Outcome) -> float:
-    return sum(variant.took_s for variant in outcome.variants.values())
 
 
 def _seconds(took_s: float) -> str:

@@ -7,10 +7,6 @@ from xml.etree import ElementTree as ET
 
 from kgctl.simulate.report.outcome import Expectation, Lane, Mark, Outcome, Replicas, RunPicture, VariantOutcome
 from kgctl.simulate.report.text import (
-    FAIL,
-    PASS,
-    REPLAY,
-    WARN,
     gantt_lines,
     junit_xml,
     markdown_text,
@@ -40,20 +36,19 @@ collateral p*s     6,400             0     of partitions that did not move
 def test_failure_tells_what_was_seen_and_ends_with_the_command_that_replays_it() -> None:
     lines = summary_lines(failing(), 100)
 
-    assert [(line.kind, line.text) for line in lines if line.kind in {PASS, WARN, FAIL, REPLAY}][2:] == [
-        (PASS, " PASS cooperative: max_gap < 3s               2.5s"),
-        (FAIL, " FAIL eager: max_gap < 3s                     observed 3.2s with seed 2 (of orders-0)"),
-        (WARN, " WARN eager: moves <= moves_min | spread > 1  observed 12 with seed 2"),
-        (REPLAY, f"replay: {failing().failures[0].replay}"),
+    assert lines[-4:] == [
+        " PASS cooperative: max_gap < 3s               2.5s",
+        " FAIL eager: max_gap < 3s                     observed 3.2s with seed 2 (of orders-0)",
+        " WARN eager: moves <= moves_min | spread > 1  observed 12 with seed 2",
+        f"replay: {failing().failures[0].replay}",
     ]
-    assert lines[-1].kind == REPLAY
 
 
 def test_hints_are_left_out_where_the_terminal_is_narrow() -> None:
     lines = summary_lines(outcome(), 50)
 
-    assert all(len(line.text) <= 50 for line in lines)
-    assert [line.text for line in lines][1:3] == ["3 seeds, worst shown", "                   eager   cooperative"]
+    assert all(len(line) <= 50 for line in lines)
+    assert lines[1:3] == ["3 seeds, worst shown", "                   eager   cooperative"]
 
 
 def test_watched_and_ranked_checks_show_the_unit_of_their_metric() -> None:
@@ -62,7 +57,7 @@ def test_watched_and_ranked_checks_show_the_unit_of_their_metric() -> None:
     ]
     lines = summary_lines(replace(outcome(), expectations=tuple(checks)), 100)
 
-    assert [line.text.split()[-1] for line in lines if line.kind == PASS] == ["2.5s", "2.5s"]
+    assert [line.split()[-1] for line in lines if line.startswith(" PASS")] == ["2.5s", "2.5s"]
 
 
 def test_single_variant_and_seed_need_no_heading_of_names() -> None:
@@ -76,7 +71,7 @@ def test_a_variant_called_default_has_its_name_beside_others() -> None:
         outcome(), variants={"default": VariantOutcome({"moves": spread(3)}), "all": VariantOutcome({"moves": spread(4)})}
     )
 
-    assert summary_lines(both)[1].text == "                   default   all     3 seeds, worst shown"
+    assert summary_lines(both)[1] == "                   default   all     3 seeds, worst shown"
     assert "| default | all |" in markdown_text(both)
 
 
