@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
-
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.fields import Section
+from kgctl.simulate.scenario.fields import Section, key
 from kgctl.simulate.scenario.quantities import ZERO
 
 
@@ -22,12 +20,10 @@ class Callbacks(Section):
 class PollLoop(Section):
     """The application's poll loop: poll(), the batch that it returned, a pause."""
 
-    timeout_us: fields.Duration | None = Field(
-        default=None,
-        validation_alias="timeout",
-        description="What poll() is given: so long it waits for records; default: as long as there are none.",
+    timeout_us: fields.Duration | None = key(
+        "What poll() is given: so long it waits for records; default: as long as there are none.", None, of="timeout"
     )
-    pause: fields.Varying = Field(default=ZERO, description="From the end of a batch to the next poll().")
+    pause: fields.Varying = key("From the end of a batch to the next poll().", ZERO)
 
 
 USUAL_LOOP = PollLoop(timeout_us=100_000)

@@ -12,7 +12,7 @@ from pydantic import Field, WithJsonSchema
 
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.fields import Section, as_written, changed, in_short
+from kgctl.simulate.scenario.fields import Section, as_written, changed, in_short, key, one_of
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 
@@ -123,18 +123,6 @@ TARGETS: Mapping[ScaleMetric, Callable[[object], int]] = {
 """Metric -> what reads its target. Each raises ValueError."""
 
 
-def one_of(choices: type[ScaleMetric] | type[Select]) -> Callable[[object], Any]:
-    """Return what reads a member of an enum."""
-
-    def read(raw: object) -> Any:
-        if raw not in list(choices):
-            near = did_you_mean(str(raw), tuple(map(str, choices)))
-            raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{near}")
-        return choices(str(raw))
-
-    return read
-
-
 _POLICY_SCHEMA = {"type": "string", "pattern": r"^\s*\d+\s*(%|pods?)?\s+per\s+.+$"}
 Policies: TypeAlias = Annotated[
     tuple[ScalingPolicy, ...],
@@ -153,15 +141,13 @@ Target: TypeAlias = Annotated[int, as_written(lambda raw: raw), WithJsonSchema({
 class ScalingRules(Section):
     """One direction, as ``behavior.scaleUp`` and ``scaleDown`` of an HPA."""
 
-    stabilize_us: Window = Field(
-        default_factory=int, validation_alias="stabilize", description="Stabilisation window; default: 0s up, 300s down."
-    )
-    policies: Policies = Field(
+    stabilize_us: Window = key("Stabilisation window; default: 0s up, 300s down.", of="stabilize", default_factory=int)
+    policies: Policies = key(
+        "Policies: 100% per 15s, 1 per 2m, or a list; default: [100% per 15s, 4 per 15s] up, 100% per 15s down.",
+        of="max",
         default_factory=tuple,
-        validation_alias="max",
-        description="Policies: 100% per 15s, 1 per 2m, or a list; default: [100% per 15s, 4 per 15s] up, 100% per 15s down.",
     )
-    select: Selection = Field(default=Select.MAX, description="Which of several policies counts; disabled: never.")
+    select: Selection = key("Which of several policies counts; disabled: never.", Select.MAX)
 
 
 _UP = {"stabilize": "0s", "max": ["100% per 15s", "4 per 15s"]}
@@ -192,46 +178,35 @@ _RULES_FORM = ScalingRules | str | list[str]
 class Autoscale(Section):
     """KEDA's Kafka scaler in front of a Kubernetes HPA."""
 
-    members: str = Field(description="The set of members whose number of pods it changes.")
-    metric: MetricName = Field(
-        default=ScaleMetric.LAG,
-        description="lag (target: records a pod), lag-age (a time) or cpu (per cent of the members' rate).",
+    members: str = key("The set of members whose number of pods it changes.")
+    metric: MetricName = key(
+        "lag (target: records a pod), lag-age (a time) or cpu (per cent of the members' rate).", ScaleMetric.LAG
     )
-    target: Target = Field(description="KEDA's lagThreshold, an average a pod: 1000; of lag-age 30s; of cpu 70%.")
-    minimum: int = Field(
-        default=1,
-        validation_alias="min",
-        ge=0,
-        le=_MOST,
-        description="minReplicaCount; 0: KEDA starts the first pod and stops the last.",
-    )
-    maximum: int = Field(default=100, validation_alias="max", ge=1, le=_MOST, description="maxReplicaCount.")
-    every_us: Period = Field(default=15 * SECOND_US, validation_alias="every", description="The HPA's sync period.")
-    tolerance_ppm: fields.ShareOf = Field(default=100_000, validation_alias="tolerance", description="Of the HPA: 0.1, or 10%.")
+    target: Target = key("KEDA's lagThreshold, an average a pod: 1000; of lag-age 30s; of cpu 70%.")
+    minimum: int = key("minReplicaCount; 0: KEDA starts the first pod and stops the last.", 1, of="min", ge=0, le=_MOST)
+    maximum: int = key("maxReplicaCount.", 100, of="max", ge=1, le=_MOST)
+    every_us: Period = key("The HPA's sync period.", 15 * SECOND_US, of="every")
+    tolerance_ppm: fields.ShareOf = key("Of the HPA: 0.1, or 10%.", 100_000, of="tolerance")
     up: Annotated[ScalingRules, in_short(rules_over(_UP), _RULES_FORM)] = Field(
         default_factory=lambda: SCALE_UP, validation_alias="scale_up"
     )
     down: Annotated[ScalingRules, in_short(rules_over(_DOWN), _RULES_FORM)] = Field(
         default_factory=lambda: SCALE_DOWN, validation_alias="scale_down"
     )
-    poll_us: Period = Field(
-        default=30 * SECOND_US,
-        validation_alias="poll",
-        description="KEDA's pollingInterval. With min: 0 it looks this often; with use_cached_metrics the HPA gets that.",
+    poll_us: Period = key(
+        "KEDA's pollingInterval. With min: 0 it looks this often; with use_cached_metrics the HPA gets that.",
+        30 * SECOND_US,
+        of="poll",
     )
-    use_cached_metrics: bool = Field(
-        default=False, description="KEDA's useCachedMetrics: the HPA sees the value of the last poll."
+    use_cached_metrics: bool = key("KEDA's useCachedMetrics: the HPA sees the value of the last poll.", default=False)
+    cooldown_us: fields.Duration = key(
+        "With min: 0, how long without lag until the last pod stops.", 300 * SECOND_US, of="cooldown"
     )
-    cooldown_us: fields.Duration = Field(
-        default=300 * SECOND_US,
-        validation_alias="cooldown",
-        description="With min: 0, how long without lag until the last pod stops.",
-    )
-    activation: int = Field(default=0, ge=0, description="activationLagThreshold: with min: 0, a pod starts above this lag.")
-    allow_idle_consumers: bool = Field(default=False, description="allowIdleConsumers: more pods than partitions.")
-    limit_to_partitions_with_lag: bool = Field(default=False, description="limitToPartitionsWithLag.")
-    exclude_persistent_lag: bool = Field(
-        default=False, description="excludePersistentLag: partitions without a commit since the last measurement do not count."
+    activation: int = key("activationLagThreshold: with min: 0, a pod starts above this lag.", 0, ge=0)
+    allow_idle_consumers: bool = key("allowIdleConsumers: more pods than partitions.", default=False)
+    limit_to_partitions_with_lag: bool = key("limitToPartitionsWithLag.", default=False)
+    exclude_persistent_lag: bool = key(
+        "excludePersistentLag: partitions without a commit since the last measurement do not count.", default=False
     )
 
 

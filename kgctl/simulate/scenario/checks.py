@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
@@ -25,7 +26,7 @@ from kgctl.simulate.scenario.expressions import (
     variants_of,
 )
 from kgctl.simulate.scenario.metric import MetricKind, metric_kinds
-from kgctl.simulate.scenario.quantities import parse_duration, parse_share, shown
+from kgctl.simulate.scenario.quantities import DURATION_SCHEMA, SHARE_SCHEMA, parse_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import CLIENT_ERRORS, SIMULATED_APIS, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
@@ -44,13 +45,31 @@ class CheckKind(StrEnum):
 
 OVER_SEEDS = ("worst", "p99", "p95", "p90", "p75", "p50", "median", "mean", "best")
 SEVERITIES = ("fail", "warn")
-_KEYS: Mapping[CheckKind, tuple[str, ...]] = {
-    CheckKind.CHECK: ("at", "when"),
-    CheckKind.ALWAYS: ("when",),
-    CheckKind.EVENTUALLY: ("after", "within", "when"),
-    CheckKind.STEADY: ("within", "last", "when"),
+_KEYS: Mapping[CheckKind, Mapping[str, Any]] = {
+    CheckKind.CHECK: {"at": {"enum": list(OVER_SEEDS), "description": "Which seed decides."}},
+    CheckKind.ALWAYS: {},
+    CheckKind.EVENTUALLY: {"after": {"type": ["string", "integer"]}, "within": DURATION_SCHEMA},
+    CheckKind.STEADY: {"within": SHARE_SCHEMA, "last": DURATION_SCHEMA},
 }
-_FOR_ALL = ("variants", "why", "severity")
+_FOR_ALL: Mapping[str, Any] = {
+    "when": {"type": "string", "description": "Asked only where this holds."},
+    "variants": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    "why": {"type": "string"},
+    "severity": {"enum": list(SEVERITIES)},
+}
+
+
+def expectation_schemas() -> list[dict[str, Any]]:
+    """The JSON Schema of an expectation that is a mapping, of each kind."""
+    return [
+        {
+            "type": "object",
+            "properties": {str(kind): {"type": "string"}, **own, **_FOR_ALL},
+            "required": [str(kind)],
+            "additionalProperties": False,
+        }
+        for kind, own in _KEYS.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,25 +188,22 @@ class CheckReader:
             return text, None
 
     def _options(self, kind: CheckKind, raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        readers: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+            "when": ("when", lambda given: self._expression(given, (*path, "when"), logical=True)[1]),
+            "why": ("why", str),
+            "at": ("at", partial(_one_of, OVER_SEEDS)),
+            "severity": ("severity", partial(_one_of, SEVERITIES)),
+            "variants": ("variants", lambda given: self._variants(given, (*path, "variants"))),
+            "after": ("after", self._after),
+            "within": ("within_ppm", parse_share) if kind is CheckKind.STEADY else ("within_us", parse_duration),
+            "last": ("last_us", _some_time),
+        }
         found: dict[str, Any] = {}
-        if "when" in raw:
-            found["when"] = self._expression(raw["when"], (*path, "when"), logical=True)[1]
-        if "why" in raw:
-            found["why"] = str(raw["why"])
-        for key, choices in (("at", OVER_SEEDS), ("severity", SEVERITIES)):
-            if key in raw:
-                found[key] = raw[key]
-                if raw[key] not in choices:
-                    self._wrong((*path, key), f"must be one of {', '.join(choices)}, not {raw[key]!r}")
-        if "variants" in raw:
-            found["variants"] = self._variants(raw["variants"], (*path, "variants"))
-        if "after" in raw:
-            found["after"] = self._after(raw["after"], (*path, "after"))
-        if "within" in raw:
-            name, parse = ("within_ppm", parse_share) if kind is CheckKind.STEADY else ("within_us", parse_duration)
-            found[name] = self._parsed(parse, raw["within"], (*path, "within"))
-        if "last" in raw:
-            found["last_us"] = self._parsed(_some_time, raw["last"], (*path, "last"))
+        for key, (name, read) in readers.items():
+            try:
+                found |= {name: read(raw[key])} if key in raw else {}
+            except ValueError as error:
+                self._wrong((*path, key), str(error))
         return found
 
     def _variants(self, raw: Any, path: Path) -> tuple[str, ...]:
@@ -202,22 +218,15 @@ class CheckReader:
             found.extend(self._names.short.get(name, (name,)) if name not in self._names.variants else (name,))
         return tuple(dict.fromkeys(found))
 
-    def _after(self, raw: Any, path: Path) -> str | int:
-        if isinstance(raw, str) and raw in ("last", *self._event_names):
+    def _after(self, raw: Any) -> str | int:
+        known = ("last", *self._event_names)
+        if isinstance(raw, str) and raw in known:
             return raw
         try:
             return parse_duration(raw)
         except ValueError:
-            known = ("last", *self._event_names)
-            self._wrong(path, f"must be a time or the name of an event, not {shown(raw)}{did_you_mean(str(raw), known)}")
-            return 0
-
-    def _parsed(self, parse: Any, raw: Any, path: Path) -> int:
-        try:
-            return int(parse(raw))
-        except ValueError as error:
-            self._wrong(path, str(error))
-            return 0
+            near = did_you_mean(str(raw), known)
+            raise ValueError(f"must be a time or the name of an event, not {shown(raw)}{near}") from None
 
     def _check_variants(self, kind: CheckKind, node: Node, path: Path) -> None:
         if kind is not CheckKind.CHECK and len({metric.variant for metric in metrics_of(node)}) > 1:
@@ -226,7 +235,13 @@ class CheckReader:
             self._wrong(path, "steady takes a metric")
 
     def _wrong(self, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._tree.location(path), path, message))
+        self._problems.append(self._tree.problem(path, message))
+
+
+def _one_of(choices: tuple[str, ...], raw: Any) -> Any:
+    if raw not in choices:
+        raise ValueError(f"must be one of {', '.join(choices)}, not {raw!r}")
+    return raw
 
 
 @dataclass(frozen=True, slots=True)

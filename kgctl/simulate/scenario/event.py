@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticUndefined
+from pydantic import ConfigDict, ValidationInfo, WithJsonSchema
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_port import EventPort
 from kgctl.simulate.scenario.expressions import Condition
-from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, parse_rates, reading
+from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, key, parse_rates, reading
 from kgctl.simulate.scenario.quantities import Distribution, format_duration, is_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Tree
@@ -183,27 +182,40 @@ class _Pods(TargetType):
         return selector.negated or selector.member_set in (None, NODE) or selector.member_set in member_sets
 
 
-class _MemberSet(TargetType):
-    text = "set of members"
+class _Known(TargetType):
+    """One of those that there are; ``hint``: what to do where there is none that is near."""
+
+    hint = ""
+
+    @abstractmethod
+    def known(self, around: EventSurroundings) -> Collection[str]: ...
 
     def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
         super().check(raw, around, kind)
-        if (whole := raw.partition("/")[0]) != raw and whole in around.member_sets:
+        if raw not in (known := self.known(around)):
+            raise ValueError(f"there is no {self.text} {raw!r}{did_you_mean(raw, known, list_up_to=12) or self.hint}")
+
+
+class _MemberSet(_Known):
+    text = "set of members"
+
+    def known(self, around: EventSurroundings) -> Collection[str]:
+        return around.member_sets
+
+    def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
+        if isinstance(raw, str) and (whole := raw.partition("/")[0]) != raw and whole in around.member_sets:
             raise ValueError(f"a {kind!r} event is of a whole set of members: write {whole!r}")
-        if raw not in around.member_sets:
-            raise ValueError(f"there is no set of members {raw!r}{did_you_mean(raw, around.member_sets, list_up_to=12)}")
+        super().check(raw, around, kind)
 
     def concerns(self, target: str, member_sets: Collection[str]) -> bool:
         return target in member_sets
 
 
-class _Topic(TargetType):
+class _Topic(_Known):
     text = "topic"
 
-    def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
-        super().check(raw, around, kind)
-        if raw not in around.topics:
-            raise ValueError(f"there is no topic {raw!r}{did_you_mean(raw, around.topics, list_up_to=12)}")
+    def known(self, around: EventSurroundings) -> Collection[str]:
+        return around.topics
 
 
 class _NewTopic(TargetType):
@@ -231,14 +243,12 @@ class _Broker(TargetType):
             raise ValueError(f"names a broker ({brokers}), or coordinator, not {raw!r}{near}")
 
 
-class _Rack(TargetType):
+class _Rack(_Known):
     text = "rack"
+    hint = "; say which there are, cluster: {racks: [a, b, c]}"
 
-    def check(self, raw: Any, around: EventSurroundings, kind: str) -> None:
-        super().check(raw, around, kind)
-        if raw not in around.racks:
-            near = did_you_mean(raw, around.racks, list_up_to=12) or "; say which there are, cluster: {racks: [a, b, c]}"
-            raise ValueError(f"there is no rack {raw!r}{near}")
+    def known(self, around: EventSurroundings) -> Collection[str]:
+        return around.racks
 
 
 PODS, MEMBER_SET, TOPIC, NEW_TOPIC, BROKER, RACK = _Pods(), _MemberSet(), _Topic(), _NewTopic(), _Broker(), _Rack()
@@ -268,11 +278,6 @@ def _nothing_to_ask(raw: Any) -> Condition:
 
 DRAWN = Reading(Tree("", {}), _nothing_to_ask)
 """With which the fields of a drawn fault are read, as a file has them."""
-
-
-def key(help_text: str, default: Any = PydanticUndefined, *, of: str | None = None) -> Any:
-    """Return a field of an event: its help, its default if it need not be given, and its key if that is not its name."""
-    return Field(default, validation_alias=of, description=help_text)
 
 
 class Event(Section):

@@ -158,7 +158,7 @@ class EventReader:
             read = read_client_settings(client)
             place = (*path, event.settings_key)
             given = {name: value for name, value in event.settings.items() if value is not None}
-            check_settings(given, read, place, self._file.tree, self._file.problems)
+            check_settings(given, read, place, self._file)
             for name in event.settings.keys() - given.keys():
                 if (unknown := unknown_setting(name, client)) is not None:
                     self._file.wrong((*place, name), unknown)

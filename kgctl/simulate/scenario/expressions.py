@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -79,26 +79,25 @@ def is_logical(node: Node) -> bool:
     return isinstance(node, Not) or (isinstance(node, Binary) and node.op in (*COMPARISONS, "and", "or"))
 
 
+def _looked_up(node: Node) -> Iterator[Metric | ScenarioSetting]:
+    """What the expression names, from left to right."""
+    if isinstance(node, Metric | ScenarioSetting):
+        yield node
+    elif isinstance(node, Negative | Not):
+        yield from _looked_up(node.of)
+    elif isinstance(node, Binary):
+        yield from _looked_up(node.left)
+        yield from _looked_up(node.right)
+
+
 def metrics_of(node: Node) -> tuple[Metric, ...]:
     """Return every metric of the expression, from left to right."""
-    if isinstance(node, Metric):
-        return (node,)
-    if isinstance(node, Negative | Not):
-        return metrics_of(node.of)
-    if isinstance(node, Binary):
-        return (*metrics_of(node.left), *metrics_of(node.right))
-    return ()
+    return tuple(each for each in _looked_up(node) if isinstance(each, Metric))
 
 
 def variants_of(node: Node) -> tuple[str, ...]:
     """Return the variants that the expression names, each once."""
-    if isinstance(node, Metric | ScenarioSetting):
-        return (node.variant,) if node.variant is not None else ()
-    if isinstance(node, Negative | Not):
-        return variants_of(node.of)
-    if isinstance(node, Binary):
-        return tuple(dict.fromkeys((*variants_of(node.left), *variants_of(node.right))))
-    return ()
+    return tuple(dict.fromkeys(each.variant for each in _looked_up(node) if each.variant is not None))
 
 
 KEYWORDS = ("and", "or", "not")
@@ -284,14 +283,13 @@ class _Parser:
         if token.kind != "end":
             raise ExpressionError(f"did not expect {token.text!r} here", token.at)
 
-    def _logical(self, op: str, part: object) -> Node:
-        assert callable(part)
+    def _logical(self, op: str, part: Callable[[], Node]) -> Node:
         start = self._peek().at
-        left: Node = part()
+        left = part()
         while self._peek()[:2] == ("name", op):
             self._take()
             right_at = self._peek().at
-            right: Node = part()
+            right = part()
             for node, at in ((left, start), (right, right_at)):
                 if not is_logical(node):
                     raise ExpressionError(f"{op!r} joins comparisons, not numbers", at)
@@ -326,13 +324,12 @@ class _Parser:
     def _sum(self) -> Node:
         return self._arithmetic(("+", "-"), lambda: self._arithmetic(("*", "/"), self._signed))
 
-    def _arithmetic(self, ops: tuple[str, ...], part: object) -> Node:
-        assert callable(part)
+    def _arithmetic(self, ops: tuple[str, ...], part: Callable[[], Node]) -> Node:
         start = self._peek().at
-        left: Node = part()
+        left = part()
         while self._peek().kind == "op" and self._peek().text in ops:
             op = self._take()
-            right: Node = part()
+            right = part()
             if is_logical(left) or is_logical(right) or isinstance(left, Word) or isinstance(right, Word):
                 raise ExpressionError(f"{op.text!r} takes numbers", start)
             if op.text in ("+", "-"):
@@ -364,12 +361,11 @@ class _Parser:
         what = repr(token.text) if token.text else "the end"
         raise ExpressionError(f"expected a number or a metric, not {what}", token.at)
 
-    def _deeper(self, part: object) -> Node:
-        assert callable(part)
+    def _deeper(self, part: Callable[[], Node]) -> Node:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise ExpressionError("nested too deeply", self._peek().at)
-        node: Node = part()
+        node = part()
         self.depth -= 1
         return node
 
@@ -410,9 +406,9 @@ def _number(token: Token) -> Number:
 def _check_units(left: Node, right: Node, at: int) -> None:
     """A setting in milliseconds beside a number without a unit is nearly always a mistake by a factor of 1000."""
     for one, other in ((left, right), (right, left)):
-        is_time = isinstance(one, ScenarioSetting) and one.name.endswith(".ms")
-        if is_time and isinstance(other, Number) and not other.unit and other.value:
-            assert isinstance(one, ScenarioSetting)
+        if not isinstance(one, ScenarioSetting) or not isinstance(other, Number):
+            continue
+        if one.name.endswith(".ms") and not other.unit and other.value:
             raise ExpressionError(f"{one.name} is a time: give the number a unit, such as {other.value:g}ms", at)
 
 
@@ -430,16 +426,10 @@ def _check_unit_of_metric(metric: Node, number: Node, at: int) -> None:
     raise ExpressionError(f"{kind.name} is {what}, and {number.unit!r} beside it is another unit", at)
 
 
-def _is_in_percent(metric: Metric) -> bool:
-    kind = metric_kinds().get(metric.name)
-    return kind is not None and kind.unit is PER_CENT
-
-
 def _in_percent(node: Node, other: Node) -> Node:
     """``thrash`` counts to 100; beside it, 50% is 50."""
-    is_share = isinstance(node, Number) and node.unit == "%"
-    if is_share and isinstance(other, Metric) and _is_in_percent(other):
-        assert isinstance(node, Number)
+    kind = metric_kinds().get(other.name) if isinstance(other, Metric) else None
+    if kind is not None and kind.unit is PER_CENT and isinstance(node, Number) and node.unit == "%":
         return Number(node.value * 100, "%")
     return node
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo, WithJsonSchema
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticUndefined, core_schema
 
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig, get_profile, settings
@@ -23,6 +23,10 @@ from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
+    DISTRIBUTION_SCHEMA,
+    DURATION_SCHEMA,
+    RATE_SCHEMA,
+    SHARE_SCHEMA,
     UNIT_PR,
     UNITS_US,
     Distribution,
@@ -47,6 +51,11 @@ class Section(BaseModel):
     """A mapping of the file: no keys but its own, no types but the right ones."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, populate_by_name=True)
+
+
+def key(help_text: str, default: Any = PydanticUndefined, *, of: str | None = None, **more: Any) -> Any:
+    """Return a field of a section: its help, its default if it need not be given, and its key if that is not its name."""
+    return Field(default, validation_alias=of, description=help_text, **more)
 
 
 _Model = TypeVar("_Model", bound=Section)
@@ -76,7 +85,7 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
 
     def wrong(self, path: Path, message: str) -> None:
-        self.problems.append(Problem(self.tree.location(path), path, message))
+        self.problems.append(self.tree.problem(path, message))
 
 
 def reading(info: ValidationInfo) -> Reading | None:
@@ -254,16 +263,6 @@ def _weights(numbers: list[int]) -> Keys:
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-DURATION_SCHEMA = {
-    "anyOf": [{"type": "string", "pattern": r"^\s*((\d+(\.\d+)?)\s*(us|ms|s|m|h|d)\s*)+$"}, {"const": 0}],
-    "description": "A duration: 500ms, 45s, 1m30s, 2h.",
-}
-DISTRIBUTION_SCHEMA = {
-    "type": ["string", "integer"],
-    "description": "A duration (45s), a range (20s..40s), normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5).",
-}
-RATE_SCHEMA = {"type": ["string", "number"], "description": "Records in a time: 1000/s, 2.5k/s, 90/m."}
-SHARE_SCHEMA = {"type": ["string", "number"], "description": "A share: 0.1%."}
 CONFIG_SCHEMA = {
     "type": "object",
     "description": "Kafka's own names; times may have a unit (45s), plain numbers are Kafka's.",
@@ -314,18 +313,27 @@ def commit(raw: object) -> Commit:
     raise ValueError(f"must be one of {', '.join(known)}, not {shown(raw)}{did_you_mean(str(raw), known)}")
 
 
-def restarts_on_failure(raw: object) -> bool:
-    if raw not in ("stay", "restart"):
-        raise ValueError(f"must be stay or restart, not {shown(raw)}")
-    return raw == "restart"
+def which_of(words: tuple[str, str], means: str) -> Callable[[object], bool]:
+    """Return what reads one of two words: whether it is the one that means true. It raises ValueError."""
+
+    def read(raw: object) -> bool:
+        if raw not in words:
+            raise ValueError(f"must be {' or '.join(words)}, not {shown(raw)}")
+        return raw == means
+
+    return read
 
 
-def on_poison(raw: object) -> OnPoison:
-    """Return what is done with a record that cannot be processed. Raises ValueError."""
-    if raw not in tuple(OnPoison):
-        known = (*OnPoison,)
-        raise ValueError(f"must be one of {', '.join(known)}, not {shown(raw)}{did_you_mean(str(raw), known)}")
-    return OnPoison(str(raw))
+def one_of(choices: type[StrEnum]) -> Callable[[object], Any]:
+    """Return what reads a member of an enum. It raises ValueError."""
+
+    def read(raw: object) -> Any:
+        if raw not in list(choices):
+            near = did_you_mean(str(raw), tuple(map(str, choices)))
+            raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{near}")
+        return choices(str(raw))
+
+    return read
 
 
 def allowed(raw: object) -> str:
@@ -336,13 +344,6 @@ def allowed(raw: object) -> str:
     metrics = {kind.metric: kind.name for kind in TROUBLES.values() if kind.metric}
     near = f"; write {metrics[name]!r}" if name in metrics else did_you_mean(name, TROUBLES, list_up_to=12)
     raise ValueError(f"nothing that fails a run is named {name!r}{near}")
-
-
-def leaves_on_stop(raw: object) -> bool:
-    """Return whether the word is ``leave``, not ``none``."""
-    if raw in ("leave", "none"):
-        return raw == "leave"
-    raise ValueError(f"must be leave or none, not {shown(raw)}")
 
 
 def nanoseconds(raw: object) -> int:
@@ -431,9 +432,11 @@ Allowed: TypeAlias = Annotated[str, as_written(allowed), WithJsonSchema({"enum":
 CommitText: TypeAlias = Annotated[
     Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]
-PoisonText: TypeAlias = Annotated[OnPoison, as_written(on_poison), WithJsonSchema({"enum": [*OnPoison]})]
-OnFailure: TypeAlias = Annotated[bool, as_written(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
-OnStop: TypeAlias = Annotated[bool, as_written(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
+PoisonText: TypeAlias = Annotated[OnPoison, as_written(one_of(OnPoison)), WithJsonSchema({"enum": [*OnPoison]})]
+OnFailure: TypeAlias = Annotated[
+    bool, as_written(which_of(("stay", "restart"), "restart")), WithJsonSchema({"enum": ["stay", "restart"]})
+]
+OnStop: TypeAlias = Annotated[bool, as_written(which_of(("leave", "none"), "leave")), WithJsonSchema({"enum": ["leave", "none"]})]
 Subscription: TypeAlias = Annotated[
     Subscribed,
     as_written(subscription),
@@ -462,29 +465,22 @@ SweepValues: TypeAlias = Annotated[
 ]
 
 
-def check_settings(
-    config: Mapping[str, str], read: Callable[[Mapping[str, str]], object], path: Path, tree: Tree, problems: list[Problem]
-) -> None:
+def check_settings(config: Mapping[str, str], read: Callable[[Mapping[str, str]], object], path: Path, file: Reading) -> None:
     """Hand the settings to ``read`` one by one, then together; each complaint is a problem at its setting's place."""
     found = False
     for name, value in config.items():
         try:
             read({name: value})
         except UsageError as error:
-            if _alone_too_much(error):
+            if "must not be below" in error.message:  # of two at once: the other may be given, too
                 continue
             found = True
-            problems.append(Problem(tree.location((*path, name)), (*path, name), error.message))
+            file.wrong((*path, name), error.message)
     if not found:
         try:
             read(config)
         except UsageError as error:
-            problems.append(Problem(tree.location(path), path, error.message))
-
-
-def _alone_too_much(error: UsageError) -> bool:
-    """Whether it is about two settings at once: the other may be given, too."""
-    return "must not be below" in error.message
+            file.wrong(path, error.message)
 
 
 def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:

@@ -194,12 +194,15 @@ def brokers_of(cluster: Cluster | None) -> CoordinatorConfig:
 
 def check_type(members: MemberSet, group: Group, group_path: Path, around: MemberSurroundings, file: Reading) -> None:
     """Tell the file what of these members, and of their group's settings, a group of its type has not on these brokers."""
+    from kgctl.coordinator.config import GroupConfig
+    from kgctl.simulate.scenario.fields import check_settings
+
     _check_protocol(members, around.broker, file)
     types = (STREAMS, group.type) if _has_instances((*around.before, members)) else (group.type,)
     for path, message in (wrong for each in types for wrong in each.refusals(members, around)):
         file.wrong(("members", members.name, *path), message)
-    for name, message in _wrong_own_settings(group.settings, around.broker):
-        file.wrong((*group_path, "config", *((name,) if name else ())), message)
+    if group.settings:
+        check_settings(group.settings, lambda own: GroupConfig.from_properties(own, around.broker), (*group_path, "config"), file)
 
 
 def _check_protocol(members: MemberSet, broker: CoordinatorConfig, file: Reading) -> None:
@@ -209,21 +212,3 @@ def _check_protocol(members: MemberSet, broker: CoordinatorConfig, file: Reading
         on = f"cluster: {{config: {{group.coordinator.rebalance.protocols: [classic, {protocol}]}}}}"
         why = f"group.protocol={protocol} is off on these brokers, of {broker.profile.version}; {on} switches it on"
         file.wrong(("members", members.name), why)
-
-
-def _wrong_own_settings(config: Mapping[str, str], broker: CoordinatorConfig) -> Iterator[tuple[str, str]]:
-    """Yield what Kafka refuses of a group's own settings: the name, and why; "" for what is wrong with all together."""
-    from kgctl.coordinator.config import GroupConfig
-
-    found = False
-    for name, text in config.items():
-        try:
-            GroupConfig.from_properties({name: text}, broker)
-        except UsageError as error:
-            found = True
-            yield name, error.message
-    if not found and config:
-        try:
-            GroupConfig.from_properties(config, broker)
-        except UsageError as error:
-            yield "", error.message

@@ -39,7 +39,7 @@ def read_report(tree: Tree, around: FilterNames, problems: list[Problem]) -> Rep
     swept = tuple(tree.data.get("sweep") or ())
 
     def wrong(path: Path, message: str) -> None:
-        problems.append(Problem(tree.location(path), path, message))
+        problems.append(tree.problem(path, message))
 
     along = None
     if (name := raw.get("x")) is not None:
@@ -314,7 +314,7 @@ def _check_swept(base: Tree, problems: list[Problem]) -> None:
         except UsageError as error:
             why = error.message
         if why:
-            problems.append(Problem(base.location(("sweep", key)), ("sweep", key), why))
+            problems.append(base.problem(("sweep", key), why))
 
 
 def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
@@ -322,18 +322,16 @@ def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
     if raw is None:
         return {}
     if not isinstance(raw, dict) or not raw:
-        problems.append(Problem(base.location(("variants",)), ("variants",), "must be a mapping of names to patches"))
+        problems.append(base.problem(("variants",), "must be a mapping of names to patches"))
         return {}
     for name, patch in raw.items():
         path: Path = ("variants", name)
         if not name.replace("-", "").replace("_", "").isalnum() or not (name[0].isalpha() or name[0] == "_"):
-            problems.append(
-                Problem(base.location(path), path, "a variant is named with letters, digits, - and _, a letter first")
-            )
+            problems.append(base.problem(path, "a variant is named with letters, digits, - and _, a letter first"))
         if patch is not None and not isinstance(patch, dict):
-            problems.append(Problem(base.location(path), path, f"a patch is a mapping, not {shown(patch)}"))
+            problems.append(base.problem(path, f"a patch is a mapping, not {shown(patch)}"))
         fixed = [(*path, key) for key in (patch if isinstance(patch, dict) else ()) if key in OF_THE_WHOLE_FILE]
-        problems.extend(Problem(base.location(way), way, "stands for the whole file, not in a variant") for way in fixed)
+        problems.extend(base.problem(way, "stands for the whole file, not in a variant") for way in fixed)
     return raw
 
 
@@ -360,7 +358,7 @@ def _split_off(tree: Tree) -> Iterator[Problem]:
     if isinstance(group, dict) and "from" in group:
         del group["from"]
         path: Path = ("group", "from")
-        yield Problem(tree.location(path), path, "it stands for the whole file, not in a variant", rule="not-supported")
+        yield tree.problem(path, "it stands for the whole file, not in a variant", rule="not-supported")
 
 
 def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -392,7 +390,7 @@ def _built(
     problems.extend(file.problems)
     scenario = whole if column.group is None or problems else whole.of_group(column.group)
     if _names_below(tree.data, "groups") != _names_below(base.data, "groups"):
-        problems.append(Problem(tree.location(("groups",)), ("groups",), "are the same in every variant"))
+        problems.append(tree.problem(("groups",), "are the same in every variant"))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
     settings = _setting_values(scenario) if not problems else {}
@@ -421,7 +419,7 @@ def _checks(
         found.extend(checks)
         if around is not None:
             wrong = dict.fromkeys(message for check in checks for message in wrong_filters(check, around))
-            problems.extend(Problem(tree.location(path), path, message) for message in wrong)
+            problems.extend(tree.problem(path, message) for message in wrong)
     return tuple(found)
 
 

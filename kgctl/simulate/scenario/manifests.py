@@ -18,7 +18,7 @@ from kgctl.member.config import settings
 from kgctl.simulate.scenario.kinds.deploys import Rollout
 from kgctl.simulate.scenario.kinds.pods import RollingRestart
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
-from kgctl.yaml_files import MANIFEST, FileError, Problem, Tree, read_yaml
+from kgctl.yaml_files import MANIFEST, FileError, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
 
 _WORKLOADS = ("Deployment", "StatefulSet")
@@ -401,7 +401,7 @@ def drift(tree: Tree, folder: Path) -> Tree:
         found = facts(read_manifests([(name, text_of(folder / name)) for name in names]))
     except UsageError as error:
         raise tree.error(place, error.message) from None
-    problems = [Problem(tree.location(way), way, text) for way, text in _differences(tree.data, found)]
+    problems = [tree.problem(way, text) for way, text in _differences(tree.data, found)]
     if problems:
         raise FileError(problems)
     return tree

@@ -35,6 +35,7 @@ from kgctl.simulate.scenario.fields import (
     changed,
     check_settings,
     in_short,
+    key,
     parse_keys,
     parse_traffic,
     read_broker_settings,
@@ -80,15 +81,15 @@ def _named() -> Any:
 class Between(Section):
     """The two kinds of ways that a message takes."""
 
-    client: fields.Varying | None = Field(default=None, description="Between a pod and a broker.")
-    broker: fields.Varying | None = Field(default=None, description="Between two brokers.")
+    client: fields.Varying | None = key("Between a pod and a broker.", None)
+    broker: fields.Varying | None = key("Between two brokers.", None)
 
 
 class Network(Section):
     """How long messages take, and how many are lost."""
 
-    latency: fields.Varying = Field(default=_ONE_MILLISECOND, description="One way.")
-    loss_ppm: fields.ShareOf = Field(default=0, validation_alias="loss", description="Lost messages are sent again, as TCP does.")
+    latency: fields.Varying = key("One way.", _ONE_MILLISECOND)
+    loss_ppm: fields.ShareOf = key("Lost messages are sent again, as TCP does.", 0, of="loss")
     between: Between = Field(default_factory=Between)
 
     @property
@@ -109,13 +110,11 @@ class Cluster(Section):
     """The brokers, what they are set to and what lies between them and the pods; the machines that pods run on."""
 
     brokers: int = Field(default=3, ge=1, le=1_000)
-    nodes: int = Field(default=0, ge=0, le=10_000, description="Machines with the pods; events name them: node/2.")
+    nodes: int = key("Machines with the pods; events name them: node/2.", 0, ge=0, le=10_000)
     racks: tuple[str, ...] = Field(default_factory=tuple, strict=False)
-    append: fields.Varying = Field(
-        default=_APPEND, description="Until a record of the group is written and answered, beyond the messages."
-    )
+    append: fields.Varying = key("Until a record of the group is written and answered, beyond the messages.", _APPEND)
     network: Annotated[Network, in_short(short_network, Network | str)] = Field(default_factory=Network)
-    config: fields.Config = Field(default_factory=dict, description="Broker settings: group.initial.rebalance.delay.ms, ...")
+    config: fields.Config = key("Broker settings: group.initial.rebalance.delay.ms, ...", default_factory=dict)
 
 
 def read_placement(raw: Any) -> dict[int, tuple[int, ...]]:
@@ -136,15 +135,13 @@ class Topic(Section):
 
     name: Name = _named()
     partitions: int = Field(default=12, ge=1, le=1_000_000)
-    poison_ppm: fields.ShareOf = Field(
-        default=0,
-        validation_alias="poisoned",
-        description="Of its records, how many no application can process; on_poison of the members says what is done then.",
+    poison_ppm: fields.ShareOf = key(
+        "Of its records, how many no application can process; on_poison of the members says what is done then.", 0, of="poisoned"
     )
-    replicas: int = Field(default=3, ge=1, le=100, description="Of each partition; fewer where there are fewer brokers.")
+    replicas: int = key("Of each partition; fewer where there are fewer brokers.", 3, ge=1, le=100)
     placement: Annotated[
         dict[int, tuple[int, ...]], as_written(read_placement), WithJsonSchema({"type": ["string", "object"]})
-    ] = Field(default_factory=dict, description="spread, or partition -> brokers (1, 2, ...) with a replica, the leader first.")
+    ] = key("spread, or partition -> brokers (1, 2, ...) with a replica, the leader first.", default_factory=dict)
 
     def contradictions(self, brokers: int) -> Iterator[tuple[Path, str]]:
         """Yield what cannot be on so many brokers: where below the topic, and why."""
@@ -170,12 +167,12 @@ class Group(Section):
 
     key: Name = _named()
     id: str = Field(default="group", min_length=1)
-    type_name: Annotated[str, as_written(group_type), WithJsonSchema({"enum": [*GROUP_TYPES]})] = Field(
-        default="consumer", validation_alias="type", description="consumer, or share: a share group (KIP-932)."
+    type_name: Annotated[str, as_written(group_type), WithJsonSchema({"enum": [*GROUP_TYPES]})] = fields.key(
+        "consumer, or share: a share group (KIP-932).", "consumer", of="type"
     )
-    config: fields.Config = Field(
+    config: fields.Config = fields.key(
+        "Consumer settings of all members; of a share group its own, too: share.record.lock.duration.ms, ...",
         default_factory=dict,
-        description="Consumer settings of all members; of a share group its own, too: share.record.lock.duration.ms, ...",
     )
 
     @property
@@ -202,65 +199,51 @@ class MemberSet(Section):
     """Pods that are all alike, called after the set: ``app-0``, ``app-1``."""
 
     name: Name = _named()
-    group: str | None = Field(default=None, description="Which of groups they are in.")
+    group: str | None = key("Which of groups they are in.", None)
     count: int = Field(default=1, ge=0, le=100_000)
-    start: fields.Start = Field(
-        default=ZERO, description="When the first start falls, from the beginning of the warm-up; or never."
+    start: fields.Start = key("When the first start falls, from the beginning of the warm-up; or never.", ZERO)
+    boot: fields.Varying = key("From the start of the process to subscribe().", _FIVE_SECONDS)
+    pre_stop_us: fields.Duration = key(
+        "preStop: from the end of a pod's being wanted to SIGTERM, within grace.", 0, of="pre_stop"
     )
-    boot: fields.Varying = Field(default=_FIVE_SECONDS, description="From the start of the process to subscribe().")
-    pre_stop_us: fields.Duration = Field(
-        default=0,
-        validation_alias="pre_stop",
-        description="preStop: from the end of a pod's being wanted to SIGTERM, within grace.",
+    subscribe: fields.Subscription = key("Topics, ^regex, or {pattern, by}: who matches it; default: all topics.", Subscribed())
+    instance_id: str | None = key("Static membership; $name is the pod's name.", None)
+    rack: str | None = key("A rack of the cluster, or spread.", None)
+    client: str = key("The client family.", "java")
+    config: fields.Config = key("Consumer settings, over those of the group.", default_factory=dict)
+    client_id: str | None = key(
+        "client.id; $name is the pod's name. Default: the client's own, as java's consumer-GROUP-1.", None, min_length=1
     )
-    subscribe: fields.Subscription = Field(
-        default=Subscribed(), description="Topics, ^regex, or {pattern, by}: who matches it; default: all topics."
+    client_start: fields.Varying | None = key(
+        "From the end of boot to the client's first request; default: as the client was measured.", None
     )
-    instance_id: str | None = Field(default=None, description="Static membership; $name is the pod's name.")
-    rack: str | None = Field(default=None, description="A rack of the cluster, or spread.")
-    client: str = Field(default="java", description="The client family.")
-    config: fields.Config = Field(default_factory=dict, description="Consumer settings, over those of the group.")
-    client_id: str | None = Field(
-        default=None,
-        min_length=1,
-        description="client.id; $name is the pod's name. Default: the client's own, as java's consumer-GROUP-1.",
+    poll_loop: Annotated[PollLoop, in_short(short_poll, PollLoop | str | int)] = key(
+        "The poll loop, {timeout: 100ms, pause: 0ms} if not given; a duration alone is the pause.", USUAL_LOOP, of="poll"
     )
-    client_start: fields.Varying | None = Field(
-        default=None, description="From the end of boot to the client's first request; default: as the client was measured."
+    rate_uhz: fields.Rate | None = key(
+        "Records that a member processes a second; a batch takes as long. Default: as fast as they come.", None, of="rate"
     )
-    poll_loop: Annotated[PollLoop, in_short(short_poll, PollLoop | str | int)] = Field(
-        default=USUAL_LOOP,
-        validation_alias="poll",
-        description="The poll loop, {timeout: 100ms, pause: 0ms} if not given; a duration alone is the pause.",
+    process_time_us: fields.Duration | None = key("Of a record: 5ms is rate: 200/s; one of the two.", None, of="process_time")
+    commit: fields.CommitText = key("auto, after-batch, before-batch or every 5s.", default_factory=Commit)
+    leaves_on_stop: fields.OnStop = key(
+        "leave: a clean stop calls close(); none: the process just ends.", default=True, of="on_stop"
     )
-    rate_uhz: fields.Rate | None = Field(
-        default=None,
-        validation_alias="rate",
-        description="Records that a member processes a second; a batch takes as long. Default: as fast as they come.",
-    )
-    process_time_us: fields.Duration | None = Field(
-        default=None, validation_alias="process_time", description="Of a record: 5ms is rate: 200/s; one of the two."
-    )
-    commit: fields.CommitText = Field(default_factory=Commit, description="auto, after-batch, before-batch or every 5s.")
-    leaves_on_stop: fields.OnStop = Field(
-        default=True, validation_alias="on_stop", description="leave: a clean stop calls close(); none: the process just ends."
-    )
-    restarts_on_failure: fields.OnFailure = Field(
+    restarts_on_failure: fields.OnFailure = key(
+        "When poll() throws for good - stay: the pod does nothing more; restart: as Kubernetes does.",
         default=False,
-        validation_alias="on_failure",
-        description="When poll() throws for good - stay: the pod does nothing more; restart: as Kubernetes does.",
+        of="on_failure",
     )
-    on_poison: fields.PoisonText | None = Field(
-        default=None,
-        description="In a share group, a record that cannot be processed: crash, release or reject; default: crash, or, with"
+    on_poison: fields.PoisonText | None = key(
+        "In a share group, a record that cannot be processed: crash, release or reject; default: crash, or, with"
         " share.acknowledgement.mode explicit, release.",
+        None,
     )
     callbacks: Callbacks = Field(default_factory=Callbacks)
-    heartbeat_drift_us: fields.Drift | None = Field(
-        default=None, validation_alias="heartbeat_drift", description="How late each beat is, at most; random: never locked."
+    heartbeat_drift_us: fields.Drift | None = key(
+        "How late each beat is, at most; random: never locked.", None, of="heartbeat_drift"
     )
-    streams: StreamsApplication | None = Field(
-        default=None, description="They are instances of a Kafka Streams application: its stores, how they are restored."
+    streams: StreamsApplication | None = key(
+        "They are instances of a Kafka Streams application: its stores, how they are restored.", None
     )
 
     @model_validator(mode="before")
@@ -334,9 +317,9 @@ class Traffic(Section):
     topic: Name = _named()
     rate: Annotated[
         fields.RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})
-    ] = Field(description="Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
-    keys: Annotated[Keys, as_written(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = Field(
-        default_factory=Keys, description="How records spread over partitions: even, zipf(1.1), weights([3, 1, 1])."
+    ] = key("Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
+    keys: Annotated[Keys, as_written(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = key(
+        "How records spread over partitions: even, zipf(1.1), weights([3, 1, 1]).", default_factory=Keys
     )
 
     @property
@@ -362,9 +345,9 @@ def _usual_faults() -> tuple[str, ...]:
 class Nemesis(Section):
     """Faults that the seed chooses, then calm."""
 
-    mean_interval_us: fields.Interval = Field(validation_alias="rate", description="How often: 1 per 5m.")
+    mean_interval_us: fields.Interval = key("How often: 1 per 5m.", of="rate")
     of: tuple[str, ...] = Field(default_factory=_usual_faults, min_length=1, strict=False)
-    until_us: fields.Duration = Field(default=30 * MINUTE_US, validation_alias="until", description="When the calm begins.")
+    until_us: fields.Duration = key("When the calm begins.", 30 * MINUTE_US, of="until")
 
 
 Topics: TypeAlias = Annotated[tuple[Topic, ...], ByName(Annotated[Topic, in_short(short_topic, Topic | int)])]
@@ -382,30 +365,24 @@ class Scenario(Section):
     ``together``: where the file has several groups, those that run on the same topics at the same time, this one among them.
     """
 
-    name: str = Field(min_length=1, max_length=200, description="Also the name of the test suite.")
-    question: str = Field(default="", description="One sentence that a person asks; shown above the result.")
+    name: str = key("Also the name of the test suite.", min_length=1, max_length=200)
+    question: str = key("One sentence that a person asks; shown above the result.", "")
     warmup_us: fields.Warmup = Field(default=0, validation_alias="warmup")
-    duration_us: fields.RunLength = Field(
-        default=None, validation_alias="duration", description="Measured time; auto: last event + time to stable + 60s."
-    )
-    broker_version: fields.BrokerVersion = Field(
-        default=None, description="Of Kafka: 3.9, 4.0, 4.1, 4.2 or 4.3, the default; a list makes a variant of each."
+    duration_us: fields.RunLength = key("Measured time; auto: last event + time to stable + 60s.", None, of="duration")
+    broker_version: fields.BrokerVersion = key(
+        "Of Kafka: 3.9, 4.0, 4.1, 4.2 or 4.3, the default; a list makes a variant of each.", None
     )
     cluster: Cluster = Field(default_factory=Cluster, validate_default=True)
     topics: Topics = Field(default_factory=tuple, validate_default=True)
     group: Group = Field(default_factory=Group)
-    groups: Groups = Field(
-        default_factory=tuple, description="Several groups instead of one, by name; each set of members says its group."
-    )
+    groups: Groups = key("Several groups instead of one, by name; each set of members says its group.", default_factory=tuple)
     members: MemberSets = Field(default_factory=tuple, validate_default=True)
     assign_time: AssignTime = Field(default_factory=AssignTime)
     traffic: TrafficByTopic = Field(default_factory=tuple)
     autoscale: Autoscale | None = None
     events: Events = ()
     nemesis: Nemesis | None = None
-    allow: tuple[fields.Allowed, ...] = Field(
-        default=(), strict=False, description="What is not to fail a run, of what does so unasked."
-    )
+    allow: tuple[fields.Allowed, ...] = key("What is not to fail a run, of what does so unasked.", (), strict=False)
     together: SkipJsonSchema[tuple[Scenario, ...]] = Field(default=(), validation_alias=NO_KEY)
 
     @property
@@ -439,9 +416,7 @@ class Scenario(Section):
             path: Path = ("cluster", "config")
             if BROKER_VERSION in cluster.config:
                 file.wrong((*path, BROKER_VERSION), "is not said in config: write broker_version: 4.2, at the top")
-            check_settings(
-                cluster.config, lambda config: read_broker_settings(of_version(config)), path, file.tree, file.problems
-            )
+            check_settings(cluster.config, lambda config: read_broker_settings(of_version(config)), path, file)
         return changed(cluster, config=of_version(cluster.config))
 
     @field_validator("topics")
@@ -567,22 +542,20 @@ def _check_client(members: MemberSet, group: Group, group_path: Path, file: Read
         file.wrong((*path, "client"), f"unknown client {members.client!r}{hint}")
         return
     read = read_client_settings(members.client)
-    check_settings(members.config, read, (*path, "config"), file.tree, file.problems)
-    check_settings(group.client_config, read, (*group_path, "config"), file.tree, file.problems)
+    check_settings(members.config, read, (*path, "config"), file)
+    check_settings(group.client_config, read, (*group_path, "config"), file)
 
 
 class ScenarioFile(Scenario):
     """A whole file, merged; what ``expect`` holds is checked by kind."""
 
-    kgctl: Literal[1] = Field(description="Version of the language.")
-    warmup_us: fields.Warmup = Field(
-        default=fields.UNTIL_STABLE, validation_alias="warmup", description="Not measured; at its end is the 0s of events."
-    )
+    kgctl: Literal[1] = key("Version of the language.")
+    warmup_us: fields.Warmup = key("Not measured; at its end is the 0s of events.", fields.UNTIL_STABLE, of="warmup")
     seed: int = Field(default=1, ge=0, le=2**62)
-    runs: int = Field(default=1, ge=1, le=100_000, description="How many seeds: seed, seed + 1, ...")
+    runs: int = key("How many seeds: seed, seed + 1, ...", 1, ge=1, le=100_000)
     expect: list[Any] = Field(default_factory=list)
     output: Output = Field(default_factory=Output)
-    sweep: dict[str, fields.SweepValues] = Field(
-        default_factory=dict, description="Parameters for `simulate sweep`: path.to.key: [values], or a range."
+    sweep: dict[str, fields.SweepValues] = key(
+        "Parameters for `simulate sweep`: path.to.key: [values], or a range.", default_factory=dict
     )
     report: SweepReport = Field(default_factory=SweepReport)

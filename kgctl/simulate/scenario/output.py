@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, WithJsonSchema
+from pydantic import WithJsonSchema
 
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.fields import Section, as_written
+from kgctl.simulate.scenario.fields import Section, as_written, key
 from kgctl.simulate.scenario.quantities import shown
 
 
@@ -32,14 +32,13 @@ class Output(Section):
 class SweepReport(Section):
     """What a sweep shows."""
 
-    x: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The parameter along which it is shown: a path of sweep, or its end (session.timeout.ms); default: the one "
+    x: str | None = key(
+        "The parameter along which it is shown: a path of sweep, or its end (session.timeout.ms); default: the one "
         "with the most values.",
+        None,
+        min_length=1,
     )
-    y: fields.MetricTexts | None = Field(
-        default=None,
-        description="Metrics, with filters or without: rebalances, unavailable(cause rebalance); default: rebalances, "
-        "unavailable, max_gap.",
+    y: fields.MetricTexts | None = key(
+        "Metrics, with filters or without: rebalances, unavailable(cause rebalance); default: rebalances, unavailable, max_gap.",
+        None,
     )

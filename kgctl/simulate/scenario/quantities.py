@@ -29,6 +29,17 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+DURATION_SCHEMA = {
+    "anyOf": [{"type": "string", "pattern": r"^\s*((\d+(\.\d+)?)\s*(us|ms|s|m|h|d)\s*)+$"}, {"const": 0}],
+    "description": "A duration: 500ms, 45s, 1m30s, 2h.",
+}
+DISTRIBUTION_SCHEMA = {
+    "type": ["string", "integer"],
+    "description": "A duration (45s), a range (20s..40s), normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5).",
+}
+RATE_SCHEMA = {"type": ["string", "number"], "description": "Records in a time: 1000/s, 2.5k/s, 90/m."}
+SHARE_SCHEMA = {"type": ["string", "number"], "description": "A share: 0.1%."}
+
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LONGEST_US = 3_660 * UNITS_US["d"]
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)")

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from kgctl.member.config import settings
-from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
+from kgctl.simulate.scenario.checks import expectation_schemas
 from kgctl.simulate.scenario.event import MEMBER_SET, Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
 from kgctl.simulate.scenario.fields import ByName, Reading
@@ -26,7 +25,7 @@ def validate(file: Reading, problems: list[Problem]) -> ScenarioFile | None:
     """
     tree = file.tree
     if not isinstance(tree.data, dict):
-        problems.append(Problem(tree.location(()), (), "a scenario is a mapping: name, topics, members and so on"))
+        problems.append(tree.problem((), "a scenario is a mapping: name, topics, members and so on"))
         return None
     try:
         return ScenarioFile.model_validate(tree.data, context=file, by_alias=True, by_name=False)
@@ -34,7 +33,7 @@ def validate(file: Reading, problems: list[Problem]) -> ScenarioFile | None:
         for one in error.errors(include_url=False):
             path = _real_path(tree.data, one["loc"])
             message = _words(one, _keys_of(ScenarioFile, path[:-1]), tree.data)
-            problems.append(Problem(tree.location(path), path, message))
+            problems.append(tree.problem(path, message))
         return None
 
 
@@ -224,7 +223,10 @@ def scenario_schema() -> dict[str, Any]:
     }
     properties["extends"] = {"type": "string", "description": "builtin:NAME or a file that this one is merged over."}
     properties["events"] = {"type": "array", "items": {"anyOf": [_event(kind) for kind in EVENT_KINDS.values()]}}
-    properties["expect"] = {"type": "array", "items": _expectation()}
+    properties["expect"] = {
+        "type": "array",
+        "items": {"anyOf": [{"type": "string", "description": "An expression: max_gap < 15s"}, *expectation_schemas()]},
+    }
     properties["variants"] = {
         "type": "object",
         "description": "Name -> merge patch (RFC 7396) over the file; metrics are then NAME.metric.",
@@ -258,28 +260,3 @@ def _event(kind: type[Event]) -> dict[str, Any]:
     if kind.one_of:
         found["oneOf"] = [{"required": [name]} for name in kind.one_of]
     return found
-
-
-def _expectation() -> dict[str, Any]:
-    shared = {
-        "when": {"type": "string", "description": "Asked only where this holds."},
-        "variants": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-        "why": {"type": "string"},
-        "severity": {"enum": list(SEVERITIES)},
-    }
-    kinds: Mapping[str, Mapping[str, Any]] = {
-        "check": {"at": {"enum": list(OVER_SEEDS), "description": "Which seed decides."}},
-        "always": {},
-        "eventually": {"after": {"type": ["string", "integer"]}, "within": fields.DURATION_SCHEMA},
-        "steady": {"within": fields.SHARE_SCHEMA, "last": fields.DURATION_SCHEMA},
-    }
-    forms = [
-        {
-            "type": "object",
-            "properties": {kind: {"type": "string"}, **own, **shared},
-            "required": [kind],
-            "additionalProperties": False,
-        }
-        for kind, own in kinds.items()
-    ]
-    return {"anyOf": [{"type": "string", "description": "An expression: max_gap < 15s"}, *forms]}

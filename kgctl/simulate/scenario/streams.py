@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from kgctl.member.config import STREAMS
-from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, changed, in_short
+from kgctl.simulate.scenario.fields import ByName, Commit, Section, as_written, changed, in_short, key
 from kgctl.simulate.scenario.quantities import parse_rate, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 from kgctl.yaml_files import Path
@@ -58,10 +58,8 @@ class TopologyPart(Section):
     """A part of the topology, whose topics one task reads together (Kafka: sub-topology)."""
 
     name: SkipJsonSchema[str] = Field(default="", validation_alias="\0")
-    topics: tuple[str, ...] = Field(
-        default=(), strict=False, description="What it reads; default: all that the set subscribes to."
-    )
-    store: Size = Field(default=(0, False), description="What its stores hold in all partitions; 0: it has none.")
+    topics: tuple[str, ...] = key("What it reads; default: all that the set subscribes to.", (), strict=False)
+    store: Size = key("What its stores hold in all partitions; 0: it has none.", (0, False))
 
 
 def short_part(raw: Any) -> Any:
@@ -72,19 +70,17 @@ def short_part(raw: Any) -> Any:
 class StreamsApplication(Section):
     """A set of members that are instances of a Kafka Streams application, each with one stream thread."""
 
-    store: Size = Field(
-        default=(0, False), description="What its stores hold in all: bytes (10GB), or a number of records; 0: it has none."
+    store: Size = key("What its stores hold in all: bytes (10GB), or a number of records; 0: it has none.", (0, False))
+    record: Size = key("The size of a record of a changelog.", (1_000, True))
+    restore: Annotated[Amount, as_written(parse_restore), _RESTORE] = key(
+        "How quickly an instance reads changelogs, of bytes or records.", (50_000_000 * 10**6, True)
     )
-    record: Size = Field(default=(1_000, True), description="The size of a record of a changelog.")
-    restore: Annotated[Amount, as_written(parse_restore), _RESTORE] = Field(
-        default=(50_000_000 * 10**6, True), description="How quickly an instance reads changelogs, of bytes or records."
-    )
-    disk: Literal["kept", "lost"] = Field(
-        default="kept", description="Whether a pod that comes back has its state still: a StatefulSet's volume, or none."
+    disk: Literal["kept", "lost"] = key(
+        "Whether a pod that comes back has its state still: a StatefulSet's volume, or none.", "kept"
     )
     subtopologies: Annotated[
         tuple[TopologyPart, ...], ByName(Annotated[TopologyPart, in_short(short_part, TopologyPart | list)])
-    ] = Field(default=(), description="The parts of its topology, where it has several; default: one that reads all topics.")
+    ] = key("The parts of its topology, where it has several; default: one that reads all topics.", ())
 
     @property
     def parts(self) -> tuple[TopologyPart, ...]:

@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, me
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
 from kgctl.simulate.scenario.vocabulary import TROUBLES
-from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
+from kgctl.yaml_files import FileError, Tree, read_yaml
 
 Point = tuple[str, ...]
 """One value for each axis, in the order of the axes."""
@@ -101,10 +101,8 @@ def _of_mapping(tree: Tree, raw: Any, at: tuple[str, ...]) -> dict[str, tuple[st
         try:
             _check_path(path)
             found[path] = _once(values_of(data))
-        except UsageError as error:
-            problems.append(Problem(tree.location((*at, path)), (*at, path), error.message))
-        except ValueError as error:
-            problems.append(Problem(tree.location((*at, path)), (*at, path), str(error)))
+        except (UsageError, ValueError) as error:
+            problems.append(tree.problem((*at, path), str(error)))
     if problems:
         raise FileError(problems)
     return found

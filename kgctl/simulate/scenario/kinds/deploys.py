@@ -30,9 +30,9 @@ from kgctl.simulate.scenario.event import (
     Steps,
     Terminates,
     When,
-    key,
 )
 from kgctl.simulate.scenario.event_port import Countdown, EventPort, PodPort
+from kgctl.simulate.scenario.fields import key
 from kgctl.simulate.scenario.quantities import UNITS_US, Constant, Distribution
 from kgctl.simulate.scenario.vocabulary import NODE
 

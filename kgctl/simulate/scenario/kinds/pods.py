@@ -20,7 +20,6 @@ from kgctl.simulate.scenario.event import (
     Size,
     StartsWith,
     When,
-    key,
 )
 from kgctl.simulate.scenario.event_port import (
     FOREVER_US,
@@ -33,6 +32,7 @@ from kgctl.simulate.scenario.event_port import (
     stop_all,
     without_effect,
 )
+from kgctl.simulate.scenario.fields import key
 from kgctl.simulate.scenario.quantities import UNITS_US, Constant, Uniform
 from kgctl.simulate.scenario.vocabulary import PodChange
 
