@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -19,7 +20,7 @@ os.environ.setdefault("KGCTL_SPARK_ARCHIVE", "off")
 pytest_plugins = [
     "tests.support.profiles",
     "tests.support.storage",
-    "tests.support.distribution",
+    "tests.support.run.distribution",
     "tests.support.dearest",
     "tests.support.gates",
     "tests.support.kafka.fixtures",
@@ -40,6 +41,7 @@ def pytest_collection_finish() -> None:
     """What has been collected stays to the end: no collector need look at it while tests run."""
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # else libraries count the objects that are left at the end, below pytest's last line
 
 
 def pytest_configure() -> None:

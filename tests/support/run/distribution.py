@@ -6,7 +6,7 @@ file prepares is made once a process. The groups that last begin first.
 
 A run of a few files or tests, or of what failed last, stays in one process: starting others would take longer than it.
 
-Most tests take a millisecond, and pytest-xdist's five messages for each take three: a passed test is told by one.
+`tests.support.run.workers` has the processes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ import sys
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.support.run.workers import Workers, in_groups
 
 SERVERS = {
     "spark": "spark",
     "kafka_broker": "kafka",
     "secure_kafka_broker": "kafka",
     "three_kafka_brokers": "kafka",
+    "lossy_kafka_brokers": "kafka-lossy",
     "java_assignors": "java-assignors",
     "serve_target": "serve",
     "old_kafka": "zookeeper",
@@ -38,7 +40,7 @@ tests of the folders in `APART` have another one, with nodes of their own, since
 """
 
 APART = {"tests/pipeline/": "kafka-pipeline"}
-ORDER = ("kafka-pipeline", "kafka", "spark", "java-assignors", "serve", "zookeeper")
+ORDER = ("kafka-pipeline", "kafka", "spark", "kafka-lossy", "java-assignors", "serve", "zookeeper")
 """The groups of servers, as they begin."""
 
 LONG = (
@@ -72,14 +74,24 @@ FEW = 20
 """So many files run in one process."""
 
 
+_PROCESSES = pytest.StashKey[int]()
+"""How many a run has beside the one that collects; nought: it runs the tests, too."""
+
 _ENDED = pytest.StashKey[list[str]]()
 """The servers that end with a test."""
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Take what ``-n`` says before pytest-xdist sees it."""
+    wanted = config.option.numprocesses
+    config.stash[_PROCESSES] = 0 if config.option.usepdb else wanted if isinstance(wanted, int) else usual_processes(config)
+    config.option.numprocesses = 0
+    return (yield)
+
+
+def usual_processes(config: pytest.Config) -> int:
     """Nought for a run of up to `FEW` files, else four more than this process may use processors: many tests wait."""
-    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
-        return None
     if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -95,11 +107,11 @@ def files_of(name: str) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test its group, bring the groups into the order in which they are to begin, and note when a server may end."""
-    is_worker = hasattr(config, "workerinput")
-    if is_worker:
+    has_workers = bool(config.stash.get(_PROCESSES, 0))
+    if has_workers:
         _deal_out(items)
     last = {
-        (group_of(item) if is_worker else "", fixture): item
+        (group_of(item) if has_workers else "", fixture): item
         for item in items
         for fixture in SERVERS
         if fixture in fixtures_of(item)
@@ -175,37 +187,26 @@ def is_compiled(path: Path) -> bool:
     return any(each.stat().st_mtime >= path.stat().st_mtime for each in kept)
 
 
-class Interactor:
-    """In the place of pytest-xdist's `WorkerInteractor` where that tells of each phase of each test, and where it names groups.
-
-    It adds the group to what pytest 9.1 and earlier make a test's name of; without this each test would be a group of its own.
-    """
-
-    def __init__(self, interactor: Any) -> None:
-        self._interactor = interactor
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell the tests in the form in which ``--dist loadgroup`` looks for their groups."""
-        ids = [f"{item.nodeid}@{group_of(item)}" for item in session.items]
-        self._interactor.sendevent("collectionfinish", topdir=str(session.config.rootpath), ids=ids)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Tell how a test ended, and of what came before and after only where that did not pass."""
-        if report.when == "call" or not report.passed:
-            self._interactor.pytest_runtest_logreport(report)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Start the processes, where there are to be some and all was collected."""
+    config, option = session.config, session.config.option
+    count = config.stash.get(_PROCESSES, 0)
+    if not count or option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
+        return None
+    Workers(count, in_groups(map(group_of, session.items))).run(session)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+    return True
 
 
-REPLACED = ("pytest_collection_finish", "pytest_runtest_logstart", "pytest_runtest_logfinish", "pytest_runtest_logreport")
-"""The hooks of pytest-xdist's worker that `Interactor` has, or that need not be told."""
-
-
-@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Put `Interactor` into a worker; compile what is new where workers will be started."""
-    if config.getoption("numprocesses", default=None) and not hasattr(config, "workerinput"):
-        compile_once(config)
-    interactor = next((each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor"), None)
-    if interactor is not None:
-        for name in REPLACED:
-            getattr(config.hook, name)._remove_plugin(interactor)
-        config.pluginmanager.register(Interactor(interactor))
+    """Compile what is new where processes will be started, and have the terminal show a test's name with its outcome."""
+    if not config.stash.get(_PROCESSES, 0):
+        return
+    compile_once(config)
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        terminal.showfspath = False
