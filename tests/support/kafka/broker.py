@@ -87,7 +87,7 @@ class KafkaBroker:
         first = not (self.folder / "log").exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         for remaining in reversed(range(START_TRIES)):
-            self.launch(archive or class_data_archive(self.release))
+            self.launch(archive or (class_data_archive() if self.release == RELEASE else None))
             try:
                 if wait:
                     self.wait_for_port()
@@ -172,20 +172,23 @@ def answers(port: int) -> bool:
         return False
 
 
-def class_data_archive(release: str = RELEASE) -> Path | None:
-    """The kept archive of the classes that a node loads: it halves the time to start. Made once, by a node that runs for that."""
-    key = f"archive-{cache_key(release)}"
+def class_data_archive() -> Path | None:
+    """The kept archive of the classes that a node loads: it halves the time to start. Made once, by a node that runs for that.
+
+    That costs as much as six starts with it spare, so other releases, of which a run starts one or two nodes, have none.
+    """
+    key = f"archive-{cache_key()}"
     archive = maven.cache_folder() / f"{key}.jsa"
     with maven.cache_lock(key):
         if not archive.exists():
-            _make_archive(archive, release)
+            _make_archive(archive)
     return archive if archive.stat().st_size else None
 
 
-def _make_archive(archive: Path, release: str) -> None:
+def _make_archive(archive: Path) -> None:
     made = archive.with_suffix(".new")
     folder = archive.with_suffix(".work")
-    trainer = KafkaBroker(folder, release=release)
+    trainer = KafkaBroker(folder)
     try:
         trainer.launch(None, jvm=[f"-XX:ArchiveClassesAtExit={made}"])
         trainer.wait_for_port()

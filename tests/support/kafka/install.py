@@ -38,9 +38,9 @@ def kafka_command(
     return maven.java_command(kafka_class_path(release), main_class, *arguments, jvm=(*jvm, *extra))
 
 
-def cache_key(release: str = RELEASE) -> str:
+def cache_key() -> str:
     """Depends on Kafka's jars, their times (an archive does) and the Java that runs them."""
-    jars = kafka_class_path(release)
+    jars = kafka_class_path()
     times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
     java = find_java()
     return maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size))
