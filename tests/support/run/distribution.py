@@ -94,8 +94,12 @@ def usual_processes(config: pytest.Config) -> int:
     """Nought for a run of up to `FEW` files, else four more than this process may use processors: many tests wait."""
     if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
         return 0
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return processors + 4
+    return processors() + 4
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def files_of(name: str) -> int:
@@ -168,10 +172,10 @@ def group_of(item: pytest.Item) -> str:
 
 
 def compile_once(config: pytest.Config) -> None:
-    """Compile kgctl and the tests in a new checkout, half of them on each processor: else each process compiles all of them."""
+    """Compile kgctl and the tests in a new checkout, half of them on each of two processors: collecting is done by one alone."""
     root = config.rootpath
     stale = [path for path in sorted((root / "tests").rglob("test_*.py")) if not is_compiled(path)]
-    if len(stale) <= FEW:
+    if len(stale) <= FEW or processors() == 1:
         return
     subprocess.run([sys.executable, "-m", "compileall", "-q", "-j0", "kgctl", "tests/support"], cwd=root, check=False)
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider"]
