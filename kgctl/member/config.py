@@ -86,7 +86,8 @@ class Behaviour:
     evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just
     begun). ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other
     commits there are. ``commits_given_up``: automatic commits of what a classic member gives up come as it gives it up, and the
-    round waits for them; without it, of all that it reads as a round begins. ``limit_lag_us``: how late the client sees that
+    round waits for them; without it, of all that it reads as a round begins. ``collects_commits``: an interval of the
+    application's commits is the client's own, which also commits as it gives something up. ``limit_lag_us``: how late the client sees that
     ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
     ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``runs_tasks``: a
     stream thread of Kafka Streams, whose other protocol is "streams". ``back_lag_us``: how late it
@@ -110,6 +111,7 @@ class Behaviour:
     adds_timeouts: bool = False
     commits_by_clock: bool = False
     commits_given_up: bool = False
+    collects_commits: bool = False
     limit_lag_us: int = 0
     limits_at_beats: bool = False
     silent_past_limit: bool = False
@@ -349,6 +351,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             # ConsumerGroup.run joins in a goroutine of its own; Reader.run takes a generation's partitions in another.
             joins_itself=True,
             calls_back_itself=True,
+            collects_commits=True,  # Reader.commitLoopInterval commits what it was told before the generation ends
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             watches_partitions=False,

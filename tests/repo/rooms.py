@@ -55,6 +55,7 @@ ROOMS = {
                 164,
                 "plays with aiokafka and kafka-python, and with several clients in one group, which calibration has no own for",
             ),
+            (8, "what is committed and what is read twice where a client gives up in the middle of a batch"),
         ),
     ),
     "pipeline": Room(
@@ -202,6 +203,7 @@ ROOMS = {
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
             (27, "librdkafka commits what it gives up as it gives it up"),
+            (2, "kafka-go collects commits, and makes them as a generation ends"),
             (13, "clients that do not start with settings of the other protocol"),
             (104, "members of share groups"),
             (6, "classes whose names mean one thing are longer"),

@@ -85,6 +85,8 @@ class Ownership:
         numbers = self._partitions.numbers_of(partitions)
         if reason is StopReason.POLL_TIMEOUT and numbers:
             self._kicked(process, numbers)
+        elif reason is not StopReason.CLOSED and numbers and _works_on_when_revoked(process):
+            self._leaves_batch(process, numbers)
         self.end(process, numbers, self._cause(process, reason))
 
     def _kicked(self, process: Process, numbers: list[int]) -> None:
@@ -92,6 +94,18 @@ class Ownership:
         context, now_us, pod = self._context, self._context.loop.now_us, process.pod.number
         process.lost_its_batch = True
         context.history.kicked.append(Counted(now_us, 1, pod, "max.poll.interval.ms"))
+        self._rest_is_read_twice(process, numbers)
+
+    def _leaves_batch(self, process: Process, numbers: list[int]) -> None:
+        """Its client gives these up while the application works: that has committed what is behind it, and processes the rest."""
+        now_us = self._context.loop.now_us
+        process.polls.upcoming_us(now_us)
+        process.unseen_commit_us = max(_committed_us(process, now_us), process.unseen_commit_us)
+        self.settle_unseen(process)
+        self._rest_is_read_twice(process, numbers)
+
+    def _rest_is_read_twice(self, process: Process, numbers: list[int]) -> None:
+        context, now_us, pod = self._context, self._context.loop.now_us, process.pod.number
         left = process.polls.left(now_us)
         by_topic = Counter(self._ledger.topic[number] for number in numbers)
         for topic, count in by_topic.items() if left else ():
@@ -331,3 +345,16 @@ class Ownership:
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._partitions.labels.__getitem__, numbers))
+
+
+def _works_on_when_revoked(process: Process) -> bool:
+    """Whether partitions are given up in the middle of a batch, whose records only the application would have committed."""
+    is_late = process.commit.mode in (CommitMode.AFTER_BATCH, CommitMode.EVERY)
+    return is_late and process.config.behaviour.calls_back_itself and process.context.has_traffic
+
+
+def _committed_us(process: Process, now_us: int) -> int:
+    """When the application, whose calls nobody watched, has committed last; or its client, of what it gives up."""
+    if process.commit.mode is CommitMode.EVERY and not process.config.behaviour.collects_commits:
+        return process.polls.committed_us(now_us, process.last_commit_us, process.commit.interval_us)
+    return process.polls.previous_us(now_us)

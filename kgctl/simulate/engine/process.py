@@ -342,7 +342,8 @@ class DrivenMember(ABC):
             at_us = self.polls.committed_us(now_us, self.last_commit_us, commit.interval_us) if member.is_answered else -1
             if at_us > max(self.last_commit_us, self.stalled_until_us):
                 self.around.ownership.committed_quietly(self._me, self.last_commit_us, at_us, commit.interval_us)
-            if now_us - self.last_commit_us < commit.interval_us:
+            is_last = self.stop_wanted and self.config.behaviour.collects_commits
+            if now_us - self.last_commit_us < commit.interval_us and not is_last:
                 self.around.ownership.settle_unseen(self._me)
                 return
         self.last_commit_us = now_us
