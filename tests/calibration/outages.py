@@ -79,11 +79,12 @@ class RealBrokers(Coordination):
 
     def restore(self, broker: int) -> None:
         """Start it again; it leads its partitions some seconds later."""
+        self._ending[broker].join()
+        self._brokers[broker].start(wait=False)  # here: a process dies with the thread that has started it
         threading.Thread(target=self._wait_for, args=(self._brokers[broker],), daemon=True).start()
 
     def _wait_for(self, broker: KafkaBroker) -> None:
-        self._ending[broker.node_id].join()
-        broker.start()
+        broker.wait_for_port()
         client = AdminClient({"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": "100"})
         while not _leads(client):
             time.sleep(0.05)
