@@ -87,8 +87,8 @@ class Behaviour:
     begun). ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other
     commits there are. ``commits_given_up``: automatic commits of what a classic member gives up come as it gives it up, and the
     round waits for them; without it, of all that it reads as a round begins. ``collects_commits``: an interval of the
-    application's commits is the client's own, which also commits as it gives something up. ``limit_lag_us``: how late the client sees that
-    ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
+    application's commits is the client's own, which also commits as it gives something up. ``limit_lag_us``: how late the
+    client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
     ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``runs_tasks``: a
     stream thread of Kafka Streams, whose other protocol is "streams". ``back_lag_us``: how late it
     sees, evenly spread, that the application polls again.

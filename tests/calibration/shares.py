@@ -3,7 +3,7 @@
 Of each metric of each measured case: whether the measured median lies inside the range of the seeds, and whether the simulated
 median lies inside the range of what was measured. Prints what is outside, and what a perfect model would come to with as many
 plays and seeds (other seeds of the simulation itself in the place of the plays), of all metrics and without those that are 0 in
-every play and seed, about which nobody can be wrong.
+every play and seed, about which nobody can be wrong; of members that work, and of those that only poll and rebalance.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tests.calibration.cases import Case, all_cases, measured, simulated, spread
 from tests.calibration.figures import NAMES, Figures
 
 EXACT = 1e-9
+LONG_US = 500_000
+"""Who pauses for longer than that in the mean, between two polls, works."""
 
 
 class Verdict(NamedTuple):
@@ -43,6 +45,11 @@ def perfect(plays: int, seeds: Sequence[Figures]) -> Iterator[Verdict]:
         yield from verdicts(seeds[first : first + plays], [*seeds[:first], *seeds[first + plays :]])
 
 
+def works(case: Case) -> bool:
+    """Whether some of its members take time for records, or for what stands for it."""
+    return any(each.rate_uhz is not None or each.poll.mean_us >= LONG_US for each in case.scenario.members)
+
+
 def _show(case: Case, plays: Sequence[Figures], seeds: Sequence[Figures], name: str) -> None:
     seen, said = (" ".join(f"{value:9.2f}" for value in spread(each)[name]) for each in (plays, seeds))
     print(f"{case.name:22} {name:12} measured {seen}  simulated {said}")
@@ -55,14 +62,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
     found, ideal = list[Verdict](), list[Verdict]()
+    kinds: dict[bool, tuple[list[Verdict], list[Verdict]]] = {False: ([], []), True: ([], [])}
     for case in all_cases():
         plays = measured().get(case.name)
         if plays is None or (options.cases and case.name.partition(":")[0] not in options.cases):
             continue
         seeds = simulated(case, options.seeds)
-        ideal += perfect(len(plays), seeds)
-        own = list(verdicts(plays, seeds))
+        own, others = list(verdicts(plays, seeds)), list(perfect(len(plays), seeds))
         found += own
+        ideal += others
+        kinds[works(case)][0].extend(own)
+        kinds[works(case)][1].extend(others)
         for each in own:
             if not each.is_inside:
                 _show(case, plays, seeds, each.name)
@@ -72,6 +82,9 @@ def main() -> None:
         print(f"{name:12} measured median inside {inside[name]:3} of {number}, simulated median inside {back[name]:3}")
     for words, kept in (("all", (False, True)), ("without what is 0 in both", (False,))):
         print(f"{words}: {_shares(found, kept)}; a perfect model: {_shares(ideal, kept)}")
+    for words, (some, other) in zip(("polls and rebalances alone", "members that work"), kinds.values(), strict=True):
+        if some:
+            print(f"{words}, without what is 0 in both: {_shares(some, (False,))}; a perfect model: {_shares(other, (False,))}")
 
 
 def _shares(found: Iterable[Verdict], kept: Sequence[bool]) -> str:

@@ -55,7 +55,7 @@ ROOMS = {
                 164,
                 "plays with aiokafka and kafka-python, and with several clients in one group, which calibration has no own for",
             ),
-            (8, "what is committed and what is read twice where a client gives up in the middle of a batch"),
+            (15, "what is committed and what is read twice where a client gives up in the middle of a batch"),
         ),
     ),
     "pipeline": Room(
