@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -33,6 +33,7 @@ from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import STREAMS_GROUP_DESCRIBE
 from kgctl.wire.settings import WireSettings
 from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS
+from tests.support.kafka.kgctl import KgctlRun, run_kgctl
 from tests.support.kafka.releases import RELEASES, own_tool, start_release
 from tests.support.kafka.streams import streams_member
 from tests.support.kafka.tools import kcg_rows
@@ -88,21 +89,18 @@ class Lab:
         wait_until(lambda: [row["state"] for row in self.run_rows(group)] == [state], f"{group} is {state}")
 
     def run_rows(self, group: str) -> list[dict[str, Any]]:
-        done = self.run("describe", "group", group, "--state")
-        return json.loads(done.stdout)["data"] or []
+        return self.run("describe", "group", group, "--state").data or []
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "kgctl", *arguments, "--bootstrap-server", self.bootstrap, "-o", "json"]
+    def run(self, *arguments: str) -> KgctlRun:
         home = {name: str(self.folder) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, **home}, timeout=PATIENCE_S
-        )
+        with mock.patch.dict(os.environ, home):
+            return run_kgctl(self.bootstrap, *arguments, code=None)
 
     def rows(self, *arguments: str) -> list[dict[str, Any]]:
         """The rows of a command that has to end well."""
         done = self.run(*arguments)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        rows: list[dict[str, Any]] = json.loads(done.stdout)["data"]
+        assert done.code == 0, f"{arguments}: {done.out}{done.err}"
+        rows: list[dict[str, Any]] = done.data
         return rows
 
     def committed(self, group: str) -> dict[int, tuple[int, int, int]]:
@@ -185,9 +183,9 @@ def _refused_as_one(lab: Lab, words: tuple[str, ...]) -> None:
         UnsupportedError: it does.
     """
     files = lab.undo_files()
-    runs = [lab.run(*words, mode) for mode in ("--dry-run", "--yes")] if lab.run(*words, "--dry-run").returncode else []
+    runs = [lab.run(*words, mode) for mode in ("--dry-run", "--yes")] if lab.run(*words, "--dry-run").code else []
     if runs:
-        first, second = (json.loads(run.stdout)["errors"] for run in runs)
+        first, second = (run.document["errors"] for run in runs)
         assert first == second
         assert (len(first), lab.undo_files()) == (1, files)
         raise UnsupportedError(first[0]["message"], code=first[0]["code"])
