@@ -115,7 +115,8 @@ def collect(
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
     from kgctl.errors import UsageError
     from kgctl.pipeline.collect.collection import Collection
-    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, start
+    from kgctl.pipeline.collect.stream import BatchWriter, start
+    from kgctl.pipeline.sources.live import CollectOrigin
     from kgctl.pipeline.store.warehouse import Warehouse
 
     if not properties.get("bootstrap.servers"):

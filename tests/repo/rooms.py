@@ -59,7 +59,7 @@ ROOMS = {
         ),
     ),
     "pipeline": Room(
-        10_517,
+        10_500,
         raised=(
             (75, "resets of an empty group as a chain; static members that close"),
             (60, "commits out of their log's range"),
@@ -304,6 +304,7 @@ ROOMS = {
             (46, "functions of data frames with the columns of tables, a plan throughout; chosen rows; every table in SQL"),
             (4, "start offsets, tasks and topologies as results"),
             (1, "the extra testing"),
+            (1, "the cluster that a stream of Spark collects from is that of all collections"),
             (1, "how many of something, said once"),
             (30, "kgctl.spark.collect; extras that bring others"),
             (3, "names of what is public"),

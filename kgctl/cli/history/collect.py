@@ -266,8 +266,9 @@ def _collect_on_spark(
     """A live cluster by Spark's executors: each trigger is a commit, and samples the log ends. A cluster that was there once is
     waited for."""
     from kgctl.pipeline.collect.collection import Collection
-    from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin, passes, run
+    from kgctl.pipeline.collect.stream import BatchWriter, passes, run
     from kgctl.pipeline.engines import open_engine
+    from kgctl.pipeline.sources.live import CollectOrigin
 
     properties, halt = _properties(settings), threading.Event()
     with _opened_reader(session, live, settings, properties) as reader:

@@ -12,17 +12,12 @@ import pyarrow as pa
 from kgctl.pipeline.builds.cut import placed
 from kgctl.pipeline.builds.fold import Folded, Portion, folding
 from kgctl.pipeline.engines import JOBS, dealt, side_by_side
+from kgctl.pipeline.sources.spark_source import COLUMNS, SCHEMA
 from kgctl.pipeline.store.files import StoreLocation, opened
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_COLUMNS = ("log_partition", "log_offset", "time", "key", "value", "producer_id", "producer_epoch", "commits")
-_SCHEMA = (
-    "log_partition int, log_offset bigint, time timestamp, key binary, value binary, producer_id bigint, "
-    "producer_epoch smallint, commits boolean"
-)
 
 
 def fold_all(spark: SparkSession, portions: Sequence[Portion]) -> Iterator[tuple[int, Folded]]:
@@ -35,8 +30,8 @@ def _fold(spark: SparkSession, job: Sequence[tuple[int, Portion]]) -> list[tuple
     """One job: a task for each portion. Nothing is sorted on the way, as it would be for groups."""
     portions = [portion for _, portion in job]
     paths = list(dict.fromkeys(each.path for portion in portions for each in portion.records))
-    rows = stored_frame(spark, portions[0].location, "records", paths, _SCHEMA).where(_condition(portions))
-    numbered = rows.selectExpr(f"{_number(portions)} AS portion", *_COLUMNS)
+    rows = stored_frame(spark, portions[0].location, "records", paths, SCHEMA).where(_condition(portions))
+    numbered = rows.selectExpr(f"{_number(portions)} AS portion", *COLUMNS)
     every = spark.createDataFrame([(number, -1) for number in range(len(portions))], "portion int, log_partition int")
     apart = numbered.unionByName(every, allowMissingColumns=True).repartitionById(len(portions), "portion")
     found = apart.mapInArrow(_task(portions), "portion int, result string").collect()  # an iterator runs one task at a time
@@ -68,7 +63,7 @@ def _task(portions: Sequence[Portion]) -> Any:
 
         rows = pa.Table.from_batches(batches)
         (number,) = pc.unique(rows.column("portion")).to_pylist()
-        own = rows.filter(pc.greater_equal(rows.column("log_partition"), 0)).select(list(_COLUMNS))
+        own = rows.filter(pc.greater_equal(rows.column("log_partition"), 0)).select(list(COLUMNS))
         raw, _ = placed(conform(from_stored("records", own), RAW))
         done = folding(given[number], raw)
         yield pa.record_batch({"portion": pa.array([number], pa.int32()), "result": [done.text()]})

@@ -12,7 +12,6 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from kgctl.pipeline.collect.collection import Collection, LastTroubles, TopicsSe
 from kgctl.pipeline.collect.live import AWAY, OVERTAKEN_AT_MOST, deleted, require_same_log, samples_table, truncated
 from kgctl.pipeline.engines import SparkEndedError, SparkError, shipped, spark_errors
 from kgctl.pipeline.sources.batches import Damage, LogReport, damaged_table
-from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, CollectOrigin, LiveReader, LogState
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import (
     Known,
@@ -39,36 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOGGER = logging.getLogger("kgctl.pipeline")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectOrigin:
-    """A cluster to collect from. ``properties`` have librdkafka's names; ``all_topics``: sample every topic, not only those that
-    groups have commits on."""
-
-    properties: Mapping[str, str]
-    reader: ReaderName = "auto"
-    timeout_ms: int = 15_000
-    all_topics: bool = False
-
-    @property
-    def address(self) -> str:
-        """Return what the records are said to come from."""
-        return self.properties["bootstrap.servers"]
-
-    @contextmanager
-    def opened(self) -> Iterator[LiveReader]:
-        """Give a reader."""
-        reader = open_reader(self.properties, self.timeout_ms, self.reader)[0]
-        try:
-            yield reader
-        finally:
-            reader.close()
-
-    def options(self) -> dict[str, str]:
-        """Return what the data source is told."""
-        named = {f"kafka.{name}": value for name, value in self.properties.items()}
-        return {**named, "reader": self.reader, "timeoutMs": str(self.timeout_ms), "reports": "true", "everyTrigger": "true"}
 
 
 MOST = 1_000_000
@@ -108,13 +77,13 @@ def start(session: SparkSession, batches: BatchWriter, *, every: str | None, mos
 
     Raises `KgctlError` where the cluster cannot be reached or is another one than that of the warehouse.
     """
-    from kgctl.pipeline.sources.spark_source import NAME, register
+    from kgctl.pipeline.sources.spark_source import NAME, options_of, register
 
     origin = batches.origin
     with origin.opened() as reader:
         begins = batches.begin(reader.log_state())
     register(session)
-    options = {**origin.options(), "startingOffsets": json.dumps(begins), "maxOffsetsPerTrigger": str(most)}
+    options = {**options_of(origin), "startingOffsets": json.dumps(begins), "maxOffsetsPerTrigger": str(most)}
     stream = session.readStream.format(NAME).options(**options).load().writeStream.foreachBatch(batches)
     return (stream.trigger(availableNow=True) if every is None else stream.trigger(processingTime=every)).start()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -95,6 +96,31 @@ def open_reader(properties: Mapping[str, str], timeout_ms: int, reader: ReaderNa
     from kgctl.pipeline.sources.confluent import ConfluentReader
 
     return ConfluentReader(known, timeout_ms), why if reader == "auto" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOrigin:
+    """A cluster to collect from. ``properties`` have librdkafka's names; ``all_topics``: sample every topic, not only those that
+    groups have commits on."""
+
+    properties: Mapping[str, str]
+    reader: ReaderName = "auto"
+    timeout_ms: int = 15_000
+    all_topics: bool = False
+
+    @property
+    def address(self) -> str:
+        """Return what the records are said to come from."""
+        return self.properties["bootstrap.servers"]
+
+    @contextmanager
+    def opened(self) -> Iterator[LiveReader]:
+        """Give a reader."""
+        reader = open_reader(self.properties, self.timeout_ms, self.reader)[0]
+        try:
+            yield reader
+        finally:
+            reader.close()
 
 
 def error_of(code: ErrorCode, message: str | None, topic: str, partition: int | None) -> KgctlError:

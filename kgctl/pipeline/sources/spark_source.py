@@ -41,7 +41,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kgctl.errors import KgctlError, RefusedError, StorageError, TimedOutError, UsageError
 from kgctl.pipeline.sources.at_rest import LogPiece, RestSource, parquet, record_log, segments
 from kgctl.pipeline.sources.batches import Damage, LogReport
-from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, CollectOrigin, LiveReader, LogState, ReaderName
 from kgctl.pipeline.store.tables import TABLES, to_stored
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ SCHEMA = (
     "log_partition int, log_offset bigint, time timestamp, key binary, value binary, "
     "producer_id bigint, producer_epoch smallint, commits boolean"
 )
-_COLUMNS = tuple(column.split(" ")[0] for column in SCHEMA.split(", "))
+COLUMNS = tuple(column.split(" ")[0] for column in SCHEMA.split(", "))
 REPORTS = "source string, report string"
 _FILES = {"segments": segments, "recordLog": record_log, "parquet": parquet}
 _LIVE = "kafka.bootstrap.servers"
@@ -110,7 +110,7 @@ class ConsumerOffsetsSource(DataSource):
             return PieceReader(given[0], Path(_option(options, given[0])).absolute(), fails, reports)
         if reports:
             raise UsageError(f"{NAME}: reports are of streams, and of files: {', '.join(_FILES)}")
-        return LiveBatchReader(SparkTarget.of(options), _How(fails))
+        return LiveBatchReader(_origin(options), _How(fails))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader for ``spark.readStream``: live clusters only."""
@@ -121,42 +121,34 @@ class ConsumerOffsetsSource(DataSource):
         most = _number(options, "maxOffsetsPerTrigger") if _option(options, "maxOffsetsPerTrigger") else None
         begins, always = _offsets(options, "startingOffsets"), _is_on(options, "everyTrigger", "false")
         how = _How(_is_on(options, "failOnDamage", "true"), _is_on(options, "reports", "false"))
-        return LiveStreamReader(SparkTarget.of(options), how, most, begins, is_always_new=always)
+        return LiveStreamReader(_origin(options), how, most, begins, is_always_new=always)
 
 
-@dataclass(frozen=True, slots=True)
-class SparkTarget:
-    """A cluster, and the client that reads it."""
+def options_of(origin: CollectOrigin) -> dict[str, str]:
+    """What the source is told for a collection."""
+    named = {f"kafka.{name}": value for name, value in origin.properties.items()}
+    return {**named, "reader": origin.reader, "timeoutMs": str(origin.timeout_ms), "reports": "true", "everyTrigger": "true"}
 
-    properties: Mapping[str, str]
-    reader: ReaderName
-    timeout_ms: int
 
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> SparkTarget:
-        """Return the target that the source's options name."""
-        properties = {name.lower()[6:]: value for name, value in options.items() if name.lower().startswith("kafka.")}
-        reader = _option(options, "reader", "auto")
-        if reader not in ("auto", "wire", "confluent"):
-            raise UsageError(f"{NAME}: reader {reader!r}: auto, wire or confluent")
-        return cls(properties, cast("ReaderName", reader), _number(options, "timeoutMs", _DEFAULT_TIMEOUT_MS))
+def _origin(options: Mapping[str, str]) -> CollectOrigin:
+    """The cluster that the source's options name, and the client that reads it."""
+    properties = {name.lower()[6:]: value for name, value in options.items() if name.lower().startswith("kafka.")}
+    reader = _option(options, "reader", "auto")
+    if reader not in ("auto", "wire", "confluent"):
+        raise UsageError(f"{NAME}: reader {reader!r}: auto, wire or confluent")
+    timeout_ms = _number(options, "timeoutMs", _DEFAULT_TIMEOUT_MS)
+    return CollectOrigin(properties=properties, reader=cast("ReaderName", reader), timeout_ms=timeout_ms)
 
-    def open(self) -> LiveReader:
-        """Open a reader, which the caller closes."""
-        return open_reader(self.properties, self.timeout_ms, self.reader)[0]
 
-    def state(self, *, is_whole: bool = True) -> LogState:
-        """The log as it is. Raises the error of a partition where one has any, unless it need not be whole."""
-        reader = self.open()
-        try:
-            state = reader.log_state()
-        finally:
-            reader.close()
-        for error in state.errors.values():
-            if is_whole:
-                raise error
-            logging.getLogger("kgctl.pipeline").warning("%s", error.message)
-        return state
+def _state(origin: CollectOrigin, *, is_whole: bool = True) -> LogState:
+    """The log as it is. Raises the error of a partition where one has any, unless it need not be whole."""
+    with origin.opened() as reader:
+        state = reader.log_state()
+    for error in state.errors.values():
+        if is_whole:
+            raise error
+        logging.getLogger("kgctl.pipeline").warning("%s", error.message)
+    return state
 
 
 class PieceInput(InputPartition):
@@ -219,13 +211,13 @@ class PieceReader(DataSourceReader):
 class LiveBatchReader(DataSourceReader):
     """Batch, from a cluster: what is there when the query is planned; one task a partition."""
 
-    def __init__(self, target: SparkTarget, how: _How) -> None:
+    def __init__(self, target: CollectOrigin, how: _How) -> None:
         self._target = target
         self._how = how
 
     def partitions(self) -> Sequence[InputPartition]:
         """One a partition of ``__consumer_offsets`` that has something."""
-        bounds = self._target.state().bounds
+        bounds = _state(self._target).bounds
         return [RangesInput([OffsetRange(number, start, end)]) for number, (start, end) in bounds.items() if start < end]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -241,7 +233,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Streaming, from a cluster. Offsets are those of the log: ``{"0": 17, ...}``. A partition that has no leader has no news."""
 
     def __init__(
-        self, target: SparkTarget, how: _How, most: int | None, begins: Mapping[str, int], *, is_always_new: bool
+        self, target: CollectOrigin, how: _How, most: int | None, begins: Mapping[str, int], *, is_always_new: bool
     ) -> None:
         self._target = target
         self._how = how
@@ -256,7 +248,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return where the logs begin, or where the stream is to."""
-        begins = {str(number): start for number, (start, _) in self._target.state().bounds.items()}
+        begins = {str(number): start for number, (start, _) in _state(self._target).bounds.items()}
         return {number: max(start, self._begins.get(number, start)) for number, start in begins.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -278,7 +270,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**ends, **trigger}
 
     def _ends(self) -> dict[str, int]:
-        state = self._target.state(is_whole=False)
+        state = _state(self._target, is_whole=False)
         ends = {str(number): end for number, (_, end) in state.bounds.items()}
         return {**ends, _TRIGGER: time.time_ns()} if self._is_always_new else ends  # noqa: TID251 - another one each time
 
@@ -299,20 +291,17 @@ def _part_of_the_way(start: int, end: int, share: float) -> int:
     return start + min(end - start, int((end - start) * share) + 1)
 
 
-def _read_ranges(target: SparkTarget, partition: InputPartition, how: _How) -> Iterator[Any]:
+def _read_ranges(target: CollectOrigin, partition: InputPartition, how: _How) -> Iterator[Any]:
     """The records of ranges, each with its report behind it where there are reports."""
     assert isinstance(partition, RangesInput)
-    source = target.properties["bootstrap.servers"] if how.reports else None
-    reader = target.open()
-    try:
+    source = target.address if how.reports else None
+    with target.opened() as reader:
         for wanted in partition.ranges:
             damaged: list[Damage] = []
             for table in _read_range(reader, target.timeout_ms, wanted, damaged, fails=how.fails and not how.reports):
                 yield from _batches(table, source)
             if source is not None:
                 yield _report(wanted.partition, source, LogReport(damaged=damaged, span=(wanted.start, wanted.end)))
-    finally:
-        reader.close()
 
 
 def _read_range(reader: LiveReader, timeout_ms: int, wanted: OffsetRange, damaged: list[Damage], *, fails: bool) -> Iterator[Any]:
@@ -341,7 +330,7 @@ def _batches(table: Any, source: str | None = None) -> list[Any]:
     """Records (`RAW`) as Spark takes them, to which every column may be null; with columns of reports where a source is given."""
     import pyarrow as pa
 
-    stored = to_stored("records", table, "").select(_COLUMNS)
+    stored = to_stored("records", table, "").select(COLUMNS)
     columns = stored.columns
     if source is not None:
         columns = [*columns, pa.repeat(source, table.num_rows), pa.nulls(table.num_rows, pa.string())]
@@ -377,7 +366,7 @@ def _report(partition: int | None, source: str, report: LogReport) -> Any:
 def _schema(*, is_reported: bool) -> Any:
     import pyarrow as pa
 
-    records = [TABLES["records"].schema.field(name).with_nullable(True) for name in _COLUMNS]  # noqa: FBT003 - pyarrow's signature
+    records = [TABLES["records"].schema.field(name).with_nullable(True) for name in COLUMNS]  # noqa: FBT003 - pyarrow's signature
     return pa.schema([*records, *(pa.field(name, pa.string()) for name in ("source", "report") if is_reported)])
 
 

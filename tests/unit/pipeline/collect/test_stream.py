@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kgctl.pipeline.collect.collection import Collection
-from kgctl.pipeline.collect.stream import BatchWriter, CollectOrigin
-from kgctl.pipeline.sources.live import LogState
+from kgctl.pipeline.collect.stream import BatchWriter
+from kgctl.pipeline.sources.live import CollectOrigin, LogState
 from kgctl.pipeline.store.warehouse import Known, Warehouse, commit_records
 
 GONE = "offsets 3 to 3 of partition 0 were deleted before they were collected"

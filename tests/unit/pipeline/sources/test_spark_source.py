@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kgctl.errors import KgctlError, TimedOutError
+from kgctl.pipeline.sources import live
 from kgctl.pipeline.sources.live import LivePart
 from kgctl.pipeline.store.tables import RAW, rows_of
 from tests.support.machine import is_there
 from tests.support.pipeline.segments import example_segments
 
 if TYPE_CHECKING or is_there("pyspark"):
-    from kgctl.pipeline.sources import spark_source
     from kgctl.pipeline.sources.spark_source import ConsumerOffsetsSource, OffsetRange, PieceInput, RangesInput
 
 pytestmark = pytest.mark.needs("pyspark")
@@ -44,7 +44,7 @@ class Log:
 
 
 def read(monkeypatch: pytest.MonkeyPatch, log: Log, end: int) -> list[int]:
-    monkeypatch.setattr(spark_source, "open_reader", lambda *_: (log, None))
+    monkeypatch.setattr(live, "open_reader", lambda *_: (log, None))
     stream = ConsumerOffsetsSource({"kafka.bootstrap.servers": "there:9092"}).streamReader(ANY_SCHEMA)
     batches: Iterator[Any] = stream.read(RangesInput([OffsetRange(0, 0, end)]))
     return [row["log_offset"] for batch in batches for row in batch.to_pylist()]
