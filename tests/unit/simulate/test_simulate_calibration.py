@@ -40,7 +40,7 @@ OUTSIDE = {
     "overdue:cooperative": {"duplicates"},  # fewer of the batches that ended too late were read again
     "aio-scale:batches": {"duplicates"},  # each handover has whole batches read again, and one play had two handovers more
     "kicks:consumer": {"duplicates"},  # in three plays of four whole batches of the two slow members were read again
-    **{f"roll-brokers:{name}": {"unavailable", "max_gap"} for name in ("eager", "cooperative", "consumer")},  # see the page
+    **{f"roll-brokers:{name}": {"unavailable", "max_gap"} for name in ("eager", "cooperative", "consumer")},  # busy: see the page
     "alone:cooperative": {"generations"},  # in its one play; others, measured less exactly, had one rebalance as is simulated
     "away:eager": {"unavailable", "max_gap"},  # in one play of five the controller noticed after 18 s, others had one gap more
     "failover:cooperative": {"unavailable", "max_gap"},  # in one play of three, too, and in one it was away for 47 s
