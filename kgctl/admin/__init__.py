@@ -285,7 +285,9 @@ class GroupAdmin(Protocol):
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
         """State, members and assignment. A group that does not exist has the error GROUP_ID_NOT_FOUND."""
 
-    def list_committed_offsets(self, group_ids: Sequence[str], *, require_stable: bool = False) -> GroupResults[Committed]:
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
         """All committed offsets of each group; an unknown group has none (an empty mapping)."""
 
     def list_log_offsets(
@@ -315,7 +317,7 @@ class GroupAdmin(Protocol):
     def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
         """Topic -> its id: one of the same name that is made anew has another. Those that nobody tells are left out."""
 
-    def alter_offsets(self, group_id: str, offsets: Committed) -> PartitionResults[None]:
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """Commit these offsets for a group without members; creates the group where there is none."""
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:

@@ -392,16 +392,12 @@ def _flaws(flaws: Mapping[str, tuple[KgctlError, ...]]) -> list[KgctlError]:
 def _wanted_partitions(
     admin: GroupAdmin, groups: Mapping[str, tuple[GroupDescription, Committed]], scopes: Sequence[TopicScope]
 ) -> dict[str, list[TopicPartition]]:
-    known = {group_id: _known_partitions(description, offsets) for group_id, (description, offsets) in groups.items()}
+    known = {group_id: {*offsets, *_owners(description)} for group_id, (description, offsets) in groups.items()}
     topics = {partition.topic for partitions in known.values() for partition in partitions}
     if scopes:
         topics &= {scope.topic for scope in scopes}
     counts = admin.list_topics(sorted(topics)) if topics else {}
     return {group_id: sorted(_in_scope(_completed(partitions, counts), scopes)) for group_id, partitions in known.items()}
-
-
-def _known_partitions(description: GroupDescription, offsets: Committed) -> set[TopicPartition]:
-    return {*offsets, *_owners(description)}
 
 
 def _completed(partitions: set[TopicPartition], counts: Mapping[str, int]) -> set[TopicPartition]:

@@ -51,17 +51,11 @@ def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
         NotFoundError: a topic or partition of the scope does not exist.
     """
     described = admin.describe_groups(request.group_ids)
-    found: dict[str, GroupDescription | None] = {
-        group_id: described.values.get(group_id)
-        for group_id in request.group_ids
-        if group_id in described.values or _may_be_made(request, described.errors.get(group_id))
-    }
+    missing = {group_id for group_id, error in described.errors.items() if error.code is ErrorCode.GROUP_ID_NOT_FOUND}
+    there = {*described.values, *(missing if request.create else ())}
+    found = {group_id: described.values.get(group_id) for group_id in request.group_ids if group_id in there}
     failed = {group_id: error for group_id, error in described.errors.items() if group_id not in found}
     return _plan_groups(admin, request, found, {each: error.to_exception(group=each) for each, error in failed.items()})
-
-
-def _may_be_made(request: ResetRequest, error: ItemError | None) -> bool:
-    return request.create and error is not None and error.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _plan_groups(
