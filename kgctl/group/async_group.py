@@ -76,11 +76,7 @@ class AsyncConsumerGroup(_Group):
             MisuseError: called by a function of the generation, for which it waits.
             TimedOutError: they, or the broker, let it wait for more than 35 s.
         """
-        self._check_is_outside("close()")
-        if not self._is_closed:
-            self._is_closed = True
-            self._release()
-            self._driver.close()
+        self._close_once()
         if not await self._driver.join(CLOSE_TIMEOUT_S):
             raise self._not_closed()
         if self._fetcher.is_open:

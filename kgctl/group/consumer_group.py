@@ -116,6 +116,14 @@ class _Group(ABC):
             self._ready.put_nowait(ready)  # for whoever asks again
         raise ready if ready is not None else self._closed()
 
+    def _close_once(self) -> None:
+        """Begin to leave; nothing where that has begun. Raises `MisuseError` inside of what it waits for."""
+        self._check_is_outside("close()")
+        if not self._is_closed:
+            self._is_closed = True
+            self._release()
+            self._driver.close()
+
     def _begun(self, generation: Generation) -> Generation:
         """The body of a loop counts as a function of it."""
         generation._hold()
@@ -227,11 +235,7 @@ class ConsumerGroup(_Group):
             MisuseError: called by one of those.
             TimedOutError: they, or the broker, let it wait for more than 35 s.
         """
-        self._check_is_outside("close()")
-        if not self._is_closed:
-            self._is_closed = True
-            self._release()
-            self._driver.close()
+        self._close_once()
         if not self._driver.join(CLOSE_TIMEOUT_S):
             raise self._not_closed()
         self._fetcher.close()

@@ -17,7 +17,7 @@ from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.serde.frames import frame
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import FIRST_PATIENCE_S, no_bootstrap_server, told_last
-from kgctl.wire.connection import IDLE_S, MOST_IDLE_S, Api, Peer, Request, greeting, tls_context_of, tls_failure
+from kgctl.wire.connection import Api, Peer, Request, greeting, tls_context_of, tls_failure
 from kgctl.wire.settings import Address, WireSettings
 from kgctl.wire.tokens import waited_for
 
@@ -39,10 +39,7 @@ class AsyncConnection(Peer):
     @property
     def is_usable(self) -> bool:
         """Whether it can still be asked, as far as can be told."""
-        now_s = time.monotonic()
-        if self.is_closed or now_s >= self._ends_s or now_s - self._last_used_s > MOST_IDLE_S:
-            return False
-        return now_s - self._last_used_s < IDLE_S or not self._from.at_eof()
+        return self._may_be_asked and (self._is_fresh or not self._from.at_eof())
 
     async def call(self, api: Api, values: Mapping[str, Any], deadline: Deadline, *, version: int | None = None) -> Any:
         """As `kgctl.wire.connection.Connection.call`."""

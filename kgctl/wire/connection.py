@@ -147,6 +147,15 @@ class Peer:
         if lifetime_ms > 0:
             self._ends_s = time.monotonic() + LOGIN_SHARE * lifetime_ms / 1000
 
+    @property
+    def _may_be_asked(self) -> bool:
+        return not self.is_closed and time.monotonic() < min(self._ends_s, self._last_used_s + MOST_IDLE_S)
+
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether it was used so lately that nobody looks whether the broker has hung up."""
+        return time.monotonic() < self._last_used_s + IDLE_S
+
     def version(self, api: Api) -> int:
         """The version to use; raises `kgctl.errors.UnsupportedError` when the broker has none that kgctl knows."""
         return self.versions.pick(api)
@@ -205,13 +214,7 @@ class Connection(Peer):
 
         A login that ends (KIP-368) makes it unusable before the broker hangs up: another connection logs in anew.
         """
-        now_s = time.monotonic()
-        if self.is_closed or now_s >= self._ends_s or now_s - self._last_used_s > MOST_IDLE_S:
-            return False
-        if now_s - self._last_used_s < IDLE_S:
-            return True
-        has_news, _, _ = select.select([self._socket], [], [], 0)
-        return not has_news
+        return self._may_be_asked and (self._is_fresh or not select.select([self._socket], [], [], 0)[0])
 
     def call(self, api: Api, values: Mapping[str, Any], deadline: Deadline, *, version: int | None = None) -> Any:
         """Return the body of the response to one request.
