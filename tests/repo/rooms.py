@@ -103,7 +103,7 @@ ROOMS = {
         ),
     ),
     "admin": Room(
-        5_421,
+        5_417,
         raised=(
             (3, "callbacks of the old consumer's group: what they raise is told with its place"),
             (18, "so do functions that watch instances and owners"),
@@ -238,7 +238,7 @@ ROOMS = {
         ),
     ),
     "group": Room(
-        1_211,
+        1_209,
         raised=(
             (33, "a member that fails leaves, and says whose code failed"),
             (60, "commit_async; what is dropped says so; a member that fails leaves, and says whose code failed"),
@@ -249,7 +249,7 @@ ROOMS = {
         ),
     ),
     "wire": Room(
-        1_192,
+        1_189,
         raised=(
             (1, "time that is up is noticed before a socket is made"),
             (93, "lost connections cost time: one way of asking, with its waits"),
@@ -285,7 +285,7 @@ ROOMS = {
         ),
     ),
     "library": Room(
-        1_031,
+        1_027,
         raised=(
             (5, "a storage that fails is named with its class"),
             (48, "calls of an AsyncAdmin overlap, and one that is cancelled, or cannot connect, holds up no other"),
