@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from kgctl.admin import Closing, GroupAdmin, GroupResults, PartitionResults, Results
+from kgctl.admin import GroupAdmin, GroupResults, PartitionResults, Results
 from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 from kgctl.model.groups import ByPartition, Committable, LogOffsets, OffsetAndMetadata, TopicPartition
@@ -50,7 +50,7 @@ def _alone(
     return call
 
 
-class Admin(Closing, GroupAdmin):
+class Admin(GroupAdmin):
     """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time.
 
     Raises, from every method:
@@ -175,6 +175,12 @@ class Admin(Closing, GroupAdmin):
         self._is_closed = True
         for each in (self.groups, *self._others):
             each.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
 
 
 def _partitions(partitions: Sequence[tuple[str, int]]) -> list[TopicPartition]:

@@ -285,7 +285,7 @@ ROOMS = {
         ),
     ),
     "library": Room(
-        1_027,
+        1_031,
         raised=(
             (5, "a storage that fails is named with its class"),
             (48, "calls of an AsyncAdmin overlap, and one that is cancelled, or cannot connect, holds up no other"),
