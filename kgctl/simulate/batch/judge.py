@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.report.outcome import RunPicture, show
-from kgctl.simulate.scenario.checks import Check, CheckKind, KnownSource, RunSource
+from kgctl.simulate.scenario.checks import Check, CheckKind, KnownSource, RunSource, is_sum
 from kgctl.simulate.scenario.expressions import (
     COMPARISONS,
     Binary,
@@ -25,6 +25,7 @@ from kgctl.simulate.scenario.expressions import (
     evaluate,
     metrics_of,
 )
+from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.vocabulary import EventStage
 
@@ -108,14 +109,37 @@ def _concerns(check: Check, variant: str) -> bool:
     return check.variants is None or variant in check.variants
 
 
+@dataclass(frozen=True, slots=True)
+class _ThenSource(RunSource):
+    """Sums of records at a time of the past, all else as it is."""
+
+    at_us: int = 0
+
+    def metric(self, metric: Metric) -> Value:
+        value: Value = self.metrics.at(metric.name, metric.filters, self.at_us)  # type: ignore[attr-defined]
+        return value
+
+
+TOGETHER_US = 1_000_000
+
+
 class Watcher(ABC):
-    """Sees every moment of a run at which something has happened (`Observer.on_step`)."""
+    """Sees every moment of a run at which something has happened (`Observer.on_step`).
+
+    Records are written and read in between, too. An expression of their sums alone is looked at wherever these bend, any other
+    about records now and then (``needs_looks``).
+    """
 
     source: type[RunSource] = KnownSource
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         self.check = check
         self.settings = settings
+        named = [(metric_kinds().get(metric.name), metric.filters) for metric in metrics_of(check.node)]
+        self.needs_looks = any(kind is not None and kind.is_of_records for kind, _ in named)
+        self._is_of_sums = bool(named) and all(kind is not None and is_sum(kind, filters) for kind, filters in named)
+        self._seen_us = 0
+        self._is_over = False
 
     def on_trace(self, event: Any) -> None:  # noqa: B027 - only some look at single events
         """Take note of an event of the run."""
@@ -132,8 +156,21 @@ class Watcher(ABC):
         return evaluate(self.check.node, self.source(metrics, self.settings))
 
     def _left(self, metrics: Any) -> Value:
-        node = self.check.node
-        return evaluate(node.left if isinstance(node, Binary) else node, self.source(metrics, self.settings))
+        return evaluate(_left_of(self.check.node), self.source(metrics, self.settings))
+
+    def _between(self, at_us: int, metrics: Any) -> Iterator[tuple[int, ValueSource]]:
+        """Moments at which sums of records were most or least, each with what they were; those of a second together."""
+        since_us = self._seen_us
+        if not self._is_of_sums or at_us < since_us + (1 if self._is_over else TOGETHER_US):
+            return
+        self._seen_us = at_us
+        bends = {when for bend in metrics.bends(since_us, at_us) for when in (bend, bend + 1) if when < at_us}
+        for when in sorted(bends | {us for us in self._turns() if since_us < us < at_us}):
+            yield when, _ThenSource(metrics, self.settings, when)
+
+    def _turns(self) -> tuple[int, ...]:
+        """Return the times at which the expectation begins and ends to be asked."""
+        return ()
 
 
 class Always(Watcher):
@@ -148,13 +185,21 @@ class Always(Watcher):
 
     def on_step(self, at_us: int, metrics: Any) -> None:
         """Evaluate the condition, until it has once been false."""
-        if self._broken is None and at_us >= 0 and not self._value(metrics):
-            self._broken = Watched(passed=False, observed=self._left(metrics), at_us=at_us)
+        if self._broken is not None or at_us < 0:
+            return
+        now: tuple[int, ValueSource] = (at_us, self.source(metrics, self.settings))
+        for when, source in (*self._between(at_us, metrics), now):
+            value = evaluate(self.check.node, source)
+            if value is not None and not value:
+                self._broken = Watched(passed=False, observed=evaluate(_left_of(self.check.node), source), at_us=when)
+                return
 
     def result(self, end_us: int, metrics: Any) -> Watched:
         """Return that the check has passed if its condition was never false."""
+        self._is_over = True
         self.on_step(end_us, metrics)
-        return self._broken or Watched(passed=True, observed=self._left(metrics))
+        passed = bool(self._value(metrics))
+        return self._broken or Watched(passed=passed, observed=self._left(metrics), at_us=None if passed else end_us)
 
 
 class Eventually(Watcher):
@@ -177,15 +222,26 @@ class Eventually(Watcher):
         """Evaluate the condition, until it has once been true."""
         if self._held_us is not None:
             return
+        for when, source in self._between(at_us, metrics):
+            self._look(when, evaluate(self.check.node, source))
+        self._look(at_us, self._value(metrics))
+
+    def _turns(self) -> tuple[int, ...]:
+        within_us = self.check.within_us
+        return () if self._from_us is None else (self._from_us, *(() if within_us is None else (self._from_us + within_us,)))
+
+    def _look(self, at_us: int, value: Value) -> None:
+        if self._held_us is not None:
+            return
         from_us = self._from_us
         if from_us is None or at_us < from_us:
-            self._before = self._value(metrics)
+            self._before = value
             return
         if at_us > from_us and self._before and not self._is_late(from_us):
             self._held_us = from_us
             return
         self._before = None
-        if not self._is_late(at_us) and self._value(metrics):
+        if not self._is_late(at_us) and value:
             self._held_us = at_us
 
     def _is_late(self, at_us: int) -> bool:
@@ -194,6 +250,7 @@ class Eventually(Watcher):
 
     def result(self, end_us: int, metrics: Any) -> Watched:
         """Return that the check has passed if its condition became true in time."""
+        self._is_over = True
         self.on_step(end_us, metrics)
         return Watched(self._held_us is not None, self._left(metrics), self._held_us, self._why_undecided(end_us))
 
@@ -223,12 +280,17 @@ class Steady(Watcher):
         self._points: list[tuple[int, float]] = []
 
     def on_step(self, at_us: int, metrics: Any) -> None:
-        value = self._value(metrics)
+        for when, source in self._between(at_us, metrics):
+            self._keep(when, evaluate(self.check.node, source))
+        self._keep(at_us, self._value(metrics))
+
+    def _keep(self, at_us: int, value: Value) -> None:
         if isinstance(value, int | float) and (not self._points or self._points[-1][1] != value):
             self._points.append((at_us, float(value)))
 
     def result(self, end_us: int, metrics: Any) -> Watched:
         """Passed if it has settled; observed is the largest distance from the mean, as a share of it."""
+        self._is_over = True
         self.on_step(end_us, metrics)
         last_us = min(_STEADY_FOR_US, end_us) if self.check.last_us is None else self.check.last_us
         from_us = end_us - last_us
@@ -257,6 +319,10 @@ def metric_keys(checks: Sequence[Check], variant: str) -> list[Any]:
     nodes = [node for check in checks for node in (check.node, check.when) if node is not None]
     found = [metric for node in nodes for metric in metrics_of(node) if metric.variant in (None, variant)]
     return list(dict.fromkeys((metric.name, metric.filters) for metric in found))
+
+
+def _left_of(node: Node) -> Node:
+    return node.left if isinstance(node, Binary) else node
 
 
 _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50, "median": 50, "best": 0}

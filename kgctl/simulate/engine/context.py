@@ -30,7 +30,7 @@ class Loop:
     moment once.
     """
 
-    __slots__ = ("_due", "executed", "has_changed", "moments", "now_us")
+    __slots__ = ("_due", "executed", "has_changed", "looks", "moments", "now_us")
 
     def __init__(self) -> None:
         self.moments: list[int] = []
@@ -39,6 +39,8 @@ class Loop:
         """Moment -> its tasks with their arguments, in the order of scheduling."""
         self.now_us = 0
         self.executed = 0
+        self.looks = 0
+        """How often somebody looked though nothing was due."""
         self.has_changed = False
         """Whether something that metrics depend on is different since whoever looks at them has taken this back."""
 

@@ -139,6 +139,28 @@ class FastForward:
             self._enter(process, settled_us or since_us, commit_us, late_us)
         return skipped
 
+    def look(self) -> None:
+        """Let the ledger show what those skipped over have committed by now, as far as that can be told without a draw."""
+        now_us = self._context.loop.now_us
+        self._context.ledger.forget_guesses()
+        for process, skip in self._skipping.items():
+            late_us = process.polls.usual_wait_us() if skip.late_us is None else skip.late_us
+            from_us = self._settled.get(process, skip.since_us)
+            commit_us = self._guessed_us(process, now_us, late_us)
+            if commit_us is not None and commit_us > max(process.last_commit_us, from_us):
+                every_us = 0 if process.commit.mode in _BY_BATCH else _interval_us(process, late_us)
+                self._ownership.committed_unseen(process, from_us, commit_us, every_us)
+
+    @staticmethod
+    def _guessed_us(process: Process, now_us: int, late_us: int) -> int | None:
+        assert process.member is not None
+        commit = process.commit
+        if commit.mode is CommitMode.AUTO:
+            return process.member.quiet_commit_us(now_us, late_us)
+        if commit.mode is CommitMode.EVERY:
+            return now_us - (now_us - max(process.last_commit_us, 0)) % _interval_us(process, late_us)
+        return now_us - process.polls.usual_wait_us()
+
     def settle_commits(self, *, but_of_batches: bool = False) -> None:
         """Enter what those skipped over have committed by now, for somebody who looks at offsets. They stay so.
 

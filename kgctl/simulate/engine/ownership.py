@@ -16,7 +16,7 @@ from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, Overtaken
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
-from kgctl.simulate.recording.traffic import Flow
+from kgctl.simulate.recording.traffic import Flow, QuietCommits
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GapCause
@@ -226,22 +226,26 @@ class Ownership:
         process.last_commit_us = process.unseen_commit_us = at_us
         if self._context.has_traffic and process.consuming:
             process.flow.advance(self._context.loop.now_us)
-            offsets = self._positions_at(process, at_us)
-            self._ledger.commit_quietly(offsets, from_us, at_us, every_us)
+            self._ledger.commit_quietly(self._quiet_commits(process, from_us, at_us, every_us))
+
+    def committed_unseen(self, process: Process, from_us: int, at_us: int, every_us: int) -> None:
+        """As `committed_quietly`, for who looks at the lag: the process itself is where it was."""
+        if self._context.has_traffic and process.consuming:
+            self._ledger.commit_quietly(self._quiet_commits(process, from_us, at_us, every_us), is_guess=True)
 
     def _positions_at(self, process: Process, at_us: int) -> dict[int, int]:
+        return self._quiet_commits(process, at_us, at_us, 0).offsets
+
+    def _quiet_commits(self, process: Process, from_us: int, at_us: int, every_us: int) -> QuietCommits:
         """What it had read at a time of the recent past. Of a backlog: as if it had been read at the present rate since."""
-        now_us, ledger, arrivals = self._context.loop.now_us, self._ledger, self._ledger.arrivals
+        now_us, ledger = self._context.loop.now_us, self._ledger
         shares = process.flow.shares() if process.flow.rate_uhz else {}
-        found = {}
+        dark = dict.fromkeys((number for number in process.consuming if number in self._owners.dark), 0)
+        behind = {number: shares.get(number, 0) for number in process.consuming if shares and not ledger.is_caught_up[number]}
+        found = QuietCommits({}, from_us, at_us, every_us, behind | dark)
         for number in process.consuming:
-            if number in self._owners.dark:
-                read_pr = 0
-            elif ledger.is_caught_up[number] or not shares:
-                read_pr = arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
-            else:
-                read_pr = shares.get(number, 0) * (now_us - at_us)
-            found[number] = max(ledger.position_pr(number, now_us) - read_pr, 0) // UNIT_PR
+            read_pr = found.read_pr(ledger.arrivals, number, at_us, now_us)
+            found.offsets[number] = max(ledger.position_pr(number, now_us) - read_pr, 0) // UNIT_PR
         return found
 
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:

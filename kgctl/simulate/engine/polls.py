@@ -137,6 +137,10 @@ class PollCadence:
         is_before = at_us <= now_us - self._turn_us()
         return at_us if last_us >= 0 and is_before else last_us
 
+    def usual_wait_us(self) -> int:
+        """How long it is in the mean to the next call, seen from any moment; nothing is drawn."""
+        return 0 if self.is_continuous else int(sum(self._means())) // 2
+
     def commits_late_us(self, interval_us: int, *, in_every_other: bool) -> int:
         """By how much the automatic commits of a quiet time are late: each is made by a call that comes after its interval.
 

@@ -141,6 +141,8 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
 TIME_LIMIT = "the time limit"
 """Why a run ended that was under way when the time of the whole command was over."""
 AFTER_STABLE_US = MINUTE_US
+LOOK_EVERY_US = 1_000_000
+_MOST_LOOKS = 3_600
 ASK_EVERY = 1024
 _COLLECT_EVERY = 200_000
 
@@ -327,6 +329,8 @@ class _Clockwork:
         self._schedule = schedule
         self._limits = limits
         self._observers = simulation.observers
+        needs_looks = any(getattr(observer, "needs_looks", False) for observer in self._observers)
+        self._every_us = max(LOOK_EVERY_US, (simulation.scenario.duration_us or 0) // _MOST_LOOKS) if needs_looks else None
 
     def run(self) -> str:
         """Run until the end, and return the limit that stopped it, or ""."""
@@ -335,6 +339,7 @@ class _Clockwork:
         end_us = None if scenario.duration_us is None else simulation.warmup_us + scenario.duration_us
         limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
         moments, most, is_over, ask_at = loop.moments, limits.tasks, limits.is_over, loop.executed
+        look_us = limits.virtual_us if self._every_us is None else simulation.warmup_us
         while True:
             if not moments or moments[0] > limit_us:
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
@@ -348,7 +353,12 @@ class _Clockwork:
                 ask_at = loop.executed + ASK_EVERY
                 if is_over():
                     return TIME_LIMIT
-            loop.run(limit_us, most, ask_at)
+            if moments[0] > look_us:
+                loop.now_us, loop.looks = look_us, loop.looks + 1
+                look_us += self._every_us or limits.virtual_us
+                self._show()
+                continue
+            loop.run(min(limit_us, look_us), most, ask_at)
             if loop.has_changed:
                 self._show()
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)

@@ -211,7 +211,7 @@ class Simulation:
 
     def _bring_up_to_date(self) -> None:
         recording = self.recording
-        recording.now_us, recording.step = self.loop.now_us, self.loop.executed
+        recording.now_us, recording.step = self.loop.now_us, self.loop.executed + self.loop.looks
         recording.uses_consumer_protocol = self.uses_consumer_protocol
         shard = self.broker.core.shard
         recording.server_heartbeat_ms = self.kind.heartbeat_ms(shard.group_config(self.scenario.group_id))
@@ -300,7 +300,7 @@ class Simulation:
                 self.owners.set_cause([number], waiting.get(number, GapCause.REBALANCE), self.loop.now_us)
 
     def account_traffic(self) -> None:
-        """Bring the sums of records up to the present time."""
+        """Bring the sums of records up to the present time, commits of quiet times included. Nothing of the run depends on it."""
         now_us = self.loop.now_us
         if not self.context.has_traffic or self._accounted_us == now_us:
             return
@@ -311,6 +311,7 @@ class Simulation:
         for number in self.partitions.existing():
             if self.owners.owner[number] < 0 or number in self.owners.dark:
                 self.ledger.account_waiting(number, now_us)
+        self.fast_forward.look()
 
     def settle_accounts(self) -> None:
         """The run is over: quiet times end, and with them the commits that they held back are entered."""
@@ -320,5 +321,6 @@ class Simulation:
                 self.ownership.settle_unseen(pod.process)
         self._accounted_us = -1
         self.account_traffic()
+        self.ledger.forget_guesses()
         self._bring_up_to_date()
         self.kind.settled()

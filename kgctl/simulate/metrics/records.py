@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
@@ -16,7 +18,7 @@ def _records(amount_pr: int) -> float:
     return round(amount_pr / UNIT_PR, 6)
 
 
-def _series(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> list[LinearSeries]:
+def _series(run: Measured, found: Mapping[str, LinearSeries], filters: Filters) -> list[LinearSeries]:
     """Return the sums of the topics that are named, or of all to which a member of the group subscribes."""
     run.recording.settle_traffic()
     table = run.recording.partitions
@@ -34,17 +36,18 @@ def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
 def lag(run: Measured, filters: Filters) -> float:
     """Written and not committed (share groups: not acknowledged), as Kafka's tools show it: at the end, at a time, or its mean or
     peak."""
-    return amount_of(run, run.ledger.lag, filters)
+    run.recording.settle_traffic()
+    return amount_of(run, "lag", run.ledger.lag_by_topic(), filters)
 
 
 @metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def backlog(run: Measured, filters: Filters) -> float:
     """The records that are written and not yet read (share groups: that no member has): at the end, at a time, or their mean or
     peak."""
-    return amount_of(run, run.ledger.backlog, filters)
+    return amount_of(run, "backlog", run.ledger.backlog, filters)
 
 
-def amount_of(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> float:
+def amount_of(run: Measured, what: str, found: Mapping[str, LinearSeries], filters: Filters) -> float:
     """Return a sum of records at the end, at a time, or its mean or peak."""
     series = _series(run, found, filters)
     first, last = run.window(filters)
@@ -52,14 +55,23 @@ def amount_of(run: Measured, found: dict[str, LinearSeries], filters: Filters) -
         return max(_records(_peak(series, first, last)), 0.0)
     if filters.statistic == "mean":
         return _records(sum(entry.area(first, last) for entry in series) // (2 * max(last - first, 1)))
-    at_us = last if filters.at_us is None else run.at(filters)
-    return max(_records(sum(entry.value(at_us) for entry in series)), 0.0)
+    if filters.at_us is None:
+        return max(_records(sum(entry.value(last) for entry in series)), 0.0)
+    pieces = run.kept((what, filters.topics), lambda: LinearSeries.merged(series).pieces(run.end_us))
+    return max(_records(_value_in(pieces, run.at(filters))), 0.0)
+
+
+def _value_in(pieces: Sequence[tuple[int, int, int, int]], at_us: int) -> int:
+    """What it had come to by then, without a jump of that very moment."""
+    from_us, to_us, first, last = pieces[max(bisect_left(pieces, at_us, key=itemgetter(0)) - 1, 0)]
+    return first + (last - first) * (at_us - from_us) // (to_us - from_us) if to_us > from_us else last
 
 
 @metric(RECORDS, ("topic", *TIME))
 def lag_peak(run: Measured, filters: Filters) -> float:
     """The highest lag."""
-    return max(_records(_peak(_series(run, run.ledger.lag, filters), *run.window(filters))), 0.0)
+    run.recording.settle_traffic()
+    return max(_records(_peak(_series(run, run.ledger.lag_by_topic(), filters), *run.window(filters))), 0.0)
 
 
 @metric(RECORDS, ("topic", *TIME))
@@ -120,7 +132,7 @@ def lag_age(run: Measured, filters: Filters) -> float | None:
         return None
     ages = [0]
     for number in run.partitions(filters):
-        committed = max(run.ledger.committed[number], 0) * UNIT_PR
+        committed = max(run.ledger.committed_by(number), 0) * UNIT_PR
         if run.ledger.arrivals.total_pr(number, at_us) - committed >= UNIT_PR:
             ages.append(at_us - run.ledger.arrivals.arrived_us(number, committed))
     return seconds(max(ages))
@@ -229,3 +241,11 @@ def processed(run: Measured, filters: Filters) -> float:
     run.recording.settle_traffic()
     at_us = run.end_us
     return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR
+
+
+def bends(run: Measured, first: int, last: int) -> list[int]:
+    """The times between two at which a lag, a backlog or what is in flight bends or jumps: between these they are even."""
+    run.recording.settle_traffic()
+    share = run.recording.share
+    kept = (run.ledger.lag_by_topic(), run.ledger.backlog, {} if share is None else share.in_flight)
+    return sorted({at_us for found in kept for series in found.values() for at_us in series.changes(first, last)})

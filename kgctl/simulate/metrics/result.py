@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import run as engine
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
-from kgctl.simulate.metrics import availability
+from kgctl.simulate.metrics import availability, records
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import cause_of
 from kgctl.simulate.recording.recording import Recording
@@ -50,6 +50,17 @@ class MetricView:
         if key not in self._elsewhere:
             self._elsewhere[key] = are_elsewhere(filters, kind, self._names)
         return self._elsewhere[key]
+
+    def at(self, name: str, filters: Collection[str], at_us: int) -> float | str | None:
+        """A metric that takes ``at``, as it was at this time after the warm-up."""
+        parsed = replace(self.filters(tuple(filters)), at_us=at_us)
+        value: float | str | None = metric_kinds()[name].compute(self.measured, parsed)
+        return value
+
+    def bends(self, from_us: int, to_us: int) -> list[int]:
+        """The times between two, after the warm-up, between which sums of records grow or shrink evenly."""
+        start_us = self.measured.start_us
+        return [at_us - start_us for at_us in records.bends(self.measured, start_us + from_us, start_us + to_us)]
 
     def known(self, name: str, filters: Collection[str] = ()) -> float | str | None:
         """As `metric`; None also of times, pods and topics that the run has not had."""

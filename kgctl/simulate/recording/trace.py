@@ -226,7 +226,7 @@ def _names(partitions: tuple[str, ...]) -> str:
 
 
 class Observer(Protocol):
-    """Receives every event of a run as it happens."""
+    """Receives every event of a run as it happens. One with a true ``needs_looks`` is shown the metrics in quiet times, too."""
 
     def on_trace(self, event: TraceEvent) -> None:
         """Something happened. Called in the order of the log."""

@@ -126,6 +126,14 @@ class LinearSeries:
                 found.append((stop, last))
         return found
 
+    def pieces(self, to_us: int) -> list[tuple[int, int, int, int]]:
+        """(from, to, value after the jump, value at the end) of each even stretch up to a time, first to last."""
+        return list(self._pieces(to_us))
+
+    def changes(self, from_us: int, to_us: int) -> list[int]:
+        """Return the times between two at which it bends or jumps, in any order."""
+        return [at_us for at_us in self._changes if from_us < at_us < to_us]
+
     def value(self, at_us: int) -> int:
         """Return what the sum has come to by this time, without a jump of that very moment."""
         last = 0
@@ -170,6 +178,31 @@ def commit_times(from_us: int, to_us: int, every_us: int) -> list[int]:
     return [to_us - place * every_us for place in reversed(behind)]
 
 
+class QuietCommits(NamedTuple):
+    """What the commits of a process in a quiet time have led to: the offset of each partition at the last one, ``to_us``.
+
+    ``every_us``: the time between two, each a step of the lag; of very many those at both ends, with an even slope between
+    them. 0: so often that the slope is all. ``behind_uhz``: how fast it reads those in which it does not keep up.
+    """
+
+    offsets: dict[int, int]
+    from_us: int
+    to_us: int
+    every_us: int
+    behind_uhz: Mapping[int, int]
+
+    def times_us(self) -> list[int]:
+        """Return when a sum of them bends or jumps, first to last."""
+        return commit_times(self.from_us, self.to_us, self.every_us) if self.every_us else [self.from_us, self.to_us]
+
+    def read_pr(self, arrivals: Arrivals, number: int, from_us: int, to_us: int) -> int:
+        """Return how much of a partition it has read between two times."""
+        rate_uhz = self.behind_uhz.get(number)
+        if rate_uhz is None:
+            return arrivals.total_pr(number, to_us) - arrivals.total_pr(number, from_us)
+        return rate_uhz * (to_us - from_us)
+
+
 class Wait(NamedTuple):
     """How much of a partition was read up to a time, and the shortest and longest time since it was written."""
 
@@ -200,6 +233,8 @@ class PositionLedger:
         self.backlog: dict[str, LinearSeries] = {}
         self.lag: dict[str, LinearSeries] = {}
         self.waits: list[Wait] = []
+        self._guessed: dict[int, int] = {}
+        self._guessed_lag: dict[str, LinearSeries] = {}
         self._position_pr: list[int] = []
         self._at_us: list[int] = []
 
@@ -314,34 +349,43 @@ class PositionLedger:
         if moved:
             self.lag[self.topic[number]].step(at_us, -moved * UNIT_PR)
 
-    def commit_quietly(self, offsets: Mapping[int, int], from_us: int, to_us: int, every_us: int) -> None:
-        """Commits of a quiet time, the last one at its end, have led to these offsets.
+    def committed_by(self, number: int) -> int:
+        """Return what has been committed, commits of quiet times that are not entered yet included."""
+        return max(self.committed[number], self._guessed.get(number, NEVER))
 
-        ``every_us``: the time between two, each a step of the lag; of very many those at both ends, with an even slope between
-        them. 0: so often that the slope is all.
-        """
+    def lag_by_topic(self) -> Mapping[str, LinearSeries]:
+        """Return the lag of each topic, commits of quiet times that are not entered yet included."""
+        guessed = self._guessed_lag
+        return {topic: LinearSeries.merged((lag, guessed[topic])) if topic in guessed else lag for topic, lag in self.lag.items()}
+
+    def forget_guesses(self) -> None:
+        """Go by the commits that are entered alone."""
+        self._guessed, self._guessed_lag = {}, {}
+
+    def commit_quietly(self, commits: QuietCommits, *, is_guess: bool = False) -> None:
+        """Enter commits of a quiet time. ``is_guess``: for who looks now; they are forgotten with `forget_guesses`."""
         moved: dict[str, list[tuple[int, int]]] = {}
-        for number, offset in offsets.items():
+        for number, offset in commits.offsets.items():
             before = max(self.committed[number], 0)
             if offset > before:
-                self.committed[number] = offset
+                if is_guess:
+                    self._guessed[number] = offset
+                else:
+                    self.committed[number] = offset
                 moved.setdefault(self.topic[number], []).append((number, offset - before))
-        times_us = commit_times(from_us, to_us, every_us) if every_us else []
         for topic, found in moved.items():
             whole_pr = sum(records for _, records in found) * UNIT_PR
-            if times_us:
-                self._step_down(self.lag[topic], [number for number, _ in found], whole_pr, times_us)
-            else:
-                self.lag[topic].ramp(from_us, to_us, -whole_pr)
+            lag = self._guessed_lag.setdefault(topic, LinearSeries()) if is_guess else self.lag[topic]
+            self._step_down(lag, [number for number, _ in found], whole_pr, commits)
 
-    def _step_down(self, lag: LinearSeries, numbers: list[int], whole_pr: int, times_us: list[int]) -> None:
-        """Take what was committed off the lag; each commit but the last leaves what was written since."""
+    def _step_down(self, lag: LinearSeries, numbers: list[int], whole_pr: int, commits: QuietCommits) -> None:
+        """Take what was committed off the lag; each commit but the last leaves what was read since."""
+        times_us, is_even = commits.times_us(), not commits.every_us
         last_us, before_us, before_pr = times_us[-1], times_us[0], 0
-        total_pr = self.arrivals.total_pr
         for place, at_us in enumerate(times_us):
-            later_pr = sum([total_pr(number, last_us) - total_pr(number, at_us) for number in numbers]) if at_us != last_us else 0
+            later_pr = sum([commits.read_pr(self.arrivals, number, at_us, last_us) for number in numbers])
             done_pr = max(whole_pr - later_pr, before_pr)
-            if place == ENTERED and len(times_us) == 2 * ENTERED:
+            if (place == 1 and is_even) or (place == ENTERED and len(times_us) == 2 * ENTERED):
                 lag.ramp(before_us, at_us, before_pr - done_pr)
             else:
                 lag.step(at_us, before_pr - done_pr)

@@ -469,6 +469,15 @@ def are_elsewhere(filters: Filters, kind: MetricKind, around: FilterNames) -> bo
     return any(_unknown_words(filters, kind.filters, around))
 
 
+def is_sum(kind: MetricKind, filters: Collection[str]) -> bool:
+    """Whether it is a sum of records as it is now, which grows and shrinks evenly between what happens."""
+    return kind.is_of_records and "at" in kind.filters and not any(_is_of_times(part) for part in filters)
+
+
+def _is_of_times(part: str) -> bool:
+    return part in STATISTICS or part == "end" or part.partition(" ")[0] in _WITH_A_WORD
+
+
 def _unknown_words(filters: Filters, kinds: Collection[str], around: FilterNames) -> Iterator[str]:
     taken = [_WORDS[each] for each in kinds if each in _WORDS]
     if not taken and "event" not in kinds:

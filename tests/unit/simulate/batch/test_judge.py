@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -129,13 +130,20 @@ S = 1_000_000
 
 
 class Now:
-    """A run in which ``lag`` has one value."""
+    """A run in which ``lag`` has one value, and had others before: (second, value)."""
 
-    def __init__(self, lag: float) -> None:
+    def __init__(self, lag: float, before: Sequence[tuple[int, float]] = ()) -> None:
         self.lag = lag
+        self.before = before
 
     def metric(self, name: str, filters: tuple[str, ...]) -> float:
         return self.lag
+
+    def at(self, name: str, filters: tuple[str, ...], at_us: int) -> float:
+        return next((lag for at_s, lag in reversed(self.before) if at_s * S <= at_us), 0.0)
+
+    def bends(self, from_us: int, to_us: int) -> list[int]:
+        return []
 
 
 def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[bool, Any, int | None]:
@@ -146,13 +154,15 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
     assert problems == []
     watcher = watchers_for(checks, "default", {})[0]
     lag = 0.0
+    before: list[tuple[int, float]] = []
     for at_s, what in steps:
         if isinstance(what, str):
             watcher.on_trace(Happened(at_s * S, what, EventStage.ENDS, "app", what))
         else:
             lag = what
-            watcher.on_step(at_s * S, Now(lag))
-    found = watcher.result(end_s * S, Now(lag))
+            watcher.on_step(at_s * S, Now(lag, before))
+            before.append((at_s, lag))
+    found = watcher.result(end_s * S, Now(lag, before))
     return found.passed, found.observed, None if found.at_us is None else found.at_us // S
 
 
@@ -242,3 +252,58 @@ def test_what_a_run_ended_before_is_not_decided(after: str, end_s: int, said: st
     (verdict,) = Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([check])
 
     assert (verdict.passed, verdict.observed, verdict.note, verdict.is_decided) == (False, 9.0, said, not said)
+
+
+QUIET = """\
+kgctl: 1
+name: quiet
+topics: {orders: 4}
+members: {app: {count: 2}}
+traffic: {orders: 100/s}
+warmup: 60s
+duration: 10m
+events: [{at: 5m, scale: app, by: +2, when: lag > 5000}]
+"""
+"""Two members commit every 5 s, so that the lag is never above 510, and for minutes nothing else happens."""
+SLOW = QUIET.replace("count: 2", "count: 2, rate: 40/s").replace("lag > 5000", "lag > 500000")
+"""Of 100 records a second they read 80: the lag grows by 1,200 a minute."""
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "passes"),
+    [
+        (QUIET, "replicas == 2", True),
+        (QUIET, {"always": "lag < 510"}, True),
+        (QUIET, {"always": "lag < 495"}, False),
+        (QUIET, {"always": "lag >= 0"}, True),
+        (QUIET, {"always": "lag > 90"}, False),
+        (QUIET, {"always": "lag_age < 5200ms"}, True),
+        (QUIET, {"always": "lag_age < 4s"}, False),
+        (QUIET, {"always": "latency_p99 < 1s"}, True),
+        (QUIET, {"always": "latency_p99(after 20m) < 1s"}, False),
+        (QUIET, {"eventually": "lag < 100", "after": "60s", "within": "6s"}, True),
+        (QUIET, {"steady": "lag", "within": "5%"}, False),
+        (QUIET, {"steady": "backlog", "within": "5%"}, True),
+        (SLOW, {"steady": "lag", "within": "25%"}, False),
+        (SLOW, {"steady": "backlog", "within": "25%"}, False),
+        (SLOW, {"always": "backlog < 12000"}, False),
+        (SLOW, {"always": "lag < 14100"}, True),
+        (SLOW, {"eventually": "backlog > 5000", "within": "4m"}, True),
+        (SLOW, {"eventually": "backlog > 5000", "within": "2m"}, False),
+    ],
+    ids=str,
+)
+def test_records_are_watched_while_nothing_else_happens(text: str, entry: Any, passes: bool) -> None:
+    with_it, without = (load(read_yaml(f"{text}expect: {json.dumps(found)}\n", "f")) for found in ([entry], []))
+    (values,) = run_all(tasks_of(with_it, [1], BatchOptions(), None), 1, lambda _: None)
+    (same,) = run_all(tasks_of(without, [1], BatchOptions(), None), 1, lambda _: None)
+
+    (verdict,) = Judge({"default": {1: values}}, {"default": {}}, [1]).verdicts(with_it.checks)
+    assert (verdict.passed, values.digest, values.events) == (passes, same.digest, same.events)
+
+
+@pytest.mark.parametrize("commit", ["after-batch", "before-batch", "every 5s"])
+def test_a_condition_on_the_lag_knows_what_was_committed_in_quiet_times(commit: str) -> None:
+    loaded = load(read_yaml(QUIET.replace("count: 2", f"count: 2, commit: {commit}"), "f"))
+    (values,) = run_all(tasks_of(loaded, [1], BatchOptions(), None), 1, lambda _: None)
+    assert values.metrics["replicas"] == 2

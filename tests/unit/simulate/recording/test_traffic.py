@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.recording.traffic import Arrivals, Flow, LinearSeries, PositionLedger, Wait, max_min_shares, split_rate
+from kgctl.simulate.recording.traffic import (
+    Arrivals,
+    Flow,
+    LinearSeries,
+    PositionLedger,
+    QuietCommits,
+    Wait,
+    max_min_shares,
+    split_rate,
+)
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
 S = 1_000_000
@@ -101,7 +110,7 @@ def test_reading_from_an_older_offset_repeats_and_from_a_newer_one_skips() -> No
 def test_the_lag_grows_with_arrivals_and_falls_with_commits() -> None:
     made = ledger(10)
     made.store(0, 40, 5 * S)
-    made.commit_quietly({0: 100}, 5 * S, 11 * S, 0)
+    made.commit_quietly(QuietCommits({0: 100}, 5 * S, 11 * S, 0, {}))
     lag = made.lag["t"]
     assert [lag.value(at_s * S) // UNIT_PR for at_s in (4, 8, 11, 12)] == [40, 10, 10, 20]
     assert (made.committed, made.stored) == ([100], [40])
@@ -109,14 +118,28 @@ def test_the_lag_grows_with_arrivals_and_falls_with_commits() -> None:
 
 def test_each_commit_of_a_quiet_time_takes_its_records_off_the_lag() -> None:
     made = ledger(10)
-    made.commit_quietly({0: 110}, 0, 11 * S, 5 * S)
+    made.commit_quietly(QuietCommits({0: 110}, 0, 11 * S, 5 * S, {}))
     lag = made.lag["t"]
     assert [lag.value(at_s * S) // UNIT_PR for at_s in (1, 2, 6, 7, 11, 12)] == [10, 10, 50, 10, 50, 10]
 
 
+def test_commits_of_a_partition_that_falls_behind_leave_what_was_not_read() -> None:
+    made = ledger(10)
+    made.commit_quietly(QuietCommits({0: 55}, 0, 11 * S, 5 * S, {0: 5 * UNIT_PR // S}))
+    lag = made.lag["t"]
+    assert [lag.value(at_s * S) // UNIT_PR for at_s in (1, 2, 6, 7, 11, 12)] == [10, 15, 55, 40, 80, 65]
+
+
+def test_what_was_there_before_a_quiet_time_is_committed_at_its_beginning() -> None:
+    made = ledger(10)
+    made.commit_quietly(QuietCommits({0: 110}, 5 * S, 11 * S, 0, {}))
+    lag = made.lag["t"]
+    assert [lag.value(at_s * S) // UNIT_PR for at_s in (5, 6, 8, 11, 12)] == [50, 0, 0, 0, 10]
+
+
 def test_of_very_many_commits_those_at_both_ends_are_steps_of_the_lag() -> None:
     made = ledger(10)
-    made.commit_quietly({0: 1_000_000}, 0, 100_000 * S, 5 * S)
+    made.commit_quietly(QuietCommits({0: 1_000_000}, 0, 100_000 * S, 5 * S, {}))
     lag = made.lag["t"]
     assert [lag.value(at_s * S) // UNIT_PR for at_s in (5, 6, 10, 50_000, 99_995, 99_996)] == [50, 10, 50, 0, 50, 10]
     assert len(lag.points(0, 100_000 * S)) < 200
