@@ -113,6 +113,11 @@ def test_init_writes_a_scenario_that_runs(cli: Cli) -> None:
     assert cli(f"simulate init {path}").code == 5
 
 
+def test_a_scenario_is_written_to_stdout_where_the_file_is_a_dash(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(cli.folder)
+    assert (cli("simulate init -").out, [*cli.folder.glob("-")]) == (cli("simulate init").out, [])
+
+
 def test_init_from_a_saved_description_is_the_same_group(cli: Cli) -> None:
     saved = cli.folder / "g2.json"
     saved.write_text(cli("describe group g2 --members -o json").out)

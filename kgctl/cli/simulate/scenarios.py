@@ -83,6 +83,7 @@ def simulate_init(
     session = session_of(ctx)
     if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
+    file = None if file is not None and str(file) == "-" else file
     if file is not None and file.exists():
         raise RefusedError(f"{file} is there already; name another file or remove it")
     text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)

@@ -25,7 +25,7 @@ from kgctl.simulate.scenario.expressions import (
     evaluate,
     metrics_of,
 )
-from kgctl.simulate.scenario.metric import metric_kinds
+from kgctl.simulate.scenario.metric import TASKS, metric_kinds
 from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.vocabulary import EventStage
 
@@ -126,8 +126,8 @@ TOGETHER_US = 1_000_000
 class Watcher(ABC):
     """Sees every moment of a run at which something has happened (`Observer.on_step`).
 
-    Records are written and read in between, too. An expression of their sums alone is looked at wherever these bend, any other
-    about records now and then (``needs_looks``).
+    Records are written and read in between, and states restored, too. An expression of sums of records alone is looked at
+    wherever these bend, any other about records and states now and then (``needs_looks``).
     """
 
     source: type[RunSource] = KnownSource
@@ -136,7 +136,7 @@ class Watcher(ABC):
         self.check = check
         self.settings = settings
         named = [(metric_kinds().get(metric.name), metric.filters) for metric in metrics_of(check.node)]
-        self.needs_looks = any(kind is not None and kind.is_of_records for kind, _ in named)
+        self.needs_looks = any(kind is not None and (kind.is_of_records or kind.about is TASKS) for kind, _ in named)
         self._is_of_sums = bool(named) and all(kind is not None and is_sum(kind, filters) for kind, filters in named)
         self._seen_us = 0
         self._is_over = False

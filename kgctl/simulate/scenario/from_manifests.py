@@ -13,15 +13,14 @@ from kgctl.simulate.scenario.manifests import (
     Fact,
     Workload,
     deletion,
-    entries,
     facts,
     groups_of,
     is_same,
-    mapping,
     pre_stop,
     pre_stop_s,
     yaml_word,
 )
+from kgctl.simulate.scenario.scalers import mapping, whole_number
 from kgctl.yaml_files import Path as Way
 
 
@@ -40,6 +39,7 @@ def scenario_of(all_pods: Sequence[Workload], files: Sequence[str]) -> str:
         f"name: {UNSAFE.sub('-', all_pods[0].name)}-rollout",
         f"question: What does a deploy of {', '.join(pods.name for pods in all_pods)} cost {which} {', '.join(groups)}?",
         f"from_manifest: [{', '.join(map(yaml_word, files))}]   # check fails where they say something else by now",
+        *(f"# {line}" for pods in all_pods for line in pods.left_out()),
         "",
         "topics:",
         *(
@@ -70,7 +70,7 @@ def scenario_of(all_pods: Sequence[Workload], files: Sequence[str]) -> str:
 
 def remarks(all_pods: Sequence[Workload]) -> list[str]:
     """What whoever has a scenario written should know of the manifests."""
-    return [_by_hand(pods) for pods in all_pods if not pods.rolls]
+    return [line for pods in all_pods for line in (*pods.left_out(), *([] if pods.rolls else [_by_hand(pods)]))]
 
 
 def _by_hand(pods: Workload) -> str:
@@ -103,9 +103,7 @@ def _require_one_answer(all_pods: Sequence[Workload], found: Sequence[Fact]) -> 
 
 def _topics(all_pods: Sequence[Workload]) -> list[str]:
     named = [name for pods in all_pods for name in pods.topic.split(",") if name]
-    for pods in all_pods:
-        for each in map(mapping, entries(mapping(pods.scaler).get("triggers"))):
-            named += [str(topic) for topic in (mapping(each.get("metadata")).get("topic"),) if topic]
+    named += [signal.topic for pods in all_pods for signal in pods.signals if signal.topic]
     return list(dict.fromkeys(named)) or ["orders"]
 
 
@@ -151,7 +149,8 @@ def _set_lines(pods: Workload, found: Sequence[Fact], groups: Mapping[str, str])
 
 def _least(pods: Workload) -> int:
     spec = mapping(pods.scaler)
-    return max(int(spec.get("minReplicaCount", spec.get("minReplicas", pods.spec.get("replicas", 1))) or 1), 1)
+    least = spec.get("minReplicaCount", spec.get("minReplicas", pods.spec.get("replicas", 1)))
+    return max(whole_number(least or 1, pods.scaler_kind), 1)
 
 
 def _probe(pods: Workload) -> tuple[str, Mapping[str, Any]]:
@@ -160,7 +159,7 @@ def _probe(pods: Workload) -> tuple[str, Mapping[str, Any]]:
 
 
 def _boot_s(pods: Workload) -> int:
-    return int(_probe(pods)[1].get("initialDelaySeconds", 0)) or 10
+    return whole_number(_probe(pods)[1].get("initialDelaySeconds", 0), pods.where("initialDelaySeconds")) or 10
 
 
 def _probe_told(pods: Workload) -> str:
@@ -184,7 +183,7 @@ def _event_lines(pods: Workload, found: Sequence[Fact], number: int) -> Iterator
         yield f"  - {{{when}, name: {deletion(pods.key)}, {RollingRestart.kind}: {pods.key}, wait: ready, settle: 30s}}"
         return
     own = {fact.way[2]: fact.value for fact in found if fact.way[:2] == ("events", pods.key) and fact.way[2] != "update"}
-    period = int(_probe(pods)[1].get("periodSeconds", 10)) if _probe(pods)[0] else 0
+    period = whole_number(_probe(pods)[1].get("periodSeconds", 10), pods.where("periodSeconds")) if _probe(pods)[0] else 0
     if period:
         own["ready"] = f"0s..{period}s"
     fields = ", ".join(f"{key}: {yaml_word(value)}" for key, value in own.items())

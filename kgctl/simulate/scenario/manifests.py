@@ -18,21 +18,18 @@ from kgctl.member.config import settings
 from kgctl.simulate.scenario.kinds.deploys import Rollout
 from kgctl.simulate.scenario.kinds.pods import RollingRestart
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
+from kgctl.simulate.scenario.scalers import Signal, chosen, entries, left_out, mapping, signals, whole_number
 from kgctl.yaml_files import MANIFEST, FileError, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
 
 _WORKLOADS = ("Deployment", "StatefulSet")
 _SCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
 _DOCUMENT = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
-_SLEEP = re.compile(r"\bsleep\s+(\d+)\b")
+_SLEEP = re.compile(r"\bsleep(?:\s+(\d+(?:\.\d+)?)([smh]?)(?![\w.]))?")
+_SLEEP_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _JVM_OPTION = re.compile(r"(?<!\S)-D([\w.-]+)=(\S+)")
 _ARGUMENT = re.compile(r"(?<!\S)--([\w.-]+)=(\S+)")
 _REFERENCE = re.compile(r"\$\(([\w.-]+)\)")
-_KEDA_FLAGS = (
-    ("allow_idle_consumers", "allowIdleConsumers"),
-    ("limit_to_partitions_with_lag", "limitToPartitionsWithLag"),
-    ("exclude_persistent_lag", "excludePersistentLag"),
-)
 _Maps: TypeAlias = "Mapping[str, tuple[str, Mapping[str, Any]]]"
 """ConfigMap -> its file and its data."""
 ON_DELETE = "OnDelete"
@@ -50,7 +47,7 @@ class Fact:
 
 @dataclass(slots=True)
 class Workload:
-    """A workload with what belongs to it. ``asks``: what the manifests leave open, by the key of its set."""
+    """A workload with what belongs to it. ``unread``: settings and files of settings whose contents are not known, in words."""
 
     name: str
     kind: str
@@ -61,6 +58,7 @@ class Workload:
     scaler_kind: str = ""
     topic: str = ""
     container: Mapping[str, Any] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
 
     def where(self, what: str) -> str:
         return f"{self.kind} {self.name}, {what} ({self.file})"
@@ -80,15 +78,20 @@ class Workload:
         return self.kind != "StatefulSet" or self.update.get("type") != ON_DELETE
 
     @property
-    def trigger(self) -> Mapping[str, Any]:
-        """What the metadata of KEDA's trigger for Kafka say."""
-        triggers = map(mapping, entries(mapping(self.scaler).get("triggers")))
-        return next((mapping(each.get("metadata")) for each in triggers if each.get("type") == "kafka"), {})
+    def signals(self) -> list[Signal]:
+        """What its autoscaler scales by."""
+        return signals(mapping(self.scaler), self.scaler_kind)
 
     @property
     def group_id(self) -> str:
         """The group of its consumers; "" where nothing says it."""
-        return self.config["group.id"][0] if "group.id" in self.config else str(self.trigger.get("consumerGroup", ""))
+        if "group.id" in self.config:
+            return self.config["group.id"][0]
+        return next((each.group_id for each in self.signals if each.group_id), "")
+
+    def left_out(self) -> list[str]:
+        """Return what of the manifests is not in the scenario, in words."""
+        return [*self.unread, *left_out(self.signals, self.topic, self.scaler_kind)]
 
 
 def read_manifests(files: Sequence[tuple[str, str]]) -> list[Workload]:
@@ -114,6 +117,7 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> list[Workload]:
             _take(pods, values, name)
         for where, values in _environment(pods, maps):
             _take(pods, values, where)
+        pods.unread += _unread(pods, maps)
         for name, each in objects:
             if each["kind"] in _SCALERS and mapping(mapping(each.get("spec")).get("scaleTargetRef")).get("name") == pods.name:
                 pods.scaler, pods.scaler_kind = mapping(each.get("spec")), f"{each['kind']} {_name(each)} ({name})"
@@ -144,14 +148,6 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(mapping(each.get("metadata")).get("name", "app"))
 
 
-def mapping(data: Any) -> Mapping[str, Any]:
-    return data if isinstance(data, dict) else {}
-
-
-def entries(data: Any) -> list[Any]:
-    return data if isinstance(data, list) else []
-
-
 # --- settings of the consumers
 
 
@@ -171,6 +167,24 @@ def _environment(pods: Workload, maps: _Maps) -> Iterator[tuple[str, dict[str, s
             if _is_properties(key):
                 yield f"{key} of a ConfigMap ({file})", _properties(str(text))
     yield from _of_container(pods, pods.container, maps)
+
+
+def _unread(pods: Workload, maps: _Maps) -> Iterator[str]:
+    """What may hold settings of the consumer, and is not in the manifests, or in a form that is not read."""
+    for volume in map(mapping, entries(_template(pods).get("volumes"))):
+        name = str(mapping(volume.get("configMap")).get("name"))
+        for key in maps.get(name, ("", {}))[1]:
+            if key.endswith((".yaml", ".yml", ".json", ".conf", ".toml", ".xml")):
+                yield f"{pods.where('volumes')}: {key} of ConfigMap {name} is not read: put its settings of consumers in"
+    for source in map(mapping, entries(pods.container.get("envFrom"))):
+        for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            name = str(mapping(source.get(key)).get("name"))
+            if key in source and (kind == "Secret" or name not in maps):
+                yield f"{pods.where('envFrom')}: {kind} {name} is not known here: put its settings of consumers in"
+    for each in map(mapping, entries(pods.container.get("env"))):
+        known = _setting(re.sub(r"[_.\s-]+", ".", str(each.get("name")).lower()))
+        if known is not None and each.get("valueFrom") and not _value(each, maps):
+            yield f"{pods.where('env')}: what {each['name']} is, is not known here: put {known} in"
 
 
 def _of_container(pods: Workload, container: Mapping[str, Any], maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
@@ -253,7 +267,7 @@ def _of_set(pods: Workload) -> Iterator[Fact]:
     if pods.scaler is None:
         yield Fact((*way, "count"), pods.spec.get("replicas", 1), pods.where("replicas"))
     if (sleep := pre_stop_s(pods)) is not None:
-        yield Fact((*way, "pre_stop"), f"{sleep}s", pods.where("preStop"))
+        yield Fact((*way, "pre_stop"), f"{sleep:g}s", pods.where("preStop"))
     if "group.instance.id" in pods.config:
         yield Fact((*way, "instance_id"), *pods.config["group.instance.id"])
 
@@ -279,13 +293,15 @@ def pre_stop(pods: Workload) -> Mapping[str, Any]:
     return mapping(mapping(pods.container.get("lifecycle")).get("preStop"))
 
 
-def pre_stop_s(pods: Workload) -> int | None:
+def pre_stop_s(pods: Workload) -> float | None:
     """How long preStop sleeps; None: there is none, or it does something else."""
     handler = pre_stop(pods)
     if "sleep" in handler:
-        return int(mapping(handler["sleep"]).get("seconds", 0))
-    match = _SLEEP.search(" ".join(map(str, entries(mapping(handler.get("exec")).get("command")))))
-    return None if match is None else int(match.group(1))
+        return whole_number(mapping(handler["sleep"]).get("seconds", 0), pods.where("preStop"))
+    found = _SLEEP.findall(" ".join(map(str, entries(mapping(handler.get("exec")).get("command")))))
+    if not found or not all(length for length, _ in found):
+        return None
+    return sum(float(length) * _SLEEP_UNITS[unit] for length, unit in found)
 
 
 def _of_rollout(pods: Workload) -> Iterator[Fact]:
@@ -304,8 +320,9 @@ def _of_rollout(pods: Workload) -> Iterator[Fact]:
     if pods.kind == "StatefulSet":
         rolling = mapping(pods.update.get("rollingUpdate"))
         yield Fact((*way, "workload"), "statefulset", pods.where("kind"))
-        if rolling.get("partition"):
-            yield Fact((*way, "partition"), rolling["partition"], pods.where("partition"))
+        for key, theirs in (("partition", "partition"), ("max_unavailable", "maxUnavailable")):
+            if rolling.get(theirs):
+                yield Fact((*way, key), rolling[theirs], pods.where(theirs))
         return
     strategy = mapping(pods.spec.get("strategy"))
     if strategy.get("type") == "Recreate":
@@ -333,7 +350,11 @@ def _of_scaler(pods: Workload, group: Way) -> Iterator[Fact]:
     least, most = ("minReplicaCount", "maxReplicaCount") if is_keda else ("minReplicas", "maxReplicas")
     yield Fact((*way, "min"), spec.get(least, 0 if is_keda else 1), f"{where}, {least}")
     yield Fact((*way, "max"), spec.get(most, 100), f"{where}, {most}")
-    yield from _of_trigger(pods.trigger, where, group)
+    signal = chosen(pods.signals)
+    if signal is not None and signal.group_id:
+        yield Fact((*group, "id"), signal.group_id, f"{where}, consumerGroup")
+    for key, value, place in () if signal is None else signal.says:
+        yield Fact((*way, key), value, place)
     for key, theirs in (("poll", "pollingInterval"), ("cooldown", "cooldownPeriod")):
         if theirs in spec:
             yield Fact((*way, key), f"{spec[theirs]}s", f"{where}, {theirs}")
@@ -342,31 +363,6 @@ def _of_scaler(pods: Workload, group: Way) -> Iterator[Fact]:
         rules = mapping((advanced or mapping(spec.get("behavior"))).get(theirs))
         if rules:
             yield Fact((*way, key), _rules(rules), f"{where}, {theirs}")
-    yield from _of_metric(spec, where)
-
-
-def _of_trigger(trigger: Mapping[str, Any], where: str, group: Way) -> Iterator[Fact]:
-    way = ("autoscale",)
-    if "consumerGroup" in trigger:
-        yield Fact((*group, "id"), str(trigger["consumerGroup"]), f"{where}, consumerGroup")
-    for key, theirs in (("target", "lagThreshold"), ("activation", "activationLagThreshold")):
-        if theirs in trigger:
-            yield Fact((*way, key), int(trigger[theirs]), f"{where}, {theirs}")
-    for key, theirs in _KEDA_FLAGS:
-        if theirs in trigger:
-            yield Fact((*way, key), str(trigger[theirs]).lower() == "true", f"{where}, {theirs}")
-
-
-def _of_metric(spec: Mapping[str, Any], where: str) -> Iterator[Fact]:
-    """The metric of an HorizontalPodAutoscaler: the lag of an adapter, or the processors."""
-    for each in map(mapping, entries(spec.get("metrics"))):
-        target = mapping(mapping(each.get("external") or each.get("pods")).get("target"))
-        if "averageValue" in target:
-            yield Fact(("autoscale", "target"), int(str(target["averageValue"])), f"{where}, averageValue")
-        used = mapping(mapping(each.get("resource")).get("target"))
-        if "averageUtilization" in used:
-            yield Fact(("autoscale", "metric"), "cpu", f"{where}, resource")
-            yield Fact(("autoscale", "target"), f"{used['averageUtilization']}%", f"{where}, averageUtilization")
 
 
 def _rules(rules: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.from_manifests import scenario_of
+from kgctl.simulate.scenario.from_manifests import remarks, scenario_of
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.manifests import facts, read_manifests
 from kgctl.simulate.scenario.quantities import Constant
@@ -279,3 +279,60 @@ def test_what_kedas_trigger_leaves_out_of_the_lag_is_known() -> None:
     found = said(DEPLOYMENT, text)
     assert (found["autoscale", "exclude_persistent_lag"], found["autoscale", "allow_idle_consumers"]) == (True, False)
     assert "exclude_persistent_lag: true" in scenario_of(read_manifests([("k.yaml", DEPLOYMENT), ("s.yaml", text)]), ["k.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("command", "said_of_it"),
+    [
+        ("sleep 30s", "30s"),
+        ("sleep 1.5m; kill 1; sleep 5", "95s"),
+        ("sleep 2.5", "2.5s"),
+        ("sleep $DELAY", None),
+        ("sleep 5; sleep $DELAY", None),
+        ("nginx -s quit", None),
+    ],
+)
+def test_how_long_pre_stop_sleeps(command: str, said_of_it: str | None) -> None:
+    containers = f"[{{lifecycle: {{preStop: {{exec: {{command: [sh, -c, '{command}']}}}}}}}}]"
+    text = f"kind: Deployment\nmetadata: {{name: a}}\nspec: {{template: {{spec: {{containers: {containers}}}}}}}\n"
+    assert said(text).get(("members", "a", "pre_stop")) == said_of_it
+
+
+def test_a_stateful_set_may_replace_several_pods_at_a_time() -> None:
+    text = "kind: StatefulSet\nmetadata: {name: a}\nspec: {updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}\n"
+    assert said(text)["events", "a", "max_unavailable"] == 2
+
+
+UNREAD = """\
+kind: ConfigMap
+metadata: {name: c}
+data: {application.yml: "spring: {}", app.properties: "max.poll.records=7", SESSION: "9000"}
+---
+kind: Deployment
+metadata: {name: d}
+spec:
+  template:
+    spec:
+      volumes: [{name: v, configMap: {name: c}}]
+      containers:
+        - envFrom: [{secretRef: {name: s}}, {configMapRef: {name: gone}}, {configMapRef: {name: c}}]
+          env:
+            - {name: KAFKA_MAX_POLL_INTERVAL_MS, valueFrom: {secretKeyRef: {name: s, key: k}}}
+            - {name: KAFKA_SESSION_TIMEOUT_MS, valueFrom: {configMapKeyRef: {name: c, key: SESSION}}}
+            - {name: KAFKA_HEARTBEAT_INTERVAL_MS, valueFrom: {configMapKeyRef: {name: gone, key: x}}}
+            - {name: PASSWORD, valueFrom: {secretKeyRef: {name: s, key: p}}}
+"""
+
+
+def test_what_may_hold_settings_and_is_not_known_is_told() -> None:
+    (pods,) = read_manifests([("k.yaml", UNREAD)])
+    assert pods.left_out() == [
+        "Deployment d, volumes (k.yaml): application.yml of ConfigMap c is not read: put its settings of consumers in",
+        "Deployment d, envFrom (k.yaml): Secret s is not known here: put its settings of consumers in",
+        "Deployment d, envFrom (k.yaml): ConfigMap gone is not known here: put its settings of consumers in",
+        "Deployment d, env (k.yaml): what KAFKA_MAX_POLL_INTERVAL_MS is, is not known here: put max.poll.interval.ms in",
+        "Deployment d, env (k.yaml): what KAFKA_HEARTBEAT_INTERVAL_MS is, is not known here: put heartbeat.interval.ms in",
+    ]
+    text = scenario_of([pods], ["k.yaml"])
+    assert [line for line in text.splitlines() if line.startswith("# ")] == [f"# {line}" for line in pods.left_out()]
+    assert remarks([pods]) == pods.left_out()
