@@ -409,6 +409,8 @@ POLL_MS = 500
 def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[str], wait_ms: int) -> None:
     """Watch the groups until their members have left, and say once that it waits; not at all where ``wait_ms`` is 0.
 
+    A group that cannot be described at present may have members. What cannot be by the end is for the change to tell.
+
     Raises:
         RefusedError: there still are members after the time; nothing was changed.
     """
@@ -417,15 +419,17 @@ def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[st
     is_told = False
     while wait_ms:
         session.begin_look()
-        described = admin.describe_groups(group_ids).values
-        active = [group_id for group_id, description in described.items() if not description.state.is_inactive]
-        if not active:
+        answers = admin.describe_groups(group_ids)
+        active = [group_id for group_id, description in answers.values.items() if not description.state.is_inactive]
+        hidden = [group_id for group_id, error in answers.errors.items() if error.code.is_retriable]
+        is_over = environment.now_ms() >= until_ms
+        if not active and (is_over or not hidden):
             return
-        if environment.now_ms() >= until_ms:
+        if is_over:
             have = "has" if len(active) == 1 else "have"
             what = f"{plural(len(active), 'group')} ({named_groups(active)}) still {have} members after {wait_ms / 1000:g} s"
             raise RefusedError(f"{what}; nothing was changed", code="NON_EMPTY_GROUP", group=active[0])
         if not is_told:
-            session.notice(f"Waiting up to {wait_ms / 1000:g} s for the members of {named_groups(active)} to leave.")
+            session.notice(f"Waiting up to {wait_ms / 1000:g} s for the members of {named_groups([*active, *hidden])} to leave.")
             is_told = True
         environment.sleep_ms(min(POLL_MS, max(1, until_ms - environment.now_ms())))

@@ -80,6 +80,27 @@ def test_wait_empty_waits_and_then_executes(cli: Cli, cluster: FakeGroupAdmin) -
     assert ran.err.startswith("Waiting up to 30 s for the members of 'g2' to leave.\n")
 
 
+def test_wait_empty_takes_no_group_that_cannot_be_described_for_empty(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    looks: list[int] = []
+    cluster.group_errors["g1"] = ItemError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "g1 is being loaded")
+
+    def load(milliseconds: int) -> None:
+        looks.append(milliseconds)
+        if len(looks) == 3:
+            del cluster.group_errors["g1"]
+
+    cli.sleep_ms = load
+    ran = cli("reset-offsets g1 --topic t1 --to-earliest --execute --wait-empty 30s")
+    assert (ran.code, looks) == (0, [500, 500, 500]), ran.err
+
+
+def test_wait_empty_leaves_a_group_that_is_never_described_to_the_change(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["g1"] = ItemError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "g1 is being loaded")
+    before = cluster.commits("g1")
+    ran = cli("reset-offsets g1 --topic t1 --to-latest --execute --wait-empty 2s")
+    assert (ran.code, cluster.commits("g1")) == (7, before), ran.err
+
+
 def test_wait_empty_gives_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("g5", {T1[0]: 1}, [MemberDescription("m")])
     ran = cli("reset-offsets g5 --topic t1 --to-earliest --execute --wait-empty 2s")
