@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgctl.cli.parameters import argument
 from kgctl.cli.report import shows
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -30,21 +31,30 @@ _SAFE = r"[\w.\x80-\U0010ffff][\w.\x80-\U0010ffff-]*(:[0-9]+)?"
 it takes 5 ms, which no other command has to wait for."""
 
 
-def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    return _safe(_from_cluster(ctx, lambda admin: admin.list_groups().values), incomplete)
+Completer = Callable[[typer.Context, list[str], str], list[str]]
 
 
-def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Topics that begin like what was typed: of the groups that the line names, where it does; behind ``orders:`` partitions."""
-    return _safe(_from_cluster(ctx, lambda admin: _topics(ctx, admin, incomplete)), incomplete)
+def _completer(names: Callable[[typer.Context, str], Iterable[str]]) -> Completer:
+    """Return what offers, of ``names``, those that begin like what was typed: what typer asks; silent whatever happens."""
+
+    def complete(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+        try:
+            found = names(ctx, incomplete)
+            return sorted(
+                name for name in found if name.startswith(incomplete) and name.isprintable() and re.fullmatch(_SAFE, name)
+            )
+        except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+            return []
+
+    return complete
 
 
-def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    return _safe(_from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]), incomplete)
-
-
-def complete_instances(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    return _safe(_from_cluster(ctx, lambda admin: [one.group_instance_id or "" for one in _members(ctx, admin)]), incomplete)
+complete_groups = _completer(lambda ctx, _: _from_cluster(ctx, lambda admin: admin.list_groups().values))
+complete_topics = _completer(lambda ctx, typed: _from_cluster(ctx, lambda admin: _topics(ctx, admin, typed)))
+complete_members = _completer(lambda ctx, _: _from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]))
+complete_instances = _completer(
+    lambda ctx, _: _from_cluster(ctx, lambda admin: [one.group_instance_id or "" for one in _members(ctx, admin)])
+)
 
 
 def _members(ctx: typer.Context, admin: GroupAdmin) -> Iterable[MemberDescription]:
@@ -69,26 +79,18 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
     return {partition.topic for offsets in committed.values() for partition in offsets}
 
 
-def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+@_completer
+def complete_contexts(ctx: typer.Context, _: str) -> Iterable[str]:
     from kgctl.cli.project import read_contexts
 
-    try:
-        return _safe(read_contexts(_environment(ctx)).all(), incomplete)
-    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
-        return []
+    return read_contexts(_environment(ctx)).all()
 
 
-def complete_undo_ids(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    from kgctl.cli.groups.undo_files import undo_files
+@_completer
+def complete_undo_ids(ctx: typer.Context, _: str) -> Iterable[str]:
+    from kgctl.cli.groups.undo_files import LAST, undo_files
 
-    try:
-        return _safe([*(file.id for file in undo_files(_environment(ctx)) if not file.is_gone), "last"], incomplete)
-    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
-        return []
-
-
-def _safe(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable() and re.fullmatch(_SAFE, name))
+    return [*(file.id for file in undo_files(_environment(ctx)) if not file.is_gone), LAST]
 
 
 def _environment(ctx: typer.Context) -> Environment:
@@ -103,14 +105,11 @@ def _from_cluster(ctx: typer.Context, ask: Callable[[GroupAdmin], Iterable[str]]
 
     from kgctl.cli.settings import Flags, connection_settings
 
-    try:
-        environment = _environment(ctx)
-        settings = connection_settings(_given_flags(ctx, Flags()), environment)
-        limit = min(settings.timeout_ms, COMPLETION_TIMEOUT_MS)
-        with environment.connect(replace(settings, timeout_ms=limit)) as admin:
-            return list(ask(admin))
-    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
-        return []
+    environment = _environment(ctx)
+    settings = connection_settings(_given_flags(ctx, Flags()), environment)
+    limit = min(settings.timeout_ms, COMPLETION_TIMEOUT_MS)
+    with environment.connect(replace(settings, timeout_ms=limit)) as admin:
+        return list(ask(admin))
 
 
 def _given_flags(ctx: Any, flags: Any) -> Any:
@@ -123,26 +122,25 @@ def _given_flags(ctx: Any, flags: Any) -> Any:
     return flags.merged(given)
 
 
-def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+@_completer
+def complete_scenarios(_: typer.Context, __: str) -> Iterable[str]:
     from kgctl.simulate.scenario.sources import builtin_names
 
-    return _safe(builtin_names(), incomplete)
+    return builtin_names()
 
 
-def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+@_completer
+def complete_pages(_: typer.Context, __: str) -> Iterable[str]:
     from kgctl.cli.manual import page_names
 
-    return _safe(page_names(), incomplete)
+    return page_names()
 
 
-def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    try:
-        from kgctl.pipeline.answers.history import History
+@_completer
+def complete_history_groups(ctx: typer.Context, _: str) -> Iterable[str]:
+    from kgctl.pipeline.answers.history import History
 
-        where = ctx.params.get("warehouse") or _environment(ctx).warehouse
-        return _safe(History.open(where, ctx.params.get("cluster")).groups(), incomplete)
-    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
-        return []
+    return History.open(ctx.params.get("warehouse") or _environment(ctx).warehouse, ctx.params.get("cluster")).groups()
 
 
 class Shell(StrEnum):
@@ -154,11 +152,9 @@ class Shell(StrEnum):
 
 
 @shows(examples="source <(kgctl completion bash)")
-def completion(
-    ctx: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)]
-) -> int:
+def completion(session: Session, shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.", show_default=False)]) -> int:
     """Print the completion script of a shell: commands, options, and the names of groups, topics, members and contexts."""
-    session_of(ctx).environment.stdout.write(script(shell))
+    session.environment.stdout.write(script(shell))
     return 0
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.admin.connect import (
     POINTERS,
     ClusterContext,
@@ -21,11 +19,12 @@ from kgctl.admin.connect import (
 )
 from kgctl.cli.completion import complete_contexts
 from kgctl.cli.options import Yes
+from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.project import Contexts, project_file, read_contexts, read_project_file, trust
 from kgctl.cli.render import printable
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
+from kgctl.cli.report import BOOL, Column, Report, Row, shows
 from kgctl.cli.selection import confirm
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.settings import Flags
 from kgctl.errors import NotFoundError, UsageError
 
@@ -33,20 +32,21 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
 
 
-CONTEXT = Column("context", meaning="the context's name")
+ContextName = Annotated[str, argument("NAME", "A context of the config file.", complete=complete_contexts)]
+CONTEXT = Column("context", "the context's name")
 CONTEXTS = (
     CONTEXT,
-    Column("current", kind=JsonKind.BOOL, meaning="whether it is the current one"),
-    Column("bootstrap_server", meaning="the brokers' addresses"),
-    Column("embedded", meaning="the data folder of an embedded coordinator"),
-    Column("zookeeper", meaning="the addresses of ZooKeeper"),
-    Column("command_config", wide=True, meaning="the file of properties"),
-    Column("timeout", wide=True, meaning="the time limit, as written"),
+    Column("current", "whether it is the current one", BOOL),
+    Column("bootstrap_server", "the brokers' addresses"),
+    Column("embedded", "the data folder of an embedded coordinator"),
+    Column("zookeeper", "the addresses of ZooKeeper"),
+    Column("command_config", "the file of properties", wide=True),
+    Column("timeout", "the time limit, as written", wide=True),
 )
 SETTINGS = (
     CONTEXT,
-    Column("setting", meaning="the setting's name; librdkafka's for a property"),
-    Column("value", meaning="its value; secrets are `[hidden]`"),
+    Column("setting", "the setting's name; librdkafka's for a property"),
+    Column("value", "its value; secrets are `[hidden]`"),
 )
 HIDDEN = "[hidden]"
 UNSETTABLE = ("bootstrap_server", "embedded", "zookeeper", "command_config", "timeout")
@@ -54,16 +54,8 @@ UNSETTABLE = ("bootstrap_server", "embedded", "zookeeper", "command_config", "ti
 
 def contexts_report(contexts: Sequence[ClusterContext], current: str | None, notices: Sequence[str] = ()) -> Report:
     rows = [
-        {
-            "context": context.name,
-            "current": context.name == current,
-            "bootstrap_server": context.bootstrap_server,
-            "embedded": context.embedded,
-            "zookeeper": context.zookeeper,
-            "command_config": context.command_config,
-            "timeout": context.timeout,
-        }
-        for context in contexts
+        {"context": one.name, "current": one.name == current, **{name: getattr(one, name) for name in UNSETTABLE}}
+        for one in contexts
     ]
     return Report(CONTEXTS, rows, (), notices, ("context",))
 
@@ -82,9 +74,9 @@ def settings_report(name: str, settings: ConnectionSettings) -> Report:
 
 
 @shows(CONTEXTS, examples="kgctl context list")
-def context_list(ctx: typer.Context) -> Report:
+def context_list(session: Session) -> Report:
     """List the contexts of the config file; the current one is marked."""
-    contexts = read_contexts(session_of(ctx).environment)
+    contexts = read_contexts(session.environment)
     notices = () if contexts.all() else (f"No contexts. They are defined in {contexts.user.path}.",)
     if contexts.project:
         notices = (*notices, f"{contexts.project.path} comes first{', once it is trusted' if contexts.doubts else ''}.")
@@ -92,12 +84,9 @@ def context_list(ctx: typer.Context) -> Report:
 
 
 @shows(CONTEXTS, examples="kgctl context use staging")
-def context_use(
-    ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
-) -> Report:
+def context_use(session: Session, name: ContextName) -> Report:
     """Make a context the current one: the cluster of every command that names none."""
-    contexts = read_contexts(session_of(ctx).environment)
+    contexts = read_contexts(session.environment)
     _check_is_own(contexts, name)
     save_current_context(contexts.user, name)
     notices = [f"Current context: {name}."]
@@ -113,14 +102,11 @@ def _check_is_own(contexts: Contexts, name: str) -> None:
 
 @shows(SETTINGS, examples="kgctl context show staging -o yaml")
 def context_show(
-    ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A context; the current one if left out.", autocompletion=complete_contexts),
-    ] = None,
+    session: Session,
+    name: Annotated[str | None, argument("NAME", "A context; the current one if left out.", complete=complete_contexts)] = None,
 ) -> Report:
     """Show what a context amounts to, its files read: one row a setting, secrets hidden."""
-    environment = session_of(ctx).environment
+    environment = session.environment
     contexts = read_contexts(environment)
     wanted = name or environment.variables.get("KGCTL_CONTEXT") or contexts.current
     if not wanted:
@@ -130,12 +116,10 @@ def context_show(
 
 @shows(SETTINGS, examples="kgctl context trust")
 def context_trust(
-    ctx: typer.Context,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A project's file; the nearest .kgctl.yml if left out.")
-    ] = None,
+    session: Session,
+    file: Annotated[str | None, argument("FILE", "A project's file; the nearest .kgctl.yml if left out.")] = None,
     *,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    forget: Annotated[bool, flag("--forget", "Trust it no longer.")] = False,
     yes: Yes = False,
 ) -> Report:
     """Show what a project's .kgctl.yml says, and trust it from now on, as it is. Asks first, unless --yes.
@@ -143,7 +127,6 @@ def context_trust(
     A file that only says where clusters are needs no trust. One of another user's, or one that runs a command, reads a secret or
     a file, or sets more than that, is not used before; and not after a change of it, until it is trusted again.
     """
-    session = session_of(ctx)
     path = Path(file).expanduser() if file else project_file(session.environment.variables)
     if path is None:
         raise NotFoundError("there is no .kgctl.yml from here upwards (nor is one looked for where KGCTL_CONFIG is set)")
@@ -166,9 +149,9 @@ def _as_written(context: ClusterContext) -> Iterator[Row]:
 
 
 @shows(CONTEXTS, examples="kgctl context current")
-def context_current(ctx: typer.Context) -> Report:
+def context_current(session: Session) -> Report:
     """Show which context commands use that name no cluster."""
-    environment = session_of(ctx).environment
+    environment = session.environment
     contexts = read_contexts(environment)
     name = environment.variables.get("KGCTL_CONTEXT") or contexts.current
     if not name:
@@ -184,16 +167,15 @@ kgctl context add prod --bootstrap-server b:9093 --command-config prod.propertie
 
 @shows(CONTEXTS, examples=ADD_EXAMPLES)
 def context_add(
-    ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    session: Session,
+    name: Annotated[str, argument("NAME", "What to call it.")],
     *,
-    use: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+    use: Annotated[bool, flag("--use", "Make it the current context.")] = False,
 ) -> Report:
     """Add a context: the cluster options of this line are kept under a name.
 
     A password is written as env:NAME, file:PATH, cmd:COMMAND or keyring:NAME, and read when it is needed.
     """
-    session = session_of(ctx)
     config = load_config_file(session.environment.config_file)
     if name in config.contexts:
         raise UsageError(f"there is a context {name!r} already: kgctl context set {name} changes it")
@@ -205,15 +187,12 @@ def context_add(
 
 @shows(CONTEXTS, examples="kgctl context set staging --timeout 30s")
 def context_set(
-    ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
+    session: Session,
+    name: ContextName,
     *,
-    unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="SETTING", help="Take a setting or property away; repeatable.")
-    ] = None,
+    unset: Annotated[list[str] | None, option("SETTING", "Take a setting or property away; repeatable.")] = None,
 ) -> Report:
     """Change settings of a context: those given on this line replace its own, the rest stays."""
-    session = session_of(ctx)
     _check_is_own(read_contexts(session.environment), name)
     kept = load_config_file(session.environment.config_file).context(name)
     context = _given(kept, session.flags)
@@ -232,12 +211,8 @@ def context_set(
 
 
 @shows(CONTEXTS, examples="kgctl context delete staging")
-def context_delete(
-    ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
-) -> Report:
+def context_delete(session: Session, name: ContextName) -> Report:
     """Take a context out of the config file; the cluster itself is not touched."""
-    session = session_of(ctx)
     _check_is_own(read_contexts(session.environment), name)
     config = load_config_file(session.environment.config_file)
     gone = config.context(name)

@@ -12,12 +12,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
-import typer
-
-from kgctl.cli.environment import Environment
+from kgctl.cli.environment import Environment, handling
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.parameters import flag
 from kgctl.cli.report import shows
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 
 TOPIC, GROUP, OTHER_GROUP = "orders", "payments", "shipping"
@@ -31,17 +30,18 @@ UNPOLLED = {"max.poll.interval.ms": "86400000"}
 
 @shows(examples="kgctl demo")
 def demo(
-    ctx: typer.Context,
+    session: Session,
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running until Ctrl-C, to try commands on it.")] = False,
+    keep: Annotated[bool, flag("--keep", "Leave the cluster running until Ctrl-C, to try commands on it.")] = False,
 ) -> int:
     """Show kgctl's main job in a few seconds, with no broker to install.
 
     Starts the embedded coordinator on a free port of this machine, lets real consumers of confluent-kafka read and commit
     there, then runs the very commands that you would type, each printed before its output. Nothing is left behind.
     """
-    outer = session_of(ctx).environment
-    with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
+    outer = session.environment
+    # SIGTERM ends it as Ctrl-C does, so that the cluster and the folder do not stay.
+    with handling({signal.SIGTERM: _interrupt}), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
         stage = DemoStage(outer, Path(folder))
         with played(stage) as bootstrap:
             if keep:
@@ -162,15 +162,5 @@ def _stay(stage: DemoStage, bootstrap: str) -> None:
         stage.write("\n")
 
 
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end it as Ctrl-C does, so that the cluster and the folder do not stay."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
+    raise KeyboardInterrupt

@@ -25,16 +25,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            write(file)
-        draft.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+    _write(path, write, lambda draft: draft.open("wb"), lambda draft: draft.replace(path))
 
 
 def write_new(path: Path, text: str, *, make_folder: bool = False) -> None:
@@ -58,13 +49,21 @@ def write_again(path: Path, text: str) -> None:
 
 
 def _write_private(path: Path, text: str, move: Callable[[Path], object]) -> None:
+    def write(file: BinaryIO) -> None:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+    _write(path, write, lambda draft: os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"), move)
+
+
+def _write(
+    path: Path, write: Callable[[BinaryIO], object], make: Callable[[Path], BinaryIO], move: Callable[[Path], object]
+) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        with make(draft) as file:
+            write(file)
         move(draft)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Annotated
 
-import typer
-
 from kgctl.cli.completion import complete_pages
 from kgctl.cli.environment import Environment
+from kgctl.cli.parameters import argument
 from kgctl.cli.report import Column, Report, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, did_you_mean
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
@@ -41,15 +40,15 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 LIST_COLUMNS = (
-    Column("page", meaning="the page's name"),
-    Column("subject", meaning="what it is about"),
-    Column("chapter", wide=True, meaning="the chapter that it stands in"),
+    Column("page", "the page's name"),
+    Column("subject", "what it is about"),
+    Column("chapter", "the chapter that it stands in", wide=True),
 )
 MAX_WIDTH = 140
 PAGE_COLUMNS = (
     LIST_COLUMNS[0],
-    Column("title", meaning="the page's title"),
-    Column("text", meaning="the page, as Markdown"),
+    Column("title", "the page's title"),
+    Column("text", "the page, as Markdown"),
 )
 _COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
 
@@ -87,13 +86,8 @@ def read_page(name: str) -> Page:
 
 @shows(LIST_COLUMNS, PAGE_COLUMNS, examples="kgctl manual resets")
 def manual(
-    ctx: typer.Context,
-    page: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PAGE", help="A page; all are listed without it.", show_default=False, autocompletion=complete_pages
-        ),
-    ] = None,
+    session: Session,
+    page: Annotated[str | None, argument("PAGE", "A page; all are listed without it.", complete=complete_pages)] = None,
 ) -> Report:
     """Show a page of the manual, or list the pages with their subjects.
 
@@ -104,7 +98,7 @@ def manual(
         rows = [{"page": found.name, "subject": found.subject, "chapter": found.chapter} for found in pages]
         return Report(LIST_COLUMNS, rows, name_keys=("page",))
     found = read_page(page)
-    environment = session_of(ctx).environment
+    environment = session.environment
     text = _rendered(found.text, environment) if environment.stdout_is_terminal else found.text
     return Report(PAGE_COLUMNS, [{"page": found.name, "title": found.title, "text": found.text}], name_keys=("page",), text=text)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any
 
-import typer
-
 from kgctl.cli.completion import complete_contexts, complete_groups, complete_topics
+from kgctl.cli.parameters import argument, declared, flag, option
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
 
@@ -27,45 +26,30 @@ def _shared(
     *,
     output: Annotated[
         OutputFormat | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="How to show the result: table, wide, json, ndjson, yaml, csv, name or name0.",
-        ),
+        option("FORMAT", "How to show the result: table, wide, json, ndjson, yaml, csv, name or name0.", "-o", "--output"),
     ] = None,
     bootstrap_server: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Brokers of the cluster. [env: KGCTL_BOOTSTRAP_SERVER]")
+        str | None, option("HOST:PORT,...", "Brokers of the cluster. [env: KGCTL_BOOTSTRAP_SERVER]")
     ] = None,
     context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A context of the config file. [env: KGCTL_CONTEXT]", autocompletion=complete_contexts),
+        str | None, option("NAME", "A context of the config file. [env: KGCTL_CONTEXT]", complete=complete_contexts)
     ] = None,
-    embedded: Annotated[
-        str | None, typer.Option(metavar="DIR", help="The data folder of an embedded coordinator; no broker is needed.")
-    ] = None,
+    embedded: Annotated[str | None, option("DIR", "The data folder of an embedded coordinator; no broker is needed.")] = None,
     zookeeper: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT,.../CHROOT", help="ZooKeeper, for the groups of old consumers. [env: KGCTL_ZOOKEEPER]"),
+        str | None, option("HOST:PORT,.../CHROOT", "ZooKeeper, for the groups of old consumers. [env: KGCTL_ZOOKEEPER]")
     ] = None,
     command_config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A Kafka client's .properties file: security and other settings.")
+        str | None, option("FILE", "A Kafka client's .properties file: security and other settings.")
     ] = None,
-    properties: Annotated[
-        list[str] | None, typer.Option("-X", metavar="KEY=VALUE", help="A librdkafka setting; repeatable.")
-    ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Give up after this long: seconds, or 500ms, 2m. [default: 15]")
-    ] = None,
+    properties: Annotated[list[str] | None, option("KEY=VALUE", "A librdkafka setting; repeatable.", "-X")] = None,
+    timeout: Annotated[str | None, option("TIME", "Give up after this long: seconds, or 500ms, 2m. [default: 15]")] = None,
 ) -> None:
-    """Declares the shared options; typer reads the signature, nothing calls it."""
+    """Declares the shared options."""
 
 
 @cache
 def _declared() -> dict[str, Any]:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(_shared)
-    return {str(parameter.name): parameter for parameter in typer.main.get_command(app).params}
+    return {str(parameter.name): parameter for parameter in declared(_shared)}
 
 
 def shared_parameters(names: tuple[str, ...]) -> list[Any]:
@@ -76,26 +60,20 @@ def flag_text(name: str) -> str:
     return str(max(_declared()[name].opts, key=len))
 
 
-GroupArguments = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="GROUP", help="Group ids, one or several.", show_default=False, autocompletion=complete_groups),
-]
+GroupArguments = Annotated[list[str] | None, argument("GROUP", "Group ids, one or several.", complete=complete_groups)]
 GroupOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group", metavar="GROUP", help="A group id, as runbooks write it; repeatable.", autocompletion=complete_groups
-    ),
+    list[str] | None, option("GROUP", "A group id, as runbooks write it; repeatable.", "--group", complete=complete_groups)
 ]
 TopicOptions = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "TOPIC[:PARTITIONS]",
+        "A topic, or some of its partitions as in orders:0,2-5; repeatable.",
         "--topic",
-        metavar="TOPIC[:PARTITIONS]",
-        help="A topic, or some of its partitions as in orders:0,2-5; repeatable.",
-        autocompletion=complete_topics,
+        complete=complete_topics,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question with yes.")]
+Yes = Annotated[bool, flag("--yes", "-y", "Answer every question with yes.")]
 
 
 def merged_groups(positional: list[str] | None, by_option: list[str] | None) -> list[str]:

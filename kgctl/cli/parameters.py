@@ -18,25 +18,57 @@ from typing import Any, get_origin, get_type_hints
 
 import typer
 
+from kgctl.cli.session import Session, session_of
+
+
+def flag(*names_and_text: str, **others: Any) -> Any:
+    """Declare an option without a value: its names, and its line in the help."""
+    *names, text = names_and_text
+    return typer.Option(*names, help=text, **others)
+
+
+def option(metavar: str, text: str, *names: str, **others: Any) -> Any:
+    """Declare an option with a value: called ``metavar`` in the help, "" for its choices, and named as its parameter unless
+    given."""
+    return typer.Option(*names, metavar=metavar or None, help=text, **_given(**others))
+
+
+def argument(metavar: str, text: str, **others: Any) -> Any:
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, help=text, **_given(**others))
+
+
+def declared(signature: Callable[..., None]) -> list[Any]:
+    """Return the parameters that a function declares, as typer makes them of its signature; nothing calls it."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(signature)
+    return list(typer.main.get_command(app).params)
+
+
+def _given(complete: Callable[..., Any] | Iterable[str] | None = None, **others: Any) -> dict[str, Any]:
+    """``complete`` is what a shell offers: names, or what finds them (`kgctl.cli.completion`)."""
+    return {"autocompletion": complete if complete is None or callable(complete) else lambda: list(complete), **others}
+
 
 def unfolded(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with the fields of its blocks in the place of each parameter whose type is a dataclass.
 
-    An option's annotation and default are those of the field; the command gets the block, made of what was given.
+    An option's annotation and default are those of the field; the command gets the block, made of what was given. A parameter
+    that is a `Session` is this run's.
     """
     hints = get_type_hints(command, include_extras=True)
     given = inspect.signature(command).parameters
     blocks = {name: hints[name] for name in given if isinstance(hints[name], type) and is_dataclass(hints[name])}
-    if not blocks:
-        return command
+    sessions = [name for name in given if hints[name] is Session]
     parameters: list[inspect.Parameter] = []
     for name, parameter in given.items():
-        parameters += _options(blocks[name]) if name in blocks else [parameter.replace(annotation=hints[name])]
+        annotation = typer.Context if name in sessions else hints[name]
+        parameters += _options(blocks[name]) if name in blocks else [parameter.replace(annotation=annotation)]
 
     @wraps(command)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(**options: Any) -> Any:
         made = {name: kind(**{each.name: options.pop(each.name) for each in fields(kind)}) for name, kind in blocks.items()}
-        return command(*args, **options, **made)
+        return command(**{**options, **made, **{name: session_of(options[name]) for name in sessions}})
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -7,8 +7,8 @@ a section with a runnable example in its page of the manual (`kgctl.cli.manual`)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -47,6 +47,11 @@ class CommandSpec:
     def shown(self) -> Shown:
         shown: Shown = self.function.shown  # type: ignore[attr-defined]
         return shown
+
+
+def _below(family: str, *specs: CommandSpec) -> Iterator[CommandSpec]:
+    """The commands of a family, whose word, and folder, stand before their own."""
+    return (replace(spec, path=f"{family} {spec.path}", module=f"{family}.{spec.module}") for spec in specs)
 
 
 COMMANDS: tuple[CommandSpec, ...] = (
@@ -91,92 +96,53 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context set", "context", "clusters", "Change settings of a context."),
     CommandSpec("context delete", "context", "clusters", "Take a context out of the config file.", OUTPUT),
     CommandSpec("completion", "completion", "completion", "Print the completion script of a shell.", ()),
-    CommandSpec("simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
-    CommandSpec("simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide."),
-    CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it."),
-    CommandSpec(
-        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs."
-    ),
-    CommandSpec(
-        "simulate sweep",
-        "simulate.sweep",
-        "sweeps",
-        "Run a scenario over a grid of parameters, here or on Spark.",
-        long_lived=True,
-    ),
-    CommandSpec(
-        "simulate explain",
-        "simulate.why",
+    *_below(
         "simulate",
-        "Why a run comes out as it does: its worst moment, and what each cause was worth.",
-        long_lived=True,
+        CommandSpec("assign", "assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
+        CommandSpec("run", "run", "simulate", "Run a scenario over its variants and seeds; expectations decide."),
+        CommandSpec("check", "check", "simulate", "Check a scenario without running it."),
+        CommandSpec("compare", "compare", "simulate", "Run two variants with the same seeds and show what differs."),
+        CommandSpec("sweep", "sweep", "sweeps", "Run a scenario over a grid of parameters, here or on Spark.", long_lived=True),
+        CommandSpec(
+            "explain",
+            "why",
+            "simulate",
+            "Why a run comes out as it does: its worst moment, and what each cause was worth.",
+            long_lived=True,
+        ),
+        CommandSpec("shrink", "why", "simulate", "The smallest scenario in which an expectation still fails.", long_lived=True),
+        CommandSpec("init", "scenarios", "simulate", "Write a first scenario, best from a group that there is."),
+        CommandSpec("list", "scenarios", "simulate", "List the built-in scenarios, with the question each answers.", OUTPUT),
+        CommandSpec("show", "scenarios", "simulate", "Print a built-in scenario.", OUTPUT),
+        CommandSpec("schema", "scenarios", "scenario-files", "Print the JSON Schema of scenario files.", OUTPUT),
     ),
-    CommandSpec(
-        "simulate shrink",
-        "simulate.why",
-        "simulate",
-        "The smallest scenario in which an expectation still fails.",
-        long_lived=True,
-    ),
-    CommandSpec("simulate init", "simulate.scenarios", "simulate", "Write a first scenario, best from a group that there is."),
-    CommandSpec(
-        "simulate list", "simulate.scenarios", "simulate", "List the built-in scenarios, with the question each answers.", OUTPUT
-    ),
-    CommandSpec("simulate show", "simulate.scenarios", "simulate", "Print a built-in scenario.", OUTPUT),
-    CommandSpec("simulate schema", "simulate.scenarios", "scenario-files", "Print the JSON Schema of scenario files.", OUTPUT),
-    CommandSpec(
-        "history collect",
-        "history.collect",
+    *_below(
         "history",
-        "Collect the records of __consumer_offsets, live or from files.",
-        long_lived=True,
+        CommandSpec(
+            "collect", "collect", "history", "Collect the records of __consumer_offsets, live or from files.", long_lived=True
+        ),
+        CommandSpec(
+            "build", "build", "history", "Make the tables of the history from what was collected.", OUTPUT, long_lived=True
+        ),
+        CommandSpec("offsets", "questions", "history", "What groups had committed at a moment of the past.", OUTPUT),
+        CommandSpec("lag", "questions", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
+        CommandSpec("watch", "watch", "watch", "Collect and build on and on; alerts, a webhook, metrics.", long_lived=True),
+        CommandSpec("rebalances", "questions", "history", "The generations of groups: when, how long, who and why.", OUTPUT),
+        CommandSpec("resets", "questions", "history", "Jumps of committed offsets that reading does not explain.", OUTPUT),
+        CommandSpec("health", "questions", "history", "How groups were: status, members, rebalances, lag.", OUTPUT),
+        CommandSpec(
+            "forecast", "forecast", "history", "When groups will have caught up, and how often that held before.", OUTPUT
+        ),
+        CommandSpec("slo", "objectives", "history", "Whether groups kept to an objective over weeks, minute by minute.", OUTPUT),
+        CommandSpec("fleet", "objectives", "history", "How the groups of all clusters are, by cluster or by team.", OUTPUT),
+        CommandSpec("sql", "questions", "tables", "Ask the tables of the history in SQL.", OUTPUT),
+        CommandSpec("prune", "retention", "history", "Thin what was collected long ago.", OUTPUT),
+        CommandSpec("forget", "retention", "history", "Take a cluster out of the history.", OUTPUT),
+        CommandSpec("calibrate", "calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT),
+        CommandSpec("report", "report", "history", "Write the history of groups as one HTML page.", OUTPUT),
+        CommandSpec("dbt", "export", "tables", "Write a project of dbt on the tables.", OUTPUT),
+        CommandSpec("grafana", "export", "watch", "Write a board of Grafana for what watch measures.", OUTPUT),
     ),
-    CommandSpec(
-        "history build",
-        "history.build",
-        "history",
-        "Make the tables of the history from what was collected.",
-        OUTPUT,
-        long_lived=True,
-    ),
-    CommandSpec("history offsets", "history.questions", "history", "What groups had committed at a moment of the past.", OUTPUT),
-    CommandSpec("history lag", "history.questions", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
-    CommandSpec(
-        "history watch", "history.watch", "watch", "Collect and build on and on; alerts, a webhook, metrics.", long_lived=True
-    ),
-    CommandSpec(
-        "history rebalances", "history.questions", "history", "The generations of groups: when, how long, who and why.", OUTPUT
-    ),
-    CommandSpec(
-        "history resets", "history.questions", "history", "Jumps of committed offsets that reading does not explain.", OUTPUT
-    ),
-    CommandSpec("history health", "history.questions", "history", "How groups were: status, members, rebalances, lag.", OUTPUT),
-    CommandSpec(
-        "history forecast",
-        "history.forecast",
-        "history",
-        "When groups will have caught up, and how often that held before.",
-        OUTPUT,
-    ),
-    CommandSpec(
-        "history slo",
-        "history.objectives",
-        "history",
-        "Whether groups kept to an objective over weeks, minute by minute.",
-        OUTPUT,
-    ),
-    CommandSpec(
-        "history fleet", "history.objectives", "history", "How the groups of all clusters are, by cluster or by team.", OUTPUT
-    ),
-    CommandSpec("history sql", "history.questions", "tables", "Ask the tables of the history in SQL.", OUTPUT),
-    CommandSpec("history prune", "history.retention", "history", "Thin what was collected long ago.", OUTPUT),
-    CommandSpec("history forget", "history.retention", "history", "Take a cluster out of the history.", OUTPUT),
-    CommandSpec(
-        "history calibrate", "history.calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT
-    ),
-    CommandSpec("history report", "history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
-    CommandSpec("history dbt", "history.export", "tables", "Write a project of dbt on the tables.", OUTPUT),
-    CommandSpec("history grafana", "history.export", "watch", "Write a board of Grafana for what watch measures.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True

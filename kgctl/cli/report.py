@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -30,13 +30,18 @@ class JsonKind(StrEnum):
     ANY = "text, number, true or false, or a list of these"
 
 
+TEXT, WHOLE, NUMBER, BOOL, TEXTS, NUMBERS, TIME, ANY = JsonKind
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a command: all that tables, JSON, CSV and the manual have to know of it.
 
     ``key`` is its name in JSON, YAML and CSV, in which capitals stand for any name; ``header`` the one in tables, made of the key
-    unless given. ``kind``, ``unit`` and ``meaning`` tell what the values are.
-    ``read`` takes the value from a row; a row without it is a mapping, by keys.
+    unless given. ``meaning``, ``kind`` and ``unit`` tell what the values are.
+    ``read`` takes the value from a row, by a function or by the path of an attribute, which is the key unless given: in
+    ``commit?.offset`` nothing is read of what is None. A row that is a mapping has it by its key. What is read, if anything, is
+    ``shown`` so; a time is read as milliseconds, or as text.
 
     A column is there ``when`` the command's option of that name is given, "" is always. A ``wide`` column is left out of the
     ``table`` format only, one that is shown ``if_any`` row has a value of tables in which none has. Of a list, the ``table``
@@ -45,28 +50,55 @@ class Column:
     """
 
     key: str
+    meaning: str = ""
+    kind: JsonKind = TEXT
+    unit: str = ""
+    _: KW_ONLY
     header: str = ""
     wide: bool = False
     most: int | None = None
     if_any: bool = False
     may_be_cut: bool = False
-    kind: JsonKind = JsonKind.TEXT
-    meaning: str = ""
-    unit: str = ""
     when: str = ""
-    read: Callable[[Any], Cell] | None = None
+    read: str | Callable[[Any], Any] = ""
+    shown: Callable[[Any], Cell] | None = None
 
     @property
     def title(self) -> str:
         return self.header or self.key.upper().replace("_", "-")
 
-    def of(self, read: str | Callable[[Any], Cell], **otherwise: Any) -> Column:
-        """Return this column as one that is read from a row, by a function or by the path of an attribute."""
-        return replace(self, read=attrgetter(read) if isinstance(read, str) else read, **otherwise)
+    def of(self, read: str | Callable[[Any], Any], **otherwise: Any) -> Column:
+        """Return this column as one that is read so."""
+        return replace(self, read=read, **otherwise)
 
     def cells(self, rows: Sequence[Any]) -> list[Cell]:
         """Return the values of rows."""
-        return list(map(self.read or itemgetter(self.key), rows))
+        read = self.read or self.key
+        if isinstance(read, str):
+            read = itemgetter(self.key) if rows and isinstance(rows[0], Mapping) else _getter(read)
+        shown = self.shown or (_instant if self.kind is TIME else None)
+        values = map(read, rows)
+        return list(values) if shown is None else [None if value is None else shown(value) for value in values]
+
+
+def _getter(path: str) -> Callable[[Any], Any]:
+    first, *others = map(attrgetter, path.split("?."))
+
+    def read(row: Any) -> Any:
+        value = first(row)
+        for step in others:
+            value = None if value is None else step(value)
+        return value
+
+    return read if others else first
+
+
+def _instant(at: int | str) -> str:
+    if isinstance(at, str):
+        return at
+    from kgctl.admin.times import format_instant
+
+    return format_instant(at)
 
 
 def below(path: str, columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -3,68 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-import typer
-
-from kgctl.admin import GroupAdmin
+from kgctl.admin import GroupAdmin, GroupResults
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean, plural
 from kgctl.model.groups import GroupListing, GroupState, GroupType
 
-MatchOption = Annotated[
-    str | None, typer.Option("--match", metavar="REGEX", help="Only groups whose id matches, anywhere unless anchored.")
-]
-ExcludeOption = Annotated[str | None, typer.Option("--exclude", metavar="REGEX", help="Not the groups whose id matches.")]
-MaxGroupsOption = Annotated[
-    int | None, typer.Option("--max-groups", metavar="N", min=0, help="Refuse to change more than N groups.")
-]
-AllGroupsOption = Annotated[bool, typer.Option("--all-groups", help="Every consumer group of the cluster.")]
-AllOfTypesOption = Annotated[
-    bool, typer.Option("--all-groups", help="Every consumer group of the cluster, or every group of --type.")
-]
+MatchOption = Annotated[str | None, option("REGEX", "Only groups whose id matches, anywhere unless anchored.", "--match")]
+ExcludeOption = Annotated[str | None, option("REGEX", "Not the groups whose id matches.", "--exclude")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NameFilter:
-    """Which names pass: those that match and are not excluded."""
+    """A block of options: which names pass, those that match and are not excluded.
 
-    match: re.Pattern[str] | None = None
-    exclude: re.Pattern[str] | None = None
+    Raises:
+        UsageError: empty, or not a regular expression.
+    """
+
+    match: MatchOption = None
+    exclude: ExcludeOption = None
+
+    def __post_init__(self) -> None:
+        _ = self._patterns
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        return _compiled("--match", self.match), _compiled("--exclude", self.exclude)
 
     def __call__(self, name: str) -> bool:
-        if self.match is not None and not self.match.search(name):
-            return False
-        return self.exclude is None or not self.exclude.search(name)
+        match, exclude = self._patterns
+        return (match is None or bool(match.search(name))) and (exclude is None or not exclude.search(name))
 
     def __bool__(self) -> bool:
-        return self.match is not None or self.exclude is not None
+        return any(self._patterns)
 
 
 STATES = tuple(state.value for state in GroupState)
 TYPES = tuple(kind.value for kind in GroupType)
 
 
-def _states() -> list[str]:
-    return list(STATES)
-
-
-def _types() -> list[str]:
-    return list(TYPES)
-
-
 TypeOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--type",
-        metavar="TYPE,...",
-        help="Only classic, consumer, share or streams groups.",
-        autocompletion=_types,
-    ),
+    option("TYPE,...", "Only classic, consumer, share or streams groups.", "--type", complete=TYPES),
 ]
 
 
@@ -82,7 +69,7 @@ class NamedGroups:
 
     groups: GroupArguments = None
     group: GroupOptions = None
-    all_groups: AllGroupsOption = False
+    all_groups: Annotated[bool, flag("--all-groups", "Every consumer group of the cluster.")] = False
     match: MatchOption = None
     exclude: ExcludeOption = None
 
@@ -93,8 +80,8 @@ class NamedGroups:
 
     @cached_property
     def names(self) -> NameFilter:
-        """Return the filter of those that are not. Raises `UsageError` as `name_filter`."""
-        return name_filter(self.match, self.exclude)
+        """Return the filter of those that are not. Raises `UsageError`."""
+        return NameFilter(self.match, self.exclude)
 
     @property
     def types(self) -> tuple[GroupType, ...]:
@@ -130,7 +117,7 @@ class GroupChoice(NamedGroups):
 
     choosing: ClassVar[str] = "--all-groups, --match, --exclude and --type"
 
-    all_groups: AllOfTypesOption = False
+    all_groups: Annotated[bool, flag("--all-groups", "Every consumer group of the cluster, or every group of --type.")] = False
     type_: TypeOption = None
 
     @cached_property
@@ -143,7 +130,7 @@ class GroupChoice(NamedGroups):
 class _AtMost(NamedGroups):
     """So many of them at most."""
 
-    max_groups: MaxGroupsOption = None
+    max_groups: Annotated[int | None, option("N", "Refuse to change more than N groups.", "--max-groups", min=0)] = None
 
     def select(self, admin: GroupAdmin) -> Selection:
         """As `NamedGroups`. Raises `RefusedError` where there are more than ``--max-groups`` allows."""
@@ -170,10 +157,7 @@ class KindFilter:
         UsageError: there is no such state or type.
     """
 
-    state: Annotated[
-        list[str] | None,
-        typer.Option(metavar="STATE,...", help="Only groups in one of these states.", autocompletion=_states),
-    ] = None
+    state: Annotated[list[str] | None, option("STATE,...", "Only groups in one of these states.", complete=STATES)] = None
     type_: TypeOption = None
 
     def __post_init__(self) -> None:
@@ -192,15 +176,6 @@ class KindFilter:
 
     def __bool__(self) -> bool:
         return bool(self.states or self.types)
-
-
-def name_filter(match: str | None, exclude: str | None) -> NameFilter:
-    """The filter of ``--match`` and ``--exclude``.
-
-    Raises:
-        UsageError: empty, or not a regular expression.
-    """
-    return NameFilter(_compiled("--match", match), _compiled("--exclude", exclude))
 
 
 def _compiled(option: str, text: str | None) -> re.Pattern[str] | None:
@@ -270,10 +245,17 @@ def _the_one(typed: str, meant: Sequence[str]) -> str:
     return meant[0]
 
 
+def failures(group_ids: Iterable[str], *found: GroupResults[Any]) -> list[KgctlError]:
+    """What could not be learnt of these groups, an error each; then what is missing in what could."""
+    failed = {group_id: error for results in found for group_id, error in results.errors.items()}
+    flaws = [flaw for results in found for group_id in sorted(results.flaws) for flaw in results.flaws[group_id]]
+    return [*(failed[each].to_exception(group=each) for each in group_ids if each in failed), *flaws]
+
+
 def with_neighbours(admin: GroupAdmin, errors: Iterable[KgctlError]) -> tuple[KgctlError, ...]:
     """Return the errors, where a group that is not there has one beside it whose name is nearly that."""
     errors = tuple(errors)
-    missing = [error for error in errors if _is_missing(error)]
+    missing = [each for each in errors if isinstance(each, NotFoundError) and each.code == "GROUP_ID_NOT_FOUND" and each.group]
     if not missing:
         return errors
     try:
@@ -288,20 +270,13 @@ def with_neighbours(admin: GroupAdmin, errors: Iterable[KgctlError]) -> tuple[Kg
     )
 
 
-def _is_missing(error: KgctlError) -> bool:
-    return isinstance(error, NotFoundError) and error.code == "GROUP_ID_NOT_FOUND" and error.group is not None
-
-
-def _as_regex(pattern: str) -> str:
-    return ".*".join(re.escape(part).replace("\\-", "-") for part in pattern.split("*"))
-
-
 def _near(name: str, known: Sequence[str]) -> str:
     several = name.split(",")
     if len(several) > 1 and all(several):
         return f" (several groups have a space between them: {' '.join(several)})"
     if "*" in name:
-        return f" (a pattern is given as a regular expression: --match '^{_as_regex(name)}$')"
+        pattern = ".*".join(re.escape(part).replace("\\-", "-") for part in name.split("*"))
+        return f" (a pattern is given as a regular expression: --match '^{pattern}$')"
     return did_you_mean(name, known, quoted=True)
 
 
@@ -324,16 +299,19 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def confirm(session: Session, question: str, *, yes: bool) -> bool:
+def confirm(
+    session: Session, question: str, *, yes: bool, cluster: object = None, is_as_shown: Callable[[], bool] = lambda: True
+) -> None:
     """Go on if the answer is yes: given at a terminal, or by ``--yes`` without asking. Where there is no terminal it is a no.
 
-    Returns whether somebody was asked: what was shown may be long ago by then (`check_as_shown`).
+    ``is_as_shown`` says, where somebody was asked, whether the ``cluster`` still is as it was before the question.
 
     Raises:
         KgctlError: the answer is no, or none; nothing may be changed (exit code 1).
+        RefusedError: somebody else has changed what the question was about.
     """
     if yes:
-        return False
+        return
     session.end_look()
     environment = session.environment
     if not environment.stdin.isatty():
@@ -345,18 +323,9 @@ def confirm(session: Session, question: str, *, yes: bool) -> bool:
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KgctlError("not confirmed; nothing was changed", code="DECLINED")
     session.begin_look()
-    return True
+    if not is_as_shown():
+        from kgctl.admin.offset_reset import CHANGED_MEANWHILE
 
-
-def check_as_shown(shown: object, now: object, cluster: object) -> None:
-    """Refuse a change that was asked about when the cluster was another.
-
-    Raises:
-        RefusedError: somebody else has changed what the question was about.
-    """
-    from kgctl.admin.offset_reset import CHANGED_MEANWHILE
-
-    if shown != now:
         raise RefusedError(
             f"while the question stood, somebody else changed what it is about on {cluster}; this command changed nothing",
             code=CHANGED_MEANWHILE,

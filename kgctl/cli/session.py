@@ -17,7 +17,7 @@ from kgctl.cli.settings import Flags, cluster_reference, connection_settings, se
 from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
-    from kgctl.admin import GroupAdmin
+    from kgctl.admin import GroupAdmin, LimitsTime
     from kgctl.admin.connect import ConnectionSettings
 
 DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
@@ -65,13 +65,11 @@ class Session:
     def begin_look(self) -> None:
         """All that is asked of the cluster from here on, until the next time, has one time limit, and what is looked at is told
         (`kgctl.cli.environment`) until `end_look`."""
-        from kgctl.admin import LimitsTime
         from kgctl.wire import CALLS_SHARE, LOOKS_SHARE, Deadline
 
         share = LOOKS_SHARE if self.is_change else CALLS_SHARE
-        for admin in self._admins:
-            if isinstance(admin, LimitsTime):
-                admin.limit = Deadline(admin.timeout_ms, share)
+        for admin in self._limited():
+            admin.limit = Deadline(admin.timeout_ms, share)
         if self._admins and self.is_telling:
             self._waiting.begin(self.command, self._progress)
 
@@ -81,12 +79,14 @@ class Session:
 
     def end_limit(self) -> None:
         """Each request has a time limit of its own from here on, and nothing is told."""
+        self.end_look()
+        for admin in self._limited():
+            admin.limit = None
+
+    def _limited(self) -> Iterator[LimitsTime]:
         from kgctl.admin import LimitsTime
 
-        self.end_look()
-        for admin in self._admins:
-            if isinstance(admin, LimitsTime):
-                admin.limit = None
+        return (admin for admin in self._admins if isinstance(admin, LimitsTime))
 
     @contextmanager
     def telling(self, how_far: Callable[[], str]) -> Iterator[None]:

@@ -76,8 +76,7 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     """
     from kgctl.admin.connect import context_settings, resolved
 
-    by_file, by_x = _properties_by_flag(flags)
-    context = _context(flags, environment, by_file, by_x)
+    context, by_file, by_x = _named(flags, environment)
     if not (context.name or context.has_address() or _has_address({**by_file, **by_x})):
         raise UsageError(NO_CLUSTER)
     settings = context_settings(context, {**by_file, **by_x}, flags.timeout)
@@ -90,8 +89,7 @@ def secret_warnings(flags: Flags, environment: Environment, settings: Connection
     from kgctl.admin.connect import POINTERS, literal_secrets, plain_password_warning, warning
     from kgctl.cli.project import read_contexts
 
-    by_file, by_x = _properties_by_flag(flags)
-    context = _context(flags, environment, by_file, by_x)
+    context, by_file, by_x = _named(flags, environment)
     typed = ", ".join(literal_secrets(by_x))
     told = [
         f"-X {typed}: all users of this machine can see it in the list of processes; write {POINTERS}" if typed else None,
@@ -107,7 +105,7 @@ def naming_project_file(flags: Flags, environment: Environment) -> Path | None:
     from kgctl.cli.project import read_contexts
 
     contexts = read_contexts(environment)
-    context = _context(flags, environment, *_properties_by_flag(flags))
+    context, *_ = _named(flags, environment)
     return contexts.project.path if contexts.project and context.name in contexts.project.contexts else None
 
 
@@ -119,8 +117,7 @@ def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tupl
     """
     from kgctl.admin.connect import ADDRESSES
 
-    by_file, by_x = _properties_by_flag(flags)
-    context = _context(flags, environment, by_file, by_x)
+    context, by_file, by_x = _named(flags, environment)
     arguments = tuple(flags.cluster_arguments())
     given = {**by_file, **by_x}
     addresses = [given[name] for name in ADDRESSES if given.get(name)]
@@ -154,6 +151,12 @@ def without_properties(argv: Sequence[str]) -> list[str]:
     return kept
 
 
+def _named(flags: Flags, environment: Environment) -> tuple[ClusterContext, Mapping[str, str], Mapping[str, str]]:
+    """The context that is meant, and what `_properties_by_flag` returns."""
+    by_file, by_x = _properties_by_flag(flags)
+    return _context(flags, environment, by_file, by_x), by_file, by_x
+
+
 def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str], by_x: Mapping[str, str]) -> ClusterContext:
     from kgctl.admin.connect import ClusterContext
     from kgctl.cli.project import read_contexts
@@ -163,10 +166,8 @@ def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str],
     if not any(by_flag) and _has_address({**by_file, **by_x}):
         return ClusterContext("")
     bootstrap, embedded, zookeeper, name = by_flag if any(by_flag) else _from_variables(environment)
-    if not (bootstrap or embedded or zookeeper or name):
-        context = read_contexts(environment).context()
-    else:
-        context = read_contexts(environment).context(name) if name else ClusterContext("")
+    is_by_address = not name and (bootstrap or embedded or zookeeper)
+    context = ClusterContext("") if is_by_address else read_contexts(environment).context(name)
     if zookeeper:
         return replace(context, bootstrap_server=bootstrap or context.bootstrap_server, embedded=None, zookeeper=zookeeper)
     if bootstrap or embedded or _has_address(by_x):

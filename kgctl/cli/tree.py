@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import kgctl
 from kgctl.cli.options import ALL, flag_text, shared_parameters
-from kgctl.cli.parameters import read_here, unfolded
+from kgctl.cli.parameters import declared, flag, read_here, unfolded
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
 from kgctl.cli.session import DESTRUCTIVE, Session, session_of
@@ -218,20 +218,13 @@ def _print_version(ctx: typer.Context, value: bool | None) -> None:
 def _declare_version(
     *,
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version, expose_value=False),
+        bool, flag("--version", "Show the version and exit.", is_eager=True, callback=_print_version, expose_value=False)
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="With --version: say what a report of a fault needs.", expose_value=False)
+        bool, flag("-v", "--verbose", "With --version: say what a report of a fault needs.", expose_value=False)
     ] = False,
 ) -> None:
-    """Declares the options; typer reads the signature, nothing calls it."""
-
-
-def _version_parameters() -> list[Any]:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(_declare_version)
-    return list(typer.main.get_command(app).params)
+    """Declares the options."""
 
 
 def _family(name: str) -> KgctlGroup:
@@ -263,7 +256,7 @@ def build_tree() -> KgctlGroup:
         name="kgctl",
         help=ROOT_HELP,
         epilog="Manual: kgctl manual",
-        params=[*shared_parameters(ALL), *_version_parameters()],
+        params=[*shared_parameters(ALL), *declared(_declare_version)],
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings=HELP_SETTINGS,

@@ -89,6 +89,10 @@ LINES = {
     "describe group --members g": ["g1", "g2", "g3"],
     "list groups --state St": ["Stable"],
     "list groups --type cl": ["classic"],
+    "list groups --sort n": ["name"],
+    "describe group g1 --sort l": ["lag"],
+    "describe group g1 --lag-mode r": ["read-committed"],
+    "top --fail-if-verdict st": ["stall", "stop"],
     "list groups -o y": ["yaml"],
     "--timeout 5s list groups -o cs": ["csv"],
 }

@@ -6,11 +6,9 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
-
-import typer
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from kgctl.admin import GroupAdmin, ItemError
 from kgctl.admin.changes import Account, ItemOutcome
@@ -23,22 +21,23 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_new
 from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
-from kgctl.cli.report import Column, JsonKind, Report, Row
-from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm
+from kgctl.cli.parameters import flag
+from kgctl.cli.report import TEXTS, WHOLE, Column, Report
+from kgctl.cli.selection import ChangedGroups, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.lag import total_of
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
-AtOnce = Annotated[bool, typer.Option("--execute", help="Do it; asks only where groups are selected, not named.")]
-Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
+Execute = Annotated[bool, flag("--execute", "Do it; without it this is a dry run.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only show the plan (the default).")]
+AtOnce = Annotated[bool, flag("--execute", "Do it; asks only where groups are selected, not named.")]
+Summary = Annotated[bool, flag("--summary", "One row a group, not one a partition.")]
 PerPartition = Annotated[
-    bool, typer.Option("--per-partition", help="Go on with a group's other partitions where some have changed meanwhile.")
+    bool, flag("--per-partition", "Go on with a group's other partitions where some have changed meanwhile.")
 ]
-OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file of another cluster, for a migration.")]
+OtherCluster = Annotated[bool, flag("--other-cluster", "Take a file of another cluster, for a migration.")]
 
 
 def check_deed(*, execute: bool, dry_run: bool, yes: bool = False, backup: Backup | None = None) -> None:
@@ -69,52 +68,94 @@ def is_answered(groups: ChangedGroups, *, execute: bool, dry_run: bool, yes: boo
 K = TypeVar("K", bound=Hashable)
 
 RESULT_AND_ERROR = (RESULT, ERROR)
-FAILED = ItemOutcome.FAILED.value
 
 
-def result_report(
-    columns: Sequence[Column], rows: Sequence[tuple[Row, KgctlError | None]], done: str, name_keys: Sequence[str]
-) -> Report:
-    """Rows with ``result`` (``done`` or failed) and ``error`` (its code) beside what names the thing."""
-    shown = [{**row, "result": FAILED if error else done, "error": error.code if error else None} for row, error in rows]
-    errors = [error for _, error in rows if error]
-    notices = [f"{len(rows) - len(errors)} {done}, {len(errors)} failed."] if errors else []
-    return Report((*columns, *RESULT_AND_ERROR), shown, errors, notices, name_keys, something_done=len(errors) < len(rows))
+class ItemRow(NamedTuple):
+    """A row: an item of a change, and what became of it."""
+
+    of: Any
+    result: str
+    error: str | None
 
 
-def account_report(
-    columns: Sequence[Column],
-    rows: Mapping[K, Row],
-    account: Account[K],
-    done: str,
-    *,
-    name_keys: Sequence[str],
-    explain: Callable[[K, ItemError], KgctlError],
-    refused: Mapping[K, KgctlError] | None = None,
-) -> Report:
-    """Rows with what became of each item: ``done``, failed, refused, moved, unknown or not-tried; the counts are the summary.
+@dataclass(frozen=True, slots=True)
+class ItemChange(Generic[K]):
+    """A change of items of a cluster, each by itself: what it is about, and how that is told.
 
-    ``refused`` are items that were decided against before anything was sent, and why.
+    ``items``: what the columns read of each, as ``of``. ``refused``: items that were decided against before anything was sent,
+    and why; ``errors``: what else could not be learnt. ``can`` and ``done`` are the results of a dry run and of the deed.
     """
-    told = account.ended_by.message if account.ended_by else None
-    moved = {item: _moved(explain(item, ItemError(ErrorCode.NONE, note))) for item, note in account.notes.items()}
-    failures = {item: explain(item, error) for item, error in account.errors.items()} | moved | dict(refused or {})
-    outcomes = account.outcomes | dict.fromkeys(refused or {}, ItemOutcome.FAILED)
-    shown: list[Row] = []
-    for item, row in rows.items():
-        word = done if outcomes[item] is ItemOutcome.DONE else outcomes[item].value
-        shown.append({**row, "result": word, "error": failures[item].code if item in failures else None})
-    report = Report(
-        (*columns, *RESULT_AND_ERROR),
-        shown,
-        [failures[item] for item in rows if item in failures and failures[item].message != told],
-        (),
-        name_keys,
-        something_done=account.may_have_changed,
-        summary=dict(Counter(str(row["result"]) for row in shown)),
-        is_change=True,
-    )
-    return ended(report, account.ended_by, account.signal)
+
+    session: Session
+    cluster: NamedCluster
+    columns: Sequence[Column]
+    name_keys: Sequence[str]
+    items: Mapping[K, object]
+    can: str
+    done: str
+    explain: Callable[[K, ItemError], KgctlError]
+    refused: Mapping[K, KgctlError] = field(default_factory=dict)
+    errors: Sequence[KgctlError] = ()
+    remarks: Sequence[str] = ()
+    internal: InternalTopics = field(default_factory=InternalTopics)
+
+    def show(self) -> Report:
+        """The dry run."""
+        failed = len(self.refused)
+        counts = [f"{len(self.items) - failed} {self.can}, {failed} failed."] if failed else []
+        told = (*counts, *self.remarks, *self.internal.planned(), f"Dry run on {self.cluster}: nothing was changed.")
+        words = dict.fromkeys(self.items, self.can) | dict.fromkeys(self.refused, ItemOutcome.FAILED.value)
+        rows = self._rows(words, self.refused)
+        return self._report(rows, self.refused, told, something_done=failed < len(self.items))
+
+    def execute(
+        self,
+        admin: GroupAdmin,
+        act: Callable[[StopSignals], Account[K]],
+        *,
+        groups: Collection[str],
+        saved: Sequence[UndoRow] = (),
+        backup: Backup | None = None,
+        progress: tuple[Collection[object], str] | None = None,
+    ) -> Report:
+        """The deed, with what it takes away ``saved``; ``groups`` are changed. Raises `KgctlError` where it cannot be saved.
+
+        ``progress``: of how many of what it is told that they are settled, where these are not the groups.
+        """
+        stop = self.session.stop_signals()
+        started = start_change(self.session, admin, self.cluster, saved, backup or Backup(), groups=list(groups))
+        with self.session.telling(how_far(stop, *(progress or (groups,)))):
+            account = act(stop)
+        report = with_internal(self._told(account), self.internal)
+        changed = {*account.having(ItemOutcome.DONE), *account.having(ItemOutcome.UNKNOWN)}
+        started.settle({row[:2] for row in saved if row.group_id in changed or row[:2] in changed}, report.summary or {})
+        return report
+
+    def _told(self, account: Account[K]) -> Report:
+        """Rows with what became of each item: done, failed, refused, moved, unknown or not-tried; the counts are the summary."""
+        why = account.ended_by.message if account.ended_by else None
+        moved = {item: _moved(self.explain(item, ItemError(ErrorCode.NONE, note))) for item, note in account.notes.items()}
+        failures = {item: self.explain(item, error) for item, error in account.errors.items()} | moved | dict(self.refused)
+        outcomes = account.outcomes | dict.fromkeys(self.refused, ItemOutcome.FAILED)
+        words = {item: self.done if outcomes[item] is ItemOutcome.DONE else outcomes[item].value for item in self.items}
+        rows = self._rows(words, failures)
+        summary = dict(Counter(row.result for row in rows))
+        executed = f"Executed on {self.cluster}: {counted(summary)}." if account.may_have_changed else "Nothing was changed."
+        errors = {item: error for item, error in failures.items() if error.message != why}
+        told = (*self.internal.told(), *self.remarks, executed)
+        report = self._report(rows, errors, told, something_done=account.may_have_changed)
+        return ended(replace(report, summary=summary, is_change=True), account.ended_by, account.signal)
+
+    def _rows(self, words: Mapping[K, str], failures: Mapping[K, KgctlError]) -> list[ItemRow]:
+        codes = {item: error.code for item, error in failures.items()}
+        return [ItemRow(of, words[item], codes.get(item)) for item, of in self.items.items()]
+
+    def _report(
+        self, rows: Sequence[ItemRow], failures: Mapping[K, KgctlError], notices: Sequence[str], *, something_done: bool
+    ) -> Report:
+        errors = (*self.errors, *(failures[item] for item in self.items if item in failures))
+        columns = (*self.columns, *RESULT_AND_ERROR)
+        return Report(columns, rows, errors, notices, self.name_keys, something_done=something_done)
 
 
 def _moved(error: KgctlError) -> RefusedError:
@@ -141,52 +182,38 @@ def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
+def _results(rows: Iterable[ResetRow]) -> list[str]:
+    return [f"{count} {result}" for result, count in sorted(Counter(row.result.value for row in rows).items())]
+
+
 COLUMNS = (
     GROUP.of("group_id"),
     TOPIC.of("partition.topic"),
     PARTITION.of("partition.partition"),
-    Column(
-        "old_offset",
-        kind=JsonKind.WHOLE,
-        meaning="the committed offset before the change",
-        read=lambda row: row.old.offset if row.old else None,
-    ),
-    Column(
-        "new_offset",
-        kind=JsonKind.WHOLE,
-        meaning="that after it; null where the commit is deleted",
-        read=lambda row: row.new.offset if row.new else None,
-    ),
+    Column("old_offset", "the committed offset before the change", WHOLE, read="old?.offset"),
+    Column("new_offset", "that after it; null where the commit is deleted", WHOLE, read="new?.offset"),
     DELTA.of("delta"),
     LAG_AFTER.of("lag_after"),
     LOG_START.of("log.log_start_offset"),
     LOG_END.of("log.log_end_offset", wide=True),
     RESULT.of("result.value"),
-    Column("note", wide=True, meaning="why, in words", read=attrgetter("note")),
+    Column("note", "why, in words", wide=True),
 )
 _TAKEN_AWAY = (ResetResult.PLANNED, ResetResult.DELETED)
 SUMMARY = (
     GROUP.of("group_id"),
     STATE.of("state.value"),
-    Column(
-        "partitions",
-        "#PARTITIONS",
-        kind=JsonKind.WHOLE,
-        meaning="how many partitions the change has",
-        read=lambda group: len(group.rows),
-    ),
+    Column("partitions", "how many partitions the change has", WHOLE, header="#PARTITIONS", read="rows", shown=len),
     DELTA.of(lambda group: sum(row.delta for row in group.rows if row.delta is not None)),
     Column(
         "lag_before",
-        kind=JsonKind.WHOLE,
-        unit="records",
-        meaning="the lag before the change",
+        "the lag before the change",
+        WHOLE,
+        "records",
         read=lambda group: total_of(_lag_before(row) for row in group.rows if row.old),
     ),
     LAG_AFTER.of(lambda group: total_of(row.lag_after for row in group.rows if row.new or row.result not in _TAKEN_AWAY)),
-    Column(
-        "results", kind=JsonKind.TEXTS, meaning="how many partitions have which result", read=lambda group: _results(group.rows)
-    ),
+    Column("results", "how many partitions have which result", TEXTS, read="rows", shown=_results),
 )
 
 
@@ -194,10 +221,6 @@ def _lag_before(row: ResetRow) -> int | None:
     from kgctl.admin.group_view import lag_behind
 
     return lag_behind(row.old, row.log)
-
-
-def _results(rows: Iterable[ResetRow]) -> list[str]:
-    return [f"{count} {result}" for result, count in sorted(Counter(row.result.value for row in rows).items())]
 
 
 _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
@@ -352,8 +375,8 @@ class OffsetChange:
             groups = len({row.group_id for row in rows})
             question = f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?"
             question += f" Delete {self.internal.loss}?" * bool(self.internal.loss)
-            if confirm(self.session, question, yes=yes) and again is not None:
-                check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
+            is_as_shown = partial(_is_unchanged, plan, again)
+            confirm(self.session, question, yes=yes, cluster=self.cluster, is_as_shown=is_as_shown)
         saved = [UndoRow(row.group_id, row.partition, row.old, row.new.offset if row.new else None) for row in rows]
         stop = self.session.stop_signals()
         started = start_change(self.session, admin, self.cluster, saved, self.backup)
@@ -397,6 +420,10 @@ def _whole(executed: Executed) -> set[str]:
 def how_far(stop: StopSignals, wanted: Collection[object], noun: str = "group") -> Callable[[], str]:
     """Return what tells of how many groups, or members, it is settled what became of them."""
     return lambda: f"{len(stop.through):,} of {plural(len(wanted), noun)}"
+
+
+def _is_unchanged(plan: ResetPlan, again: Callable[[], ResetPlan] | None) -> bool:
+    return again is None or _old_offsets(plan) == _old_offsets(again())
 
 
 def _old_offsets(plan: ResetPlan) -> Mapping[tuple[str, TopicPartition], int | None]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
-
-import typer
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, NamedTuple
 
 from kgctl.admin import Committed, GroupAdmin, ItemError, Sight, check_supports, item_error
 from kgctl.admin.changes import (
@@ -26,22 +25,15 @@ from kgctl.admin.rights import DELETE_OFFSETS
 from kgctl.admin.share_groups import in_part
 from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
-from kgctl.cli.groups.changes import (
-    RESULT_AND_ERROR,
-    AtOnce,
-    account_report,
-    counted,
-    how_far,
-    is_answered,
-    result_report,
-    with_internal,
-)
+from kgctl.cli.environment import StopSignals
+from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, ItemChange, is_answered
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, InternalTopics
-from kgctl.cli.groups.undo_files import Backup, start_change
+from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import TopicOptions, Yes
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm, with_neighbours
-from kgctl.cli.session import NamedCluster, Session, session_of
+from kgctl.cli.parameters import flag
+from kgctl.cli.report import WHOLE, Column, Report, shows
+from kgctl.cli.selection import ChangedGroups, confirm, failures, with_neighbours
+from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -60,23 +52,23 @@ kgctl delete-groups payments-old payments-test --dry-run
 kgctl delete-groups --match '^tmp-' --exclude keep --max-groups 50 --yes
 """
 GROUPS_COLUMNS = (
-    GROUP,
-    TYPE,
-    STATE,
-    Column("offsets", "#OFFSETS", kind=JsonKind.WHOLE, meaning="how many partitions the group has a commit for"),
+    GROUP.of("of.group_id"),
+    TYPE.of("of.decision.listing?.type.value"),
+    STATE.of("of.decision.listing?.state.value"),
+    Column("offsets", "how many partitions the group has a commit for", WHOLE, header="#OFFSETS", read="of.offsets"),
 )
 
 
 @shows((*GROUPS_COLUMNS, *RESULT_AND_ERROR), summary=(*BY_RESULT, DELETED), examples=GROUPS_EXAMPLES)
 def delete_groups(
-    ctx: typer.Context,
+    session: Session,
     *,
     groups: ChangedGroups,
     backup: Backup,
     delete_all_internal_topics: DeleteAll = False,
     execute: AtOnce = False,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show which groups can be deleted now.")] = False,
 ) -> Report:
     """Delete groups with all their committed offsets. Asks first, unless --execute or --yes.
 
@@ -85,36 +77,42 @@ def delete_groups(
     --type; others are named.
     """
     yes = is_answered(groups, execute=execute, dry_run=dry_run, yes=yes, takes_more=delete_all_internal_topics)
-    session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
         plan = _groups_plan(admin, chosen.group_ids)
-        described = admin.describe_groups(list(plan.deletable) if delete_all_internal_topics else [])
-        for group_id, error in described.errors.items():
-            raise error.to_exception(group=group_id)
+        described = admin.describe_groups(list(plan.deletable) if delete_all_internal_topics else []).raise_first()
         internal = InternalTopics.of(admin, described.values.values(), everything=delete_all_internal_topics)
+        change = ItemChange(
+            *(session, cluster, GROUPS_COLUMNS, ("group",), plan.rows, "deletable", "deleted"),
+            lambda group_id, error: error.to_exception(group=group_id),
+            refused=plan.refused,
+            errors=(*chosen.errors, *plan.flaws),
+            remarks=plan.lost,
+            internal=internal,
+        )
         if dry_run:
-            rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
-            report = result_report(GROUPS_COLUMNS, rows, "deletable", ("group",))
-            told = (*report.notices, *plan.lost, *internal.planned(), f"Dry run on {cluster}: nothing was changed.")
-            return replace(report, errors=(*chosen.errors, *plan.flaws, *report.errors), notices=told)
+            return change.show()
         if plan.deletable:
-            if _ask(session, cluster, plan, internal, yes=yes):
-                now = _groups_plan(admin, chosen.group_ids)
-                check_as_shown((set(plan.deletable), plan.saved), (set(now.deletable), now.saved), cluster)
+            is_as_shown = partial(plan.is_like, admin)
+            confirm(session, _groups_question(cluster, plan, internal), yes=yes, cluster=cluster, is_as_shown=is_as_shown)
             if plan.unread and not backup.no_backup:
                 raise plan.unread[0]
-        stop = session.stop_signals()
-        started = start_change(session, admin, cluster, plan.saved, backup, groups=list(plan.deletable))
-        with session.telling(how_far(stop, plan.deletable)):
+
+        def act(stop: StopSignals) -> Account[str]:
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
             internal.delete(admin, account.having(ItemOutcome.DONE))
-    gone = {*account.having(ItemOutcome.DONE), *account.having(ItemOutcome.UNKNOWN)}
-    report = with_internal(_groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster), internal)
-    report = replace(report, notices=(*internal.told(), *report.notices))
-    started.settle({row[:2] for row in plan.saved if row.group_id in gone}, report.summary or {})
-    return report
+            return account
+
+        return change.execute(admin, act, groups=plan.deletable, saved=plan.saved, backup=backup)
+
+
+class _GroupRow(NamedTuple):
+    """A group that is to be deleted; ``offsets``: how many it has, None where it cannot be deleted."""
+
+    group_id: str
+    decision: DeletionDecision
+    offsets: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,14 @@ class _GroupsPlan:
         return lines
 
     @property
-    def rows(self) -> dict[str, Row]:
+    def rows(self) -> dict[str, _GroupRow]:
         counts = Counter(row.group_id for row in self.saved)
-        return {group_id: _row(group_id, decision, counts) for group_id, decision in self.decisions.items()}
+        return {name: _GroupRow(name, one, None if one.refused else counts[name]) for name, one in self.decisions.items()}
+
+    def is_like(self, admin: GroupAdmin) -> bool:
+        """Whether it would be the same now."""
+        now = _groups_plan(admin, list(self.decisions))
+        return (set(self.deletable), self.saved) == (set(now.deletable), now.saved)
 
 
 def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
@@ -171,43 +174,20 @@ def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
     return _GroupsPlan(decisions, tuple(found.values), rows, unread, admin.sight() if groups else Sight(), flaws, told)
 
 
-def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
-    report = account_report(
-        GROUPS_COLUMNS,
-        plan.rows,
-        account,
-        "deleted",
-        name_keys=("group",),
-        explain=lambda group_id, error: error.to_exception(group=group_id),
-        refused=plan.refused,
-    )
-    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    return replace(report, errors=(*errors, *report.errors), notices=(*plan.lost, told))
-
-
-def _ask(session: Session, cluster: NamedCluster, plan: _GroupsPlan, internal: InternalTopics, *, yes: bool) -> bool:
+def _groups_question(cluster: NamedCluster, plan: _GroupsPlan, internal: InternalTopics) -> str:
     deletable = plan.deletable
     named, offsets = named_groups(list(deletable), 10), plural(len(plan.saved), "committed offset")
     lost = "".join(f"; {line}" for line in (*plan.lost, *filter(None, [internal.loss])))
-    return confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
-
-
-def _row(group_id: str, decision: DeletionDecision, counts: Mapping[str, int]) -> Row:
-    listing = decision.listing
-    return {
-        "group": group_id,
-        "type": listing.type.value if listing else None,
-        "state": listing.state.value if listing else None,
-        "offsets": None if decision.refused else counts.get(group_id, 0),
-    }
+    return f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?"
 
 
 OFFSETS_COLUMNS = (
-    GROUP,
-    TOPIC,
-    PARTITION,
-    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset that is deleted"),
+    GROUP.of("of.group_id"),
+    TOPIC.of("of.partition.topic"),
+    PARTITION.of("of.partition.partition"),
+    Column("offset", "the committed offset that is deleted", WHOLE, read="of.before?.offset"),
 )
+OFFSETS_NAMES = ("group", "topic", "partition")
 OFFSETS_EXAMPLES = """
 kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
 kgctl delete-offsets --match '^payments' --topic orders-old --yes
@@ -219,15 +199,15 @@ Item = tuple[str, TopicPartition]
 
 @shows((*OFFSETS_COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT, examples=OFFSETS_EXAMPLES)
 def delete_offsets(
-    ctx: typer.Context,
+    session: Session,
     *,
     groups: ChangedGroups,
     topic: TopicOptions = None,
-    stale: Annotated[bool, typer.Option("--stale", help="Those on topics that no member subscribes to any more.")] = False,
+    stale: Annotated[bool, flag("--stale", "Those on topics that no member subscribes to any more.")] = False,
     backup: Backup,
     execute: AtOnce = False,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which offsets can be deleted now.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show which offsets can be deleted now.")] = False,
 ) -> Report:
     """Delete groups' committed offsets on topics or partitions. Asks first, unless --execute or --yes.
 
@@ -239,39 +219,35 @@ def delete_offsets(
     scopes = parse_topic_scopes(topic or ())
     if not scopes and not stale:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
-    session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
         check_supports(admin, DELETE_OFFSETS)
-        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
+        planned = partial(_offsets_plan, admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
+        plan = planned()
         errors = (*chosen.errors, *plan.errors)
         if scopes and not stale and not (plan.commits or plan.refused or errors):
             raise NotFoundError("none of the groups has committed offsets there")
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
+        change = ItemChange(
+            *(session, cluster, OFFSETS_COLUMNS, OFFSETS_NAMES, plan.rows, "deletable", "deleted", _explain),
+            refused=plan.refused,
+            errors=errors,
+        )
         if dry_run:
-            rows = [(plan.row(item), plan.refused.get(item)) for item in plan.items()]
-            report = result_report(OFFSETS_COLUMNS, rows, "deletable", ("group", "topic", "partition"))
-            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
-            return replace(report, errors=(*errors, *report.errors), notices=told)
-        saved = [UndoRow(*item, commit) for item, commit in plan.commits.items()]
-        if saved and confirm(session, _question(plan, cluster), yes=yes):
-            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
-            check_as_shown(plan.commits, now.commits, cluster)
-        stop = session.stop_signals()
-        started = start_change(session, admin, cluster, saved, backup)
-        with session.telling(how_far(stop, {group_id for group_id, _ in plan.commits})):
-            account = carry_out(
-                list(_steps(admin, plan)),
-                lambda items: _are_gone(admin, items),
-                stop,
-                CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits)),
-                admin=admin,
-            )
-    report = _offsets_report(plan, account, errors, str(cluster))
-    started.settle({*account.having(ItemOutcome.DONE), *account.having(ItemOutcome.UNKNOWN)}, report.summary or {})
-    return report
+            return change.show()
+        if plan.commits:
+            question = _question(plan, cluster)
+            confirm(session, question, yes=yes, cluster=cluster, is_as_shown=lambda: plan.commits == planned().commits)
+        steps, watch = list(_steps(admin, plan)), CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits))
+        return change.execute(
+            admin,
+            lambda stop: carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin),
+            groups=dict.fromkeys(group_id for group_id, _ in plan.commits),
+            saved=[UndoRow(*item, commit) for item, commit in plan.commits.items()],
+            backup=backup,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +258,9 @@ class _OffsetsPlan:
     refused: Mapping[Item, KgctlError]
     errors: tuple[KgctlError, ...]
 
-    def items(self) -> list[Item]:
-        return sorted({*self.commits, *self.refused})
-
-    def row(self, item: Item) -> Row:
-        commit = self.commits.get(item)
-        partition = item[1]
-        offset = commit.offset if commit else None
-        return {"group": item[0], "topic": partition.topic, "partition": partition.partition, "offset": offset}
+    @property
+    def rows(self) -> dict[Item, UndoRow]:
+        return {item: UndoRow(*item, self.commits.get(item)) for item in sorted({*self.commits, *self.refused})}
 
 
 def _explain(item: Item, error: ItemError) -> KgctlError:
@@ -306,9 +277,7 @@ def _offsets_plan(
     check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
     commits: dict[Item, OffsetAndMetadata] = {}
     refused: dict[Item, KgctlError] = {}
-    failed = {**described.errors, **committed.errors}
-    errors = [failed[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in failed]
-    errors += [flaw for flaws in (described.flaws, committed.flaws) for group_id in sorted(flaws) for flaw in flaws[group_id]]
+    errors = failures(group_ids, described, committed)
     for group_id, offsets in committed.values.items():
         present = {partition: commit for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
         if stale:
@@ -411,14 +380,6 @@ def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) ->
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:
     committed = admin.list_committed_offsets(list(dict.fromkeys(group_id for group_id, _ in items))).values
     return {item: item[1] not in committed[item[0]] for item in items if item[0] in committed}
-
-
-def _offsets_report(plan: _OffsetsPlan, account: Account[Item], errors: Sequence[KgctlError], cluster: str) -> Report:
-    rows = {item: plan.row(item) for item in plan.items()}
-    names = ("group", "topic", "partition")
-    report = account_report(OFFSETS_COLUMNS, rows, account, "deleted", name_keys=names, explain=_explain, refused=plan.refused)
-    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    return replace(report, errors=(*errors, *report.errors), notices=(told,))
 
 
 def _question(plan: _OffsetsPlan, cluster: object) -> str:

@@ -8,25 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.admin import TellsChanges
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups import describe_rows
-from kgctl.cli.groups.thresholds import (
-    Scope,
-    Thresholds,
-    hidden,
-    judge,
-)
-from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, Report, shows
-from kgctl.cli.selection import (
-    GroupChoice,
-    parse_names,
-    with_neighbours,
-)
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.groups.describe_rows import DescribeShown
+from kgctl.cli.groups.thresholds import Scope, Thresholds, hidden, judge
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import Report, shows
+from kgctl.cli.selection import GroupChoice, with_neighbours
+from kgctl.cli.session import Session
 from kgctl.cli.settings import cluster_reference
 from kgctl.errors import UsageError
 
@@ -42,56 +32,25 @@ kgctl describe group --all-groups -o csv
 kgctl describe group payments --fail-if-lag-over 1000
 kgctl describe group payments --members --watch --interval 5s
 """
-READ_COMMITTED = "read-committed"
-LAG_MODES = ("committed", READ_COMMITTED)
-SortKey = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KEY", help="Rows by lag, partition or consumer.", autocompletion=lambda: ["lag", "partition", "consumer"]
-    ),
-]
-LagMode = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODE",
-        help="Count lag to the log end (committed, the default), or to the last stable offset (read-committed).",
-        show_default=False,
-        autocompletion=lambda: list(LAG_MODES),
-    ),
-]
-CommitAge = Annotated[bool, typer.Option("--commit-age", help="Add how long ago each offset was committed.")]
-NextRecord = Annotated[
-    bool, typer.Option("--next-record", help="Add time, key and value of the record that is read next: the poison message.")
-]
-Interval = Annotated[
-    str | None, typer.Option(metavar="SPAN", help="With --watch, how often: 5s, 1m. [default: 2s]", show_default=False)
-]
 SETTLE_MS = 100
 """How long is waited after a change that was told, so that what belongs to it is shown with it."""
 
 
 @shows(*describe_rows.TABLES, summary=describe_rows.SUMMARY, examples=EXAMPLES)
 def describe_group(
-    ctx: typer.Context,
+    session: Session,
     *,
     chosen: GroupChoice,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Offsets and lag of each partition (the default).")] = False,
-    members: Annotated[bool, typer.Option("--members", help="The members, and how many partitions each owns.")] = False,
-    state: Annotated[bool, typer.Option("--state", help="State, coordinator, assignor and number of members.")] = False,
-    topology: Annotated[bool, typer.Option("--topology", help="The subtopologies of streams groups, and their topics.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="All columns in the table, as -o wide has them.")] = False,
-    topic: TopicOptions = None,
-    only_lagging: Annotated[bool, typer.Option("--only-lagging", help="Only partitions with lag, or with a flag.")] = False,
-    sort: SortKey = None,
-    totals: Annotated[bool, typer.Option("--totals", help="A row a topic and one a group, not a partition: their lag.")] = False,
-    time_lag: Annotated[bool, typer.Option("--time-lag", help="Add the age of the next record to read.")] = False,
-    commit_age: CommitAge = False,
-    next_record: NextRecord = False,
-    lag_mode: LagMode = None,
+    offsets: Annotated[bool, flag("--offsets", "Offsets and lag of each partition (the default).")] = False,
+    members: Annotated[bool, flag("--members", "The members, and how many partitions each owns.")] = False,
+    state: Annotated[bool, flag("--state", "State, coordinator, assignor and number of members.")] = False,
+    topology: Annotated[bool, flag("--topology", "The subtopologies of streams groups, and their topics.")] = False,
+    verbose: Annotated[bool, flag("--verbose", "All columns in the table, as -o wide has them.")] = False,
+    shown: DescribeShown,
     limits: Thresholds,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
-    interval: Interval = None,
-    iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="With --watch, end after N times.")] = None,
+    watch: Annotated[bool, flag("--watch", "Show it again and again, until Ctrl-C.")] = False,
+    interval: Annotated[str | None, option("SPAN", "With --watch, how often: 5s, 1m. [default: 2s]")] = None,
+    iterations: Annotated[int | None, option("N", "With --watch, end after N times.", min=1)] = None,
 ) -> Report | int:
     """Show groups: offsets and lag of each partition, or their members, or their state.
 
@@ -108,17 +67,7 @@ def describe_group(
     if watch and not interval:
         _check_interval(chosen.groups or ())
     view = _chosen_view(offsets=offsets, members=members, state=state, topology=topology)
-    of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
-    _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
-    from kgctl.admin.topic_scopes import parse_topic_scopes
-
-    scopes = parse_topic_scopes(topic or ())
-    (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
-    (mode,) = parse_names("--lag-mode", [lag_mode], LAG_MODES) if lag_mode else LAG_MODES[:1]
-    shown = describe_rows.DescribeShown(
-        scopes, only_lagging, sort_key, time_lag, commit_age, next_record, mode == READ_COMMITTED, totals
-    )
-    session = session_of(ctx)
+    shown.check(view, has_limits=bool(limits))
     question = DescribeQuestion(session, chosen, view, shown, limits, verbose)
     if not watch:
         with session.connect() as admin:
@@ -126,17 +75,6 @@ def describe_group(
     is_shown_in_frames(session, iterations)
     with session.connect() as admin:
         return _frames(question, admin, interval_ms, iterations).run()
-
-
-def _check_view(view: str, *, of_partitions: bool, of_offsets: bool, totals: bool) -> None:
-    if totals and of_partitions:
-        others = "--only-lagging, --sort, --time-lag, --commit-age and --next-record"
-        raise UsageError(f"--totals has no rows of partitions: {others} have no place beside it")
-    if view != "offsets" and (of_partitions or of_offsets):
-        raise UsageError(
-            "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --next-record, --lag-mode and the --fail-if "
-            f"options belong to --offsets, not to --{view}"
-        )
 
 
 def _check_interval(groups: Sequence[str]) -> None:
@@ -156,7 +94,7 @@ class DescribeQuestion:
     session: Session
     wanted: GroupChoice
     view: str
-    shown: describe_rows.DescribeShown
+    shown: DescribeShown
     limits: Thresholds
     verbose: bool
 
@@ -181,11 +119,9 @@ class DescribeQuestion:
         }
         report = builders[self.view](found)
         if not limits and self.view == "offsets":
-            notices = [
-                error.message for error in hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
-            ]
-            report = replace(report, notices=(*report.notices, *notices))
-        return replace(report, columns=_widened(report.columns)) if self.verbose else report
+            unseen = hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
+            report = replace(report, notices=(*report.notices, *(error.message for error in unseen)))
+        return replace(report, columns=[replace(each, wide=False) for each in report.columns]) if self.verbose else report
 
     def _view(self, admin: GroupAdmin, ids: Sequence[str]) -> GroupViews:
         from kgctl.admin.group_view import view_groups, view_offsets, with_commit_times, with_next_records, with_record_times
@@ -248,7 +184,3 @@ def _chosen_view(**views: bool) -> str:
     if len(chosen) > 1:
         raise UsageError(" and ".join(f"--{name}" for name in chosen) + " exclude each other")
     return chosen[0] if chosen else "offsets"
-
-
-def _widened(columns: Sequence[Column]) -> tuple[Column, ...]:
-    return tuple(replace(column, wide=False) for column in columns)

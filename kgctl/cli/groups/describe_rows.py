@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
-from kgctl.admin.times import format_instant
-from kgctl.admin.topic_scopes import TopicScope
+from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes
 from kgctl.cli.columns import (
     ASSIGNOR,
     CLIENT_ID,
@@ -32,9 +31,11 @@ from kgctl.cli.columns import (
     TYPE,
 )
 from kgctl.cli.groups.thresholds import ThresholdJudgement
-from kgctl.cli.report import Cell, Column, JsonKind, Report, asked_for
-from kgctl.cli.selection import told_lag
-from kgctl.errors import KgctlError, NotFoundError
+from kgctl.cli.options import TopicOptions
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import BOOL, NUMBER, TEXTS, TIME, WHOLE, Column, Report, asked_for
+from kgctl.cli.selection import parse_names, told_lag
+from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
 
 if TYPE_CHECKING:
@@ -46,25 +47,57 @@ MOST_SHOWN = 200
 """Bytes of a key or a value that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
+LAG_MODES = ("committed", "read-committed")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class DescribeShown:
-    """Which rows are shown, with what, and in which order.
+    """A block of options: which rows of partitions are shown, with what, in which order, and where their logs end."""
 
-    ``sort`` is a key of `SORTS`, or "" for groups, topics, partitions. ``read_committed``: logs end at their last stable offset.
-    """
+    topic: TopicOptions = None
+    only_lagging: Annotated[bool, flag("--only-lagging", "Only partitions with lag, or with a flag.")] = False
+    sort: Annotated[str | None, option("KEY", "Rows by lag, partition or consumer.", complete=SORTS)] = None
+    totals: Annotated[bool, flag("--totals", "A row a topic and one a group, not a partition: their lag.")] = False
+    time_lag: Annotated[bool, flag("--time-lag", "Add the age of the next record to read.")] = False
+    commit_age: Annotated[bool, flag("--commit-age", "Add how long ago each offset was committed.")] = False
+    next_record: Annotated[
+        bool, flag("--next-record", "Add time, key and value of the record that is read next: the poison message.")
+    ] = False
+    lag_mode: Annotated[
+        str | None,
+        option(
+            "MODE",
+            "Count lag to the log end (committed, the default), or to the last stable offset (read-committed).",
+            complete=LAG_MODES,
+        ),
+    ] = None
 
-    scopes: Sequence[TopicScope] = ()
-    only_lagging: bool = False
-    sort: str = ""
-    time_lag: bool = False
-    commit_age: bool = False
-    next_record: bool = False
-    read_committed: bool = False
-    totals: bool = False
+    @cached_property
+    def scopes(self) -> Sequence[TopicScope]:
+        return parse_topic_scopes(self.topic or ())
 
+    @cached_property
+    def sort_key(self) -> str:
+        """A key of `SORTS`, or "" for groups, topics, partitions."""
+        return parse_names("--sort", [self.sort], tuple(SORTS))[0] if self.sort else ""
 
-def _of_owner(name: str) -> Callable[[PartitionView], Cell]:
-    return lambda row: None if row.owner is None else getattr(row.owner, name)
+    @cached_property
+    def read_committed(self) -> bool:
+        """Whether logs end at their last stable offset."""
+        return bool(self.lag_mode) and parse_names("--lag-mode", [self.lag_mode or ""], LAG_MODES) == LAG_MODES[1:]
+
+    def check(self, view: str, *, has_limits: bool) -> None:
+        """Raises `UsageError`: what is given is no topic, order or mode, or has no place in the view."""
+        of_partitions = self.only_lagging or bool(self.sort) or self.time_lag or self.commit_age or self.next_record
+        if self.totals and of_partitions:
+            others = "--only-lagging, --sort, --time-lag, --commit-age and --next-record"
+            raise UsageError(f"--totals has no rows of partitions: {others} have no place beside it")
+        if view != "offsets" and (of_partitions or self.topic or self.totals or self.lag_mode or has_limits):
+            raise UsageError(
+                "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --next-record, --lag-mode and the "
+                f"--fail-if options belong to --offsets, not to --{view}"
+            )
+        _ = self.scopes, self.sort_key, self.read_committed
 
 
 def _leader_epoch(row: PartitionView) -> int | None:
@@ -82,10 +115,6 @@ def _commit_age_s(row: PartitionView) -> float | None:
     return None if row.commit_time_ms is None else max(0, row.asked_ms - row.commit_time_ms) / 1000
 
 
-def _instant(at_ms: int | None) -> str | None:
-    return None if at_ms is None else format_instant(at_ms)
-
-
 def shown_bytes(data: bytes | None, most: int | None = MOST_SHOWN) -> str | None:
     """Return bytes as text, at most so many of them (None: all); those that are no text are escaped. None stays None."""
     if data is None:
@@ -100,91 +129,51 @@ OFFSETS = (
     PARTITION.of("partition.partition"),
     Column(
         "current_offset",
-        kind=JsonKind.WHOLE,
-        meaning="the committed offset, of the record that is read next; a share group's start offset",
-        read=lambda row: None if row.commit is None else row.commit.offset,
+        "the committed offset, of the record that is read next; a share group's start offset",
+        WHOLE,
+        read="commit?.offset",
     ),
     LOG_START.of("log.log_start_offset", if_any=True),
-    LOG_END.of(
-        "log.log_end_offset",
-        meaning=f"{LOG_END.meaning}; with `--lag-mode read-committed` its last stable offset",
-    ),
+    LOG_END.of("log.log_end_offset", meaning=f"{LOG_END.meaning}; with `--lag-mode read-committed` its last stable offset"),
     LAG.of("lag"),
     Column(
         "time_lag_s",
-        kind=JsonKind.NUMBER,
-        unit="s",
-        meaning="since the record that is read next was written; 0 where there is none; null where that may be read already",
+        "since the record that is read next was written; 0 where there is none; null where that may be read already",
+        NUMBER,
+        "s",
         when="time_lag",
         read=_time_lag_s,
     ),
+    Column("record_time", "when that record was written", TIME, wide=True, if_any=True, when="time_lag", read="record_time_ms"),
+    Column("commit_age_s", "since the offset was committed", NUMBER, "s", when="commit_age", read=_commit_age_s),
+    Column("commit_time", "when it was committed", TIME, wide=True, if_any=True, when="commit_age", read="commit_time_ms"),
+    CONSUMER_ID.of("owner?.member_id", if_any=True),
+    HOST.of("owner?.host"),
+    CLIENT_ID.of("owner?.client_id"),
+    INSTANCE_ID.of("owner?.group_instance_id", wide=True),
     Column(
-        "record_time",
-        wide=True,
-        if_any=True,
-        kind=JsonKind.TIME,
-        meaning="when that record was written",
-        when="time_lag",
-        read=lambda row: _instant(row.record_time_ms),
+        "leader_epoch", "the leader epoch that was committed with the offset", WHOLE, wide=True, if_any=True, read=_leader_epoch
     ),
-    Column(
-        "commit_age_s",
-        kind=JsonKind.NUMBER,
-        unit="s",
-        meaning="since the offset was committed",
-        when="commit_age",
-        read=_commit_age_s,
-    ),
-    Column(
-        "commit_time",
-        wide=True,
-        if_any=True,
-        kind=JsonKind.TIME,
-        meaning="when it was committed",
-        when="commit_age",
-        read=lambda row: _instant(row.commit_time_ms),
-    ),
-    CONSUMER_ID.of(_of_owner("member_id"), if_any=True),
-    HOST.of(_of_owner("host")),
-    CLIENT_ID.of(_of_owner("client_id")),
-    INSTANCE_ID.of(_of_owner("group_instance_id"), wide=True),
-    Column(
-        "leader_epoch",
-        wide=True,
-        if_any=True,
-        kind=JsonKind.WHOLE,
-        meaning="the leader epoch that was committed with the offset",
-        read=_leader_epoch,
-    ),
-    Column(
-        "metadata",
-        wide=True,
-        if_any=True,
-        meaning="the text that was committed with the offset",
-        read=lambda row: None if row.commit is None else row.commit.metadata,
-    ),
-    FLAGS.of(lambda row: row.flags and tuple(map(str, row.flags))),
+    Column("metadata", "the text that was committed with the offset", wide=True, if_any=True, read="commit?.metadata"),
+    FLAGS.of("flags"),
     Column(
         "next_record_time",
+        "the time of the record that is read next",
+        TIME,
         if_any=True,
-        kind=JsonKind.TIME,
-        meaning="the time of the record that is read next",
         when="next_record",
-        read=lambda row: _instant(row.next_record.timestamp_ms) if row.next_record else None,
+        read="next_record?.timestamp_ms",
     ),
     Column(
         "next_record_key",
+        "its key, bytes that are no text escaped, the first 200",
         if_any=True,
-        meaning="its key, bytes that are no text escaped, the first 200",
         when="next_record",
-        read=lambda row: shown_bytes(row.next_record.key) if row.next_record else None,
+        read="next_record?.key",
+        shown=shown_bytes,
     ),
     Column(
-        "next_record_value",
-        if_any=True,
-        meaning="its value, likewise",
-        when="next_record",
-        read=lambda row: shown_bytes(row.next_record.value) if row.next_record else None,
+        "next_record_value", "its value, likewise", if_any=True, when="next_record", read="next_record?.value", shown=shown_bytes
     ),
 )
 
@@ -210,14 +199,8 @@ class Totals(NamedTuple):
 TOTALS = (
     GROUP.of("group_id"),
     TOPIC.of("topic", meaning="the topic; null in the row of a whole group"),
-    Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions", read=lambda row: len(row.partitions)),
-    Column(
-        "unknown",
-        "#UNKNOWN",
-        kind=JsonKind.WHOLE,
-        meaning="how many of them have a lag that is unknown",
-        read=attrgetter("unknown"),
-    ),
+    Column("partitions", "how many partitions", WHOLE, header="#PARTITIONS", shown=len),
+    Column("unknown", "how many of them have a lag that is unknown", WHOLE, header="#UNKNOWN"),
     LAG.of("lag", meaning="the sum of the lags that are known"),
 )
 
@@ -244,13 +227,7 @@ def assignment_text(assignment: Assignment | None) -> str | None:
 
 def _task_column(name: str, meaning: str, *, wide: bool = True) -> Column:
     """A column of one kind of tasks of the members of streams groups."""
-    return Column(
-        f"{name}_tasks",
-        wide=wide,
-        if_any=True,
-        meaning=meaning,
-        read=lambda row: row.member.tasks and assignment_text(getattr(row.member.tasks, name)),
-    )
+    return Column(f"{name}_tasks", meaning, wide=wide, if_any=True, read=f"member.tasks?.{name}", shown=assignment_text)
 
 
 OF_TASKS = (
@@ -258,20 +235,14 @@ OF_TASKS = (
     _task_column("standby", "streams: those whose state it keeps a copy of", wide=False),
     _task_column("warmup", "streams: those that it gets ready for", wide=False),
     *(_task_column(f"target_{name}", f"streams: what `{name}_tasks` is to be") for name in ("active", "standby", "warmup")),
-    Column(
-        "process",
-        wide=True,
-        if_any=True,
-        meaning="streams: the instance of the application",
-        read=lambda row: row.member.tasks and row.member.tasks.process_id,
-    ),
+    Column("process", "streams: the instance of the application", wide=True, if_any=True, read="member.tasks?.process_id"),
     Column(
         "topology_epoch",
+        "streams: the epoch of the member's topology",
+        WHOLE,
         wide=True,
         if_any=True,
-        kind=JsonKind.WHOLE,
-        meaning="streams: the epoch of the member's topology",
-        read=lambda row: row.member.tasks and row.member.tasks.topology_epoch,
+        read="member.tasks?.topology_epoch",
     ),
 )
 OF_MEMBERS = (
@@ -282,69 +253,58 @@ OF_MEMBERS = (
     CLIENT_ID.of("member.client_id"),
     Column(
         "partitions",
-        "#PARTITIONS",
-        kind=JsonKind.WHOLE,
-        meaning="how many partitions the member has",
+        "how many partitions the member has",
+        WHOLE,
+        header="#PARTITIONS",
         read=lambda row: None if row.member.assignment is None else row.member.partition_count,
     ),
     Column(
         "assignment",
+        "what the member has: `orders:0,1;users:2`",
         wide=True,
         if_any=True,
-        meaning="what the member has: `orders:0,1;users:2`",
-        read=lambda row: assignment_text(row.member.assignment),
+        read="member.assignment",
+        shown=assignment_text,
     ),
-    Column(
-        "member_epoch",
-        wide=True,
-        if_any=True,
-        kind=JsonKind.WHOLE,
-        meaning="the member's epoch (consumer protocol)",
-        read=attrgetter("member.member_epoch"),
-    ),
+    Column("member_epoch", "the member's epoch (consumer protocol)", WHOLE, wide=True, if_any=True, read="member.member_epoch"),
     TARGET_EPOCH.of("group.assignment_epoch", if_any=True),
     Column(
         "target_assignment",
+        "what the member is to have, as `assignment`",
         wide=True,
         if_any=True,
-        meaning="what the member is to have, as `assignment`",
-        read=lambda row: assignment_text(row.member.target_assignment),
+        read="member.target_assignment",
+        shown=assignment_text,
     ),
     Column(
         "subscribed_topics",
+        "the topics that the member subscribes to",
+        TEXTS,
         wide=True,
         if_any=True,
-        kind=JsonKind.TEXTS,
-        meaning="the topics that the member subscribes to",
-        read=attrgetter("member.subscribed_topics"),
+        read="member.subscribed_topics",
     ),
-    Column("rack", wide=True, if_any=True, meaning="the member's `client.rack`", read=attrgetter("member.rack_id")),
+    Column("rack", "the member's `client.rack`", wide=True, if_any=True, read="member.rack_id"),
     ASSIGNOR.of("group.assignor", wide=True, if_any=True),
     Column(
         "upgraded",
+        "whether the member speaks the consumer protocol, in a group that has both kinds",
+        BOOL,
         wide=True,
         if_any=True,
-        kind=JsonKind.BOOL,
-        meaning="whether the member speaks the consumer protocol, in a group that has both kinds",
-        read=attrgetter("is_upgraded"),
+        read="is_upgraded",
     ),
     *OF_TASKS,
 )
 OF_STATE = (
     GROUP.of("group_id"),
-    COORDINATOR.of(lambda group: str(group.coordinator) if group.coordinator else None),
-    COORDINATOR_ID.of(lambda group: group.coordinator.node_id if group.coordinator else None, header="ID"),
+    COORDINATOR.of("coordinator"),
+    COORDINATOR_ID.of("coordinator?.node_id", header="ID"),
     ASSIGNOR.of(lambda group: group.assignor or None, header="ASSIGNMENT-STRATEGY"),
     STATE.of("state.value"),
     TYPE.of("type.value"),
     PROTOCOL_TYPE.of(lambda group: group.protocol_type or None),
-    Column(
-        "group_epoch",
-        wide=True,
-        kind=JsonKind.WHOLE,
-        meaning="the group's epoch (consumer protocol)",
-        read=attrgetter("group_epoch"),
-    ),
+    Column("group_epoch", "the group's epoch (consumer protocol)", WHOLE, wide=True),
     TARGET_EPOCH.of("assignment_epoch"),
     MEMBERS.of(lambda group: len(group.members)),
 )
@@ -360,12 +320,10 @@ class SubtopologyOf(NamedTuple):
 
 OF_TOPOLOGY = (
     GROUP.of("group_id"),
-    Column(
-        "topology_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the epoch of the group's topology", read=attrgetter("epoch")
-    ),
-    Column("subtopology", meaning="the subtopology's id", read=attrgetter("subtopology.subtopology_id")),
+    Column("topology_epoch", "the epoch of the group's topology", WHOLE, wide=True, read="epoch"),
+    Column("subtopology", "the subtopology's id", read="subtopology.subtopology_id"),
     *(
-        Column(name, kind=JsonKind.TEXTS, meaning=meaning, read=attrgetter(f"subtopology.{name}"))
+        Column(name, meaning, TEXTS, read=f"subtopology.{name}")
         for name, meaning in (
             ("source_topics", "the topics that it reads and others write"),
             ("repartition_source_topics", "the application's own topics that it reads"),
@@ -377,24 +335,20 @@ OF_TOPOLOGY = (
 TABLES = (OFFSETS, TOTALS, OF_MEMBERS, OF_STATE, OF_TOPOLOGY)
 """All tables that `describe group` may show."""
 SUMMARY = (
-    Column(
-        "lag", kind=JsonKind.WHOLE, unit="records", meaning="the lags that are known, of all groups together; null where none is"
-    ),
-    Column("groups[].group", meaning="the group's id"),
-    Column("groups[].lag", kind=JsonKind.WHOLE, unit="records", meaning="its lags that are known together; null where none is"),
-    Column("groups[].partitions", kind=JsonKind.WHOLE, meaning="how many partitions"),
-    Column("groups[].unknown", kind=JsonKind.WHOLE, meaning="of how many of them the lag is unknown"),
-    Column(
-        "groups[].topics.TOPIC", kind=JsonKind.WHOLE, unit="records", meaning="the known lag on this topic; null where none is"
-    ),
+    Column("lag", "the lags that are known, of all groups together; null where none is", WHOLE, "records"),
+    Column("groups[].group", "the group's id"),
+    Column("groups[].lag", "its lags that are known together; null where none is", WHOLE, "records"),
+    Column("groups[].partitions", "how many partitions", WHOLE),
+    Column("groups[].unknown", "of how many of them the lag is unknown", WHOLE),
+    Column("groups[].topics.TOPIC", "the known lag on this topic; null where none is", WHOLE, "records"),
 )
 
 
 def offsets_report(found: GroupViews, shown: DescribeShown, judgement: ThresholdJudgement | None = None) -> Report:
     """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
     rows = [each for each in found.partitions if not shown.only_lagging or each.lag or each.flags]
-    if shown.sort:
-        rows.sort(key=SORTS[shown.sort])
+    if shown.sort_key:
+        rows.sort(key=SORTS[shown.sort_key])
     errors: list[KgctlError] = [*(judgement.errors if judgement else found.errors)]
     if shown.scopes:
         errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.groups.thresholds import Scope, hidden
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.parameters import argument, flag
+from kgctl.cli.report import WHOLE, Column, Report, shows
+from kgctl.cli.selection import failures
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.groups import NO_OFFSET, TopicPartition
 
@@ -31,47 +31,68 @@ kgctl diff-offsets before.csv
 kgctl diff-offsets before.csv after.csv
 kgctl diff-offsets payments payments-green --fail-if-different
 """
+
+
+class Difference(NamedTuple):
+    """A row: what two groups have committed on a partition, None for nothing."""
+
+    group: str
+    other: str
+    partition: TopicPartition
+    offset: int | None
+    other_offset: int | None
+
+    @property
+    def difference(self) -> int | None:
+        return None if self.offset is None or self.other_offset is None else self.other_offset - self.offset
+
+    @property
+    def result(self) -> str:
+        if self.offset is None:
+            return ONLY_THERE
+        if self.other_offset is None:
+            return ONLY_HERE
+        return DIFFERS if self.difference else SAME
+
+
 COLUMNS = (
     GROUP,
-    Column("other_group", if_any=True, meaning="the id of the group that it is compared with"),
-    TOPIC,
-    PARTITION,
-    Column("offset", if_any=True, kind=JsonKind.WHOLE, meaning="the committed offset of the first"),
-    Column("other_offset", if_any=True, kind=JsonKind.WHOLE, meaning="that of the second"),
-    Column("difference", if_any=True, kind=JsonKind.WHOLE, unit="records", meaning="`other_offset` - `offset`"),
-    Column("result", meaning="same, differs, only-here or only-there"),
+    Column(
+        "other_group",
+        "the id of the group that it is compared with",
+        if_any=True,
+        read=lambda row: None if row.other == row.group else row.other,
+    ),
+    TOPIC.of("partition.topic"),
+    PARTITION.of("partition.partition"),
+    Column("offset", "the committed offset of the first", WHOLE, if_any=True),
+    Column("other_offset", "that of the second", WHOLE, if_any=True),
+    Column("difference", "`other_offset` - `offset`", WHOLE, "records", if_any=True),
+    Column("result", "same, differs, only-here or only-there"),
 )
 SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
 
 Offsets = Mapping[TopicPartition, int]
 
-Side = Annotated[
-    str, typer.Argument(metavar="GROUP|FILE", help="A group, or a file of offsets; - is stdin.", autocompletion=complete_groups)
-]
 OtherSide = Annotated[
     str | None,
-    typer.Argument(
-        metavar="GROUP|FILE",
-        help="What to compare with; the cluster as it is, where a file is given alone.",
-        show_default=False,
-        autocompletion=complete_groups,
-    ),
+    argument("GROUP|FILE", "What to compare with; the cluster as it is, where a file is given alone.", complete=complete_groups),
 ]
 SUMMARY = (
-    Column("same", kind=JsonKind.WHOLE, meaning="partitions in which both are the same"),
-    Column("different", kind=JsonKind.WHOLE, meaning="partitions in which they are not"),
+    Column("same", "partitions in which both are the same", WHOLE),
+    Column("different", "partitions in which they are not", WHOLE),
 )
 
 
 @shows(COLUMNS, summary=SUMMARY, examples=EXAMPLES)
 def diff_offsets(
-    ctx: typer.Context,
-    one: Side,
+    session: Session,
+    one: Annotated[str, argument("GROUP|FILE", "A group, or a file of offsets; - is stdin.", complete=complete_groups)],
     other: OtherSide = None,
     *,
     topic: TopicOptions = None,
-    all_partitions: Annotated[bool, typer.Option("--all", help="Also show the partitions that do not differ.")] = False,
-    fail_if_different: Annotated[bool, typer.Option("--fail-if-different", help="Exit with 6 if anything differs.")] = False,
+    all_partitions: Annotated[bool, flag("--all", "Also show the partitions that do not differ.")] = False,
+    fail_if_different: Annotated[bool, flag("--fail-if-different", "Exit with 6 if anything differs.")] = False,
 ) -> Report:
     """Compare committed offsets: of two groups, of two files, or of a file and the cluster; nothing is changed.
 
@@ -81,7 +102,6 @@ def diff_offsets(
     """
     from kgctl.admin.topic_scopes import absent, is_within, parse_topic_scopes
 
-    session = session_of(ctx)
     if other is None and not _is_file(one):
         raise UsageError(f"there is no file {one!r}; to compare two groups name both")
     if one == other == "-":
@@ -94,19 +114,19 @@ def diff_offsets(
         for pair in _pairs(here.groups, there.groups)
         if not {*pair} & failed
         for row in _rows(pair, here.groups.get(pair[0], {}), there.groups.get(pair[1], {}))
-        if not scopes or is_within(_partition(row), scopes)
+        if not scopes or is_within(row.partition, scopes)
     ]
     errors = (*here.errors, *there.errors)
     unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
     if fail_if_different and not rows and not errors and not unseen:
         raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
     if fail_if_different:
-        errors += tuple(_without_offsets(scope) for scope in absent(scopes, map(_partition, rows)) if scope in scopes)
-    counts = Counter(row["result"] == SAME for row in rows)
+        errors += tuple(_without_offsets(scope) for scope in absent(scopes, (row.partition for row in rows)) if scope in scopes)
+    counts = Counter(row.result == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(
         COLUMNS,
-        [row for row in rows if all_partitions or row["result"] != SAME],
+        [row for row in rows if all_partitions or row.result != SAME],
         (*errors, *unseen),
         (told,) if rows or not errors else (),
         ("group", "topic", "partition"),
@@ -114,10 +134,6 @@ def diff_offsets(
         something_done=bool(rows),
         summary={"same": counts[True], "different": counts[False]},
     )
-
-
-def _partition(row: Row) -> TopicPartition:
-    return TopicPartition(str(row["topic"]), int(str(row["partition"])))
 
 
 def _without_offsets(scope: TopicScope) -> KgctlError:
@@ -178,10 +194,9 @@ def _from_file(session: Session, name: str, groups: Sequence[str]) -> _Offsets:
 def _from_cluster(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool = False) -> _Offsets:
     """The groups' commits; one that does not exist has none, and is an error where the user named it."""
     committed = admin.list_committed_offsets(group_ids)
-    errors = [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
-    errors += [flaw for flaws in committed.flaws.values() for flaw in flaws]
     missing = [group_id for group_id, offsets in committed.values.items() if is_named and not offsets]
-    errors += [error.to_exception(group=group_id) for group_id, error in admin.describe_groups(missing).errors.items()]
+    absent = admin.describe_groups(missing).errors
+    errors = [*failures(group_ids, committed), *(error.to_exception(group=group_id) for group_id, error in absent.items())]
     return _Offsets(
         {
             group_id: {partition: commit.offset for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
@@ -209,26 +224,5 @@ def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets]) -> list[tu
     return [(name, name) for name in sorted({*here, *there})]
 
 
-def _rows(pair: tuple[str, str], here: Offsets, there: Offsets) -> Iterator[Row]:
-    group_id, other = pair
-    for partition in sorted({*here, *there}):
-        offset, offset_there = here.get(partition), there.get(partition)
-        is_known = offset is not None and offset_there is not None
-        yield {
-            "group": group_id,
-            "other_group": None if other == group_id else other,
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "offset": offset,
-            "other_offset": offset_there,
-            "difference": (offset_there or 0) - (offset or 0) if is_known else None,
-            "result": _result(offset, offset_there),
-        }
-
-
-def _result(offset: int | None, offset_there: int | None) -> str:
-    if offset is None:
-        return ONLY_THERE
-    if offset_there is None:
-        return ONLY_HERE
-    return SAME if offset == offset_there else DIFFERS
+def _rows(pair: tuple[str, str], here: Offsets, there: Offsets) -> Iterator[Difference]:
+    return (Difference(*pair, partition, here.get(partition), there.get(partition)) for partition in sorted({*here, *there}))

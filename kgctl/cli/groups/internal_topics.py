@@ -9,23 +9,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
-import typer
-
 from kgctl.admin import DeletesTopics, GroupAdmin
-from kgctl.cli.report import Column, JsonKind
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import WHOLE, Column
 from kgctl.errors import KgctlError, RefusedError, UnsupportedError, UsageError, plural
 from kgctl.model.groups import GroupDescription, GroupType
 from kgctl.model.streams import is_inferred_internal
 
 ALL, ONE = "--delete-all-internal-topics", "--delete-internal-topic"
 DeleteAll = Annotated[
-    bool, typer.Option(ALL, help="Delete the topics that streams groups write for themselves, too. No undo brings them back.")
+    bool, flag(ALL, "Delete the topics that streams groups write for themselves, too. No undo brings them back.")
 ]
-DeleteSome = Annotated[
-    list[str] | None,
-    typer.Option(ONE, metavar="TOPIC", help="Delete this one of their own topics, too; repeatable.", show_default=False),
-]
-DELETED = Column("topics_deleted", kind=JsonKind.WHOLE, meaning="how many internal topics were deleted, where that was asked for")
+DeleteSome = Annotated[list[str] | None, option("TOPIC", "Delete this one of their own topics, too; repeatable.", ONE)]
+DELETED = Column("topics_deleted", "how many internal topics were deleted, where that was asked for", WHOLE)
 
 
 @dataclass(slots=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from types import SimpleNamespace
 from typing import Annotated
-
-import typer
 
 from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_view import NO_LAG, GroupLag, lag_by_group
@@ -16,9 +14,10 @@ from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import COORDINATOR, COORDINATOR_ID, FLAGS, GROUP, LAG, MEMBERS, PROTOCOL_TYPE, STATE, TYPE
 from kgctl.cli.groups.thresholds import Scope, ThresholdJudgement, Thresholds, hidden, judge_listed
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, JsonKind, Report, asked_for, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import TEXTS, WHOLE, Column, Report, asked_for, shows
+from kgctl.cli.selection import KindFilter, NameFilter, failures, parse_names, told_lag
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupListing, MemberDescription, TopicPartition
@@ -44,26 +43,13 @@ COLUMNS = (
     STATE.of("listing.state.value"),
     TYPE.of("listing.type.value"),
     PROTOCOL_TYPE.of(lambda row: row.listing.protocol_type or None),
-    COORDINATOR.of(lambda row: str(row.listing.coordinator) if row.listing.coordinator else None, wide=True),
-    COORDINATOR_ID.of(lambda row: row.listing.coordinator.node_id if row.listing.coordinator else None, wide=True),
+    COORDINATOR.of("listing.coordinator", wide=True),
+    COORDINATOR_ID.of("listing.coordinator?.node_id", wide=True),
     MEMBERS.of("members", when="members"),
-    Column(
-        "topics",
-        kind=JsonKind.TEXTS,
-        meaning="its topics: of commits, assignments and subscriptions",
-        when="members",
-        read=attrgetter("topics"),
-    ),
-    Column(
-        "partitions",
-        "#PARTITIONS",
-        kind=JsonKind.WHOLE,
-        meaning="how many partitions have a commit",
-        when="lag",
-        read=attrgetter("partitions"),
-    ),
+    Column("topics", "its topics: of commits, assignments and subscriptions", TEXTS, when="members"),
+    Column("partitions", "how many partitions have a commit", WHOLE, header="#PARTITIONS", when="lag"),
     LAG.of("lag.lag", when="lag"),
-    FLAGS.of(lambda row: row.lag.flags and tuple(map(str, row.lag.flags)), when="lag"),
+    FLAGS.of("lag.flags", when="lag"),
 )
 
 EXAMPLES = """
@@ -86,29 +72,16 @@ SORTS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
 """What ``--sort`` takes: equal rows stay sorted by group."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Which columns are there ``when`` they are asked for."""
-
-    lag: bool
-    members: bool
-
-
 @shows(COLUMNS, examples=EXAMPLES)
 def list_groups(
-    ctx: typer.Context,
+    session: Session,
     *,
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only groups of this protocol type: consumer, connect, share, ...")
-    ] = None,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
+    protocol: Annotated[str | None, option("NAME", "Only groups of this protocol type: consumer, connect, share, ...")] = None,
+    names: NameFilter,
     topic: TopicOptions = None,
-    lag: Annotated[bool, typer.Option("--lag", help="Add partitions with a commit, and total lag in records.")] = False,
-    members: Annotated[bool, typer.Option("--members", help="Add the number of members, and the topics of the group.")] = False,
-    sort: Annotated[
-        str | None, typer.Option(metavar="KEY", help="By name, lag, state or members.", autocompletion=lambda: list(SORTS))
-    ] = None,
+    lag: Annotated[bool, flag("--lag", "Add partitions with a commit, and total lag in records.")] = False,
+    members: Annotated[bool, flag("--members", "Add the number of members, and the topics of the group.")] = False,
+    sort: Annotated[str | None, option("KEY", "By name, lag, state or members.", complete=SORTS)] = None,
     kinds: KindFilter,
     limits: Thresholds,
 ) -> Report:
@@ -118,14 +91,13 @@ def list_groups(
     why), and where no commit of the group is to be seen. --topic keeps the groups that have a commit or a member there. The
     --fail-if options hold groups against limits; what cannot be measured is not within them.
     """
-    names, scopes = name_filter(match, exclude), parse_topic_scopes(topic or ())
+    scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
-    session = session_of(ctx)
     with session.connect() as admin:
         listed, sight = admin.list_groups(states=kinds.states, types=kinds.types), admin.sight()
         listings = [one for group_id, one in sorted(listed.values.items()) if names(group_id) and _speaks(one, protocol)]
-        errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
+        errors = failures(sorted(listed.errors), listed)
         errors += [error.to_exception() for error in listed.unreachable.values()]
         rows = list(map(Listed, listings))
         if members:
@@ -139,12 +111,10 @@ def list_groups(
         if limits:
             judgement = judge_listed(admin, [row.listing for row in rows], limits, session.environment.now_ms())
     rows.sort(key=SORTS[sort_key])
-    columns = asked_for(COLUMNS, _Asked(lag, members))
+    columns = asked_for(COLUMNS, SimpleNamespace(lag=lag, members=members))
     is_filtered = bool(names or kinds or topic or protocol)
     told = _summary(rows, lag=lag) if rows else () if errors else _nothing(sight, is_filtered=is_filtered)
-    known = {error.message for error in judgement.errors}
-    errors = [*(error for error in errors if error.message not in known), *judgement.errors]
-    return Report(columns, rows, errors, (*told, *judgement.notices), ("group",), judgement.exit_code)
+    return Report(columns, rows, judgement.beside(errors), (*told, *judgement.notices), ("group",), judgement.exit_code)
 
 
 def _speaks(listing: GroupListing, protocol: str | None) -> bool:
@@ -156,8 +126,7 @@ def _add_lag(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError]
     partitions = sorted({partition for offsets in committed.values.values() for partition in offsets})
     logs = admin.list_log_offsets(partitions)
     lags = lag_by_group(committed.values, logs)
-    errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
-    errors += [error for group_id in sorted(committed.flaws) for error in committed.flaws[group_id]]
+    errors += failures(sorted(committed.errors), committed)
     errors += [error.to_exception(partition=partition) for partition, error in sorted(logs.errors.items())]
     for row in rows:
         offsets = committed.values.get(row.group_id)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.admin.offset_reset import ResetResult
 from kgctl.admin.topic_scopes import parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT
@@ -16,11 +14,10 @@ from kgctl.cli.groups.changes import COLUMNS, DryRun, Execute, OffsetChange, che
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.groups.undo_files import Backup
 from kgctl.cli.options import TopicOptions, Yes
+from kgctl.cli.parameters import option
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import (
-    MigratedGroups,
-)
-from kgctl.cli.session import NamedCluster, Session, session_of
+from kgctl.cli.selection import MigratedGroups
+from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import Interrupted, KgctlError, UsageError, plural
 from kgctl.model.groups import TopicPartition
@@ -38,14 +35,11 @@ HOLDER = "{group}"
 
 @shows(COLUMNS, summary=BY_RESULT, examples=EXAMPLES)
 def migrate_offsets(
-    ctx: typer.Context,
+    session: Session,
     *,
     groups: MigratedGroups,
     to_group: Annotated[
-        str | None,
-        typer.Option(
-            "--to-group", metavar="NAME", help="The group on Kafka; {group} stands for the old name, which is the default."
-        ),
+        str | None, option("NAME", "The group on Kafka; {group} stands for the old name, which is the default.")
     ] = None,
     topic: TopicOptions = None,
     clamp: Clamp = True,
@@ -60,7 +54,6 @@ def migrate_offsets(
     members of the new one run. What was written is read back, and kgctl undo takes it away again. The old group is left as it is.
     """
     check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
-    session = session_of(ctx)
     groups.check()
     scopes = parse_topic_scopes(topic or ())
     if len(groups.ids) != 1:

@@ -6,24 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-import typer
-
 from kgctl.admin import GroupAdmin, ItemError, check_supports, item_error
-from kgctl.admin.changes import Account, ChangeStep, carry_out
+from kgctl.admin.changes import ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.admin.rights import REMOVE_MEMBERS
 from kgctl.cli.columns import BY_RESULT, CONSUMER_ID, GROUP, INSTANCE_ID
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, account_report, counted, how_far, is_answered, result_report
-from kgctl.cli.groups.undo_files import Backup, start_change
+from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, ItemChange, is_answered
 from kgctl.cli.options import Yes
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import ChangedGroups, check_as_shown, confirm, with_neighbours
-from kgctl.cli.session import session_of
+from kgctl.cli.selection import ChangedGroups, confirm, with_neighbours
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
 
-COLUMNS = (GROUP, CONSUMER_ID, replace(INSTANCE_ID, if_any=False))
+COLUMNS = (
+    GROUP.of("of.group_id"),
+    CONSUMER_ID.of(lambda row: None if row.of.is_static else row.of.name),
+    INSTANCE_ID.of(lambda row: row.of.name if row.of.is_static else None, if_any=False),
+)
+NAMES = ("consumer_id", "group_instance_id")
 EXAMPLES = """
 kgctl remove-members payments --instance worker-7
 kgctl remove-members payments --all --dry-run
@@ -41,21 +44,16 @@ class _Member:
 
 @shows((*COLUMNS, *RESULT_AND_ERROR), summary=BY_RESULT, examples=EXAMPLES)
 def remove_members(
-    ctx: typer.Context,
+    session: Session,
     *,
     groups: ChangedGroups,
-    member: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="A member id (CONSUMER-ID); repeatable.", autocompletion=complete_members),
-    ] = None,
-    instance: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="A group instance id; repeatable.", autocompletion=complete_instances)
-    ] = None,
-    all_members: Annotated[bool, typer.Option("--all", help="Every member of the groups.")] = False,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the broker's log.")] = None,
+    member: Annotated[list[str] | None, option("ID", "A member id (CONSUMER-ID); repeatable.", complete=complete_members)] = None,
+    instance: Annotated[list[str] | None, option("ID", "A group instance id; repeatable.", complete=complete_instances)] = None,
+    all_members: Annotated[bool, flag("--all", "Every member of the groups.")] = False,
+    reason: Annotated[str | None, option("TEXT", "Why, for the broker's log.")] = None,
     execute: AtOnce = False,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which members would be removed.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show which members would be removed.")] = False,
 ) -> Report:
     """Make members leave groups, which then rebalance. Asks first, unless --execute or --yes.
 
@@ -67,7 +65,6 @@ def remove_members(
         raise UsageError("say which members: --member ID, --instance ID, or --all")
     if not all_members and len(groups.ids) != 1:
         raise UsageError("--member and --instance need exactly one group, by name")
-    session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
@@ -77,25 +74,28 @@ def remove_members(
         members = present if all_members else _named(chosen.group_ids[0], member or [], instance or [])
         if not members:
             return Report(COLUMNS, (), errors, () if errors else ("No group has members: nothing to remove.",))
-        absent = {
-            one: item_error(ErrorCode.UNKNOWN_MEMBER_ID, group=one.group_id, member=one.name)
-            for one in members
-            if one not in present
-        }
+        items = {one: one for one in members}
+        change = ItemChange(session, cluster, COLUMNS, NAMES, items, "removable", "removed", _explain, errors=errors)
         if dry_run:
-            rows = [(_row(one), _explain(one, absent[one]) if one in absent else None) for one in members]
-            report = result_report(COLUMNS, rows, "removable", ("consumer_id", "group_instance_id"))
-            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
-            return replace(report, errors=(*errors, *report.errors), notices=told)
-        if confirm(session, _question(members, cluster), yes=yes) and all_members:
-            check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0], cluster)
-        stop = session.stop_signals()
-        started = start_change(session, admin, cluster, (), Backup(), groups=list(dict.fromkeys(one.group_id for one in members)))
-        with session.telling(how_far(stop, members, "member")):
-            account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin)
-    report = _report(members, account, errors, str(cluster))
-    started.settle((), report.summary or {})
-    return report
+            return replace(change, refused={one: _unknown(one) for one in members if one not in present}).show()
+
+        def is_as_shown() -> bool:
+            return not all_members or members == _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0]
+
+        confirm(session, _question(members, cluster), yes=yes, cluster=cluster, is_as_shown=is_as_shown)
+        report = change.execute(
+            admin,
+            lambda stop: carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop, admin=admin),
+            groups=dict.fromkeys(one.group_id for one in members),
+            progress=(members, "member"),
+        )
+    known = {(error.group, error.code) for error in errors}  # a group that is not there is told once, not for each member
+    others = (error for error in report.errors[len(errors) :] if (error.group, error.code) not in known)
+    return replace(report, errors=(*errors, *others))
+
+
+def _unknown(member: _Member) -> KgctlError:
+    return _explain(member, item_error(ErrorCode.UNKNOWN_MEMBER_ID, group=member.group_id, member=member.name))
 
 
 def _question(members: Sequence[_Member], cluster: object) -> str:
@@ -150,21 +150,3 @@ def _are_gone(admin: GroupAdmin, members: Sequence[_Member]) -> Mapping[_Member,
 
 def _explain(member: _Member, error: ItemError) -> KgctlError:
     return error.to_exception(group=member.group_id)
-
-
-def _report(members: Sequence[_Member], account: Account[_Member], errors: Sequence[KgctlError], cluster: str) -> Report:
-    rows = {one: _row(one) for one in members}
-    names = ("consumer_id", "group_instance_id")
-    report = account_report(COLUMNS, rows, account, "removed", name_keys=names, explain=_explain)
-    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    known = {(error.group, error.code) for error in errors}  # a group that is not there is told once, not for each member
-    others = (error for error in report.errors if (error.group, error.code) not in known)
-    return replace(report, errors=(*errors, *others), notices=(told,))
-
-
-def _row(member: _Member) -> dict[str, str | None]:
-    return {
-        "group": member.group_id,
-        "consumer_id": None if member.is_static else member.name,
-        "group_instance_id": member.name if member.is_static else None,
-    }

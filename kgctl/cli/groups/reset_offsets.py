@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.admin import GroupAdmin
 from kgctl.admin.notation import FromFile
 from kgctl.admin.offset_reset import ResetPlan, ResetRequest, Strategy, ToHistory
@@ -33,9 +31,10 @@ from kgctl.cli.groups.targets import OffsetTarget, read_scopes
 from kgctl.cli.groups.undo_files import Backup, beside_topics, check_cluster, check_new_file
 from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import TopicOptions, Yes
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import Report, shows
 from kgctl.cli.selection import ChangedGroups, Selection, check_count, with_neighbours
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import UnsupportedError, UsageError
 
@@ -43,34 +42,18 @@ if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
 
 
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]
-PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan of a dry run here, for --plan.")]
-SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out topics and partitions that do not exist.")]
-WaitEmpty = Annotated[
-    str | None, typer.Option("--wait-empty", metavar="SPAN", help="With --execute: wait this long for members to leave first.")
-]
+WaitEmpty = Annotated[str | None, option("SPAN", "With --execute: wait this long for members to leave first.", "--wait-empty")]
 HistoryWarehouse = Annotated[
-    str | None,
-    typer.Option(
-        "--warehouse", metavar="DIR", help="Where the history of --to-history is. [env: KGCTL_WAREHOUSE]", show_default=False
-    ),
+    str | None, option("DIR", "Where the history of --to-history is. [env: KGCTL_WAREHOUSE]", "--warehouse")
 ]
 HistoryCluster = Annotated[
-    str | None,
-    typer.Option(
-        "--history-cluster", metavar="NAME", help="This cluster's name in the warehouse, if it has several.", show_default=False
-    ),
+    str | None, option("NAME", "This cluster's name in the warehouse, if it has several.", "--history-cluster")
 ]
 Clamp = Annotated[
     bool,
-    typer.Option(
-        "--clamp/--no-clamp", help="Bring offsets outside the log to its nearer end (the default), or fail.", show_default=False
-    ),
+    flag("--clamp/--no-clamp", "Bring offsets outside the log to its nearer end (the default), or fail.", show_default=False),
 ]
-Export = Annotated[
-    bool, typer.Option("--export", help="Write the new offsets as kafka-consumer-groups.sh does: CSV without a header.")
-]
-Create = Annotated[bool, typer.Option("--create", help="Make groups that do not exist yet.")]
+Export = Annotated[bool, flag("--export", "Write the new offsets as kafka-consumer-groups.sh does: CSV without a header.")]
 
 
 EXAMPLES = """
@@ -86,21 +69,21 @@ kgctl reset-offsets --plan plan.csv --execute --wait-empty 60s
 
 @shows(COLUMNS, SUMMARY, summary=(*BY_RESULT, DELETED), examples=EXAMPLES)
 def reset_offsets(
-    ctx: typer.Context,
+    session: Session,
     *,
     groups: ChangedGroups,
     topic: TopicOptions = None,
-    all_topics: AllTopics = False,
+    all_topics: Annotated[bool, flag("--all-topics", "Every partition with a committed offset.")] = False,
     target: OffsetTarget,
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
-    plan_out: PlanOut = None,
-    skip_missing: SkipMissing = False,
+    plan_out: Annotated[str | None, option("FILE", "Write the plan of a dry run here, for --plan.", "--plan-out")] = None,
+    skip_missing: Annotated[bool, flag("--skip-missing", "Leave out topics and partitions that do not exist.")] = False,
     wait_empty: WaitEmpty = None,
     summary: Summary = False,
     other_cluster: OtherCluster = False,
     clamp: Clamp = True,
-    create: Create = False,
+    create: Annotated[bool, flag("--create", "Make groups that do not exist yet.")] = False,
     per_partition: PerPartition = False,
     delete_all_internal_topics: DeleteAll = False,
     delete_internal_topic: DeleteSome = None,
@@ -118,7 +101,6 @@ def reset_offsets(
     """
     check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
     wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
-    session = session_of(ctx)
     if target.file is None or not groups.is_by_name:
         groups.check()
     strategy = target.strategy(groups.ids, session.environment.now_ms(), session.environment.stdin)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, get_type_hints
 
-import typer
-
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED
 from kgctl.admin.notation import FromFile, PlannedOffset, parse_offset_file
 from kgctl.admin.offset_reset import Heal, ShiftBy, Strategy, ToCurrent, ToEarliest, ToHistory, ToLatest, ToMark, ToOffset, ToTime
@@ -16,6 +14,7 @@ from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_inst
 from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.undo_files import check_file_name
+from kgctl.cli.parameters import flag, option
 from kgctl.errors import UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
@@ -109,91 +108,64 @@ def _plan(path: str, beside: ReadBeside) -> FromFile:
 class OffsetTarget:
     """A block of options, of which one says where offsets go."""
 
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log."), Means(_always(ToEarliest))] = (
-        False
-    )
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of the log."), Means(_always(ToLatest))] = False
+    to_earliest: Annotated[bool, flag("--to-earliest", "To the start of the log."), Means(_always(ToEarliest))] = False
+    to_latest: Annotated[bool, flag("--to-latest", "To the end of the log."), Means(_always(ToLatest))] = False
     to_current: Annotated[
         bool,
-        typer.Option("--to-current", help="Keep what is valid, bring what is outside the log back into it, else to the log end."),
+        flag("--to-current", "Keep what is valid, bring what is outside the log back into it, else to the log end."),
         Means(_always(ToCurrent)),
     ] = False
-    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", help="To this offset."), Means(_to_offset)] = None
+    to_offset: Annotated[int | None, option("N", "To this offset."), Means(_to_offset)] = None
     to_offsets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--to-offsets", metavar="TOPIC:P=N,...", help="To an offset for each partition: orders:0=5,1=10; repeatable."
-        ),
+        option("TOPIC:P=N,...", "To an offset for each partition: orders:0=5,1=10; repeatable."),
         Means(_to_offsets),
     ] = None
-    shift_by: Annotated[
-        int | None,
-        typer.Option("--shift-by", metavar="N", help="By N records; back if N is negative."),
-        Means(_shift_by),
-    ] = None
+    shift_by: Annotated[int | None, option("N", "By N records; back if N is negative."), Means(_shift_by)] = None
     to_datetime: Annotated[
         str | None,
-        typer.Option(
-            "--to-datetime",
-            metavar="TIME",
-            help="To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, `2h ago`, or epoch ms.",
+        option(
+            "TIME",
+            "To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, `2h ago`, or epoch ms.",
         ),
         Means(_to_datetime),
     ] = None
     by_duration: Annotated[
-        str | None,
-        typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
-        Means(_by_duration),
+        str | None, option("SPAN", "To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."), Means(_by_duration)
     ] = None
     to_max_timestamp: Annotated[
-        bool,
-        typer.Option("--to-max-timestamp", help="To the record with the largest timestamp."),
-        Means(_always(ToMark)),
+        bool, flag("--to-max-timestamp", "To the record with the largest timestamp."), Means(_always(ToMark))
     ] = False
     to_earliest_local: Annotated[
         bool,
-        typer.Option("--to-earliest-local", help="Tiered storage: to the first record that the broker has itself."),
+        flag("--to-earliest-local", "Tiered storage: to the first record that the broker has itself."),
         Means(_always(ToMark, EARLIEST_LOCAL)),
     ] = False
     to_latest_tiered: Annotated[
         bool,
-        typer.Option("--to-latest-tiered", help="Tiered storage: to the last record that is in remote storage."),
+        flag("--to-latest-tiered", "Tiered storage: to the last record that is in remote storage."),
         Means(_always(ToMark, LATEST_TIERED)),
     ] = False
     to_history: Annotated[
         str | None,
-        typer.Option(
-            "--to-history",
-            metavar="TIME",
-            help="To what was committed at TIME, by the collected history; like --to-datetime, or `2h ago`.",
-        ),
+        option("TIME", "To what was committed at TIME, by the collected history; like --to-datetime, or `2h ago`."),
         Means(_to_history),
     ] = None
     heal: Annotated[
         bool,
-        typer.Option("--heal", help="Only bring commits that lie outside their log back into it; leave the rest alone."),
+        flag("--heal", "Only bring commits that lie outside their log back into it; leave the rest alone."),
         Means(_always(Heal)),
     ] = False
     from_group: Annotated[
-        str | None,
-        typer.Option(
-            "--from-group", metavar="GROUP", help="To what another group has committed.", autocompletion=complete_groups
-        ),
-        Means(_always(FromFile)),
+        str | None, option("GROUP", "To what another group has committed.", complete=complete_groups), Means(_always(FromFile))
     ] = None
     from_file: Annotated[
         str | None,
-        typer.Option(
-            "--from-file",
-            metavar="FILE",
-            help="To what a plan, an undo file, kgctl's output or Kafka's own CSV says; - is stdin.",
-        ),
+        option("FILE", "To what a plan, an undo file, kgctl's output or Kafka's own CSV says; - is stdin."),
         Means(_from_file),
     ] = None
     plan: Annotated[
-        str | None,
-        typer.Option("--plan", metavar="FILE", help="To what a plan of --plan-out says, if the cluster is still so."),
-        Means(_plan),
+        str | None, option("FILE", "To what a plan of --plan-out says, if the cluster is still so."), Means(_plan)
     ] = None
 
     def strategy(self, group_ids: Sequence[str], now_ms: int, stdin: TextIO) -> Strategy:

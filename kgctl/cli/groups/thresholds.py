@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
-
-import typer
 
 from kgctl.admin import GroupAdmin, Place, Sight
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, view_offsets
 from kgctl.admin.times import parse_duration_ms
 from kgctl.admin.topic_scopes import TopicScope, absent
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.parameters import flag, option
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupType
@@ -30,20 +29,15 @@ class Thresholds:
         UsageError: the span cannot be read, or ``--allow-unknown`` stands alone.
     """
 
-    fail_if_lag_over: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")
-    ] = None
+    fail_if_lag_over: Annotated[int | None, option("N", "Exit with 6 if a group's lag is over N records.", min=0)] = None
     fail_if_partition_lag_over: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if the lag of a partition is over N records.")
+        int | None, option("N", "Exit with 6 if the lag of a partition is over N records.", min=0)
     ] = None
     fail_if_time_lag_over: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H."),
+        str | None, option("SPAN", "Exit with 6 if the next record of a partition is older than this: 5m, PT1H.")
     ] = None
-    fail_if_flagged: Annotated[bool, typer.Option("--fail-if-flagged", help="Exit with 6 if anything has a flag.")] = False
-    allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="With a --fail-if option: let pass what cannot be measured.")
-    ] = False
+    fail_if_flagged: Annotated[bool, flag("--fail-if-flagged", "Exit with 6 if anything has a flag.")] = False
+    allow_unknown: Annotated[bool, flag("--allow-unknown", "With a --fail-if option: let pass what cannot be measured.")] = False
 
     def __post_init__(self) -> None:
         if self.allow_unknown and not self:
@@ -70,6 +64,11 @@ class ThresholdJudgement:
     notices: tuple[str, ...] = ()
     exit_code: ExitCode | None = None
 
+    def beside(self, errors: Iterable[KgctlError]) -> list[KgctlError]:
+        """The errors of a look, and these, each once."""
+        known = {error.message for error in self.errors}
+        return [*(error for error in errors if error.message not in known), *self.errors]
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -80,13 +79,7 @@ class Scope:
     topics: Sequence[TopicScope] = ()
 
 
-def judge(
-    admin: GroupAdmin,
-    found: GroupViews,
-    thresholds: Thresholds,
-    now_ms: int,
-    scope: Scope,
-) -> ThresholdJudgement:
+def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: int, scope: Scope) -> ThresholdJudgement:
     """Hold groups against the limits.
 
     A commit that is out of its log's range is within no limit. A partition that has records and no commit, one whose log cannot

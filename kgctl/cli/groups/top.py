@@ -6,35 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from operator import attrgetter
 from typing import Annotated
-
-import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.group_rates import WORST_LAST, GroupRate, RateWatch, Verdict, take_sample
 from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
-from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE
+from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE, rounded
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.report import Column, JsonKind, Report, shows
-from kgctl.cli.selection import ExcludeOption, KindFilter, MatchOption, name_filter, parse_names, told_lag
-from kgctl.cli.session import NamedCluster, Session, session_of
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import NUMBER, Column, Report, shows
+from kgctl.cli.selection import KindFilter, NameFilter, parse_names, told_lag
+from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError, plural
 from kgctl.extras import install_line, is_there
 from kgctl.model.groups import GroupListing
-
-
-def _rounded(name: str) -> Callable[[GroupRate], float | None]:
-    def read(one: GroupRate) -> float | None:
-        value: float | None = getattr(one, name)
-        return None if value is None else round(value, 1)
-
-    return read
-
 
 COLUMNS = (
     GROUP.of("group_id"),
@@ -42,30 +31,30 @@ COLUMNS = (
     LAG.of("lag"),
     Column(
         "consumed_per_s",
-        "READ/S",
-        kind=JsonKind.NUMBER,
-        unit="records/s",
-        meaning="what the group reads, over the looks so far",
-        read=_rounded("consumed_per_s"),
+        "what the group reads, over the looks so far",
+        NUMBER,
+        "records/s",
+        header="READ/S",
+        read=rounded("consumed_per_s", 1),
     ),
     Column(
         "produced_per_s",
-        "WRITTEN/S",
-        kind=JsonKind.NUMBER,
-        unit="records/s",
-        meaning="what is written, over the looks so far",
-        read=_rounded("produced_per_s"),
+        "what is written, over the looks so far",
+        NUMBER,
+        "records/s",
+        header="WRITTEN/S",
+        read=rounded("produced_per_s", 1),
     ),
     Column(
         "drain_s",
-        "DRAIN-S",
-        kind=JsonKind.NUMBER,
-        unit="s",
-        meaning="until nothing is left to read at these rates; null where that is never",
-        read=_rounded("drain_s"),
+        "until nothing is left to read at these rates; null where that is never",
+        NUMBER,
+        "s",
+        header="DRAIN-S",
+        read=rounded("drain_s", 1),
     ),
-    Column("verdict", meaning="how the group does (`kgctl manual top`)", read=attrgetter("verdict.value")),
-    FLAGS.of(lambda one: tuple(map(str, one.flags))),
+    Column("verdict", "how the group does (`kgctl manual top`)", read="verdict.value"),
+    FLAGS.of("flags"),
 )
 EXAMPLES = """
 kgctl top
@@ -92,11 +81,7 @@ class TopLimits(Thresholds):
 
     fail_if_verdict: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="VERDICT,...",
-            help="Exit with 6 if a group has this verdict: stall,stop.",
-            autocompletion=lambda: list(_VERDICTS),
-        ),
+        option("VERDICT,...", "Exit with 6 if a group has this verdict: stall,stop.", complete=_VERDICTS),
     ] = None
 
     def __post_init__(self) -> None:
@@ -113,18 +98,15 @@ class TopLimits(Thresholds):
 
 @shows(COLUMNS, examples=EXAMPLES)
 def top(
-    ctx: typer.Context,
+    session: Session,
     groups: GroupArguments = None,
     *,
     group: GroupOptions = None,
-    match: MatchOption = None,
-    exclude: ExcludeOption = None,
-    interval: Annotated[str, typer.Option(metavar="SPAN", help="How often to look: 5s, 1m.")] = "5s",
-    iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after N looks.")] = None,
-    sort: Annotated[
-        str, typer.Option(metavar="KEY", help="By lag, name, rate, drain or verdict.", autocompletion=lambda: list(SORTS))
-    ] = "lag",
-    plain: Annotated[bool, typer.Option("--plain", help="Frames of text, as without a terminal.")] = False,
+    names: NameFilter,
+    interval: Annotated[str, option("SPAN", "How often to look: 5s, 1m.")] = "5s",
+    iterations: Annotated[int | None, option("N", "End after N looks.", min=1)] = None,
+    sort: Annotated[str, option("KEY", "By lag, name, rate, drain or verdict.", complete=SORTS)] = "lag",
+    plain: Annotated[bool, flag("--plain", "Frames of text, as without a terminal.")] = False,
     kinds: KindFilter,
     limits: TopLimits,
 ) -> Report | int:
@@ -136,7 +118,7 @@ def top(
     With --iterations the --fail-if options hold groups against limits at the last look.
     On a terminal it is a live view (keys: s sorts, / filters, q ends); else frames of text, or rows after the last look with -o.
     """
-    wanted, names = merged_groups(groups, group), name_filter(match, exclude)
+    wanted = merged_groups(groups, group)
     interval_ms = parse_interval_ms(interval)
     (sort_key,) = parse_names("--sort", [sort], tuple(SORTS))
     if limits and iterations is None:
@@ -146,7 +128,6 @@ def top(
         is_of_kind = bool(wanted or kinds.types) or is_consumer_group(listing)
         return is_of_kind and names(listing.group_id) and kinds(listing)
 
-    session = session_of(ctx)
     is_table = is_shown_in_frames(session, iterations)
     with session.connect() as admin:
         cluster = session.cluster(admin)
@@ -211,8 +192,7 @@ class TopLook:
         bad, unknown = list(self._bad(limits)), [error for error in self._undecided(limits) if error.group not in told]
         notices = [f"{error.message} (allowed)" for error in unknown if limits.allow_unknown]
         more = bad if limits.allow_unknown else [*bad, *unknown]
-        known = {error.message for error in judgement.errors}
-        errors = [*(error for error in report.errors if error.message not in known), *judgement.errors, *more]
+        errors = [*judgement.beside(report.errors), *more]
         code = judgement.exit_code or (ExitCode.EXPECTATION if more else None)
         return replace(report, errors=errors, notices=(*judgement.notices, *notices), fixed_exit_code=code)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from kgctl.admin.notation import FileHeader, FromFile, named_groups
+from kgctl.admin.notation import FromFile, named_groups
 from kgctl.admin.offset_reset import CHANGED_MEANWHILE, ResetRequest
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms
@@ -30,39 +28,48 @@ from kgctl.cli.groups.undo_files import (
     undo_files,
 )
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import BOOL, TEXTS, TIME, WHOLE, Column, Report, shows
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 
-ID = Column("id", meaning="the change's id, for `kgctl undo ID`")
-TIME = Column("time", kind=JsonKind.TIME, meaning="when the change was made")
-GROUPS = Column("groups", most=3, kind=JsonKind.TEXTS, meaning="the groups that were changed; of many, the log has the first 100")
-PARTITIONS = Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions were changed")
-COMMAND = Column("command", meaning="the line that was typed, without `-X`")
-CLUSTER = Column("cluster", wide=True, meaning="how the cluster was named")
-CLUSTER_ID = Column("cluster_id", wide=True, meaning="the cluster's own id")
-FILE = Column("file", wide=True, meaning="the undo file; null where there is none")
+ID = Column("id", "the change's id, for `kgctl undo ID`")
+MADE = Column("time", "when the change was made", TIME, read="header.time_ms")
+OF_CHANGES = (
+    Column("groups", "the groups that were changed; of many, the log has the first 100", TEXTS, most=3, read="header.groups"),
+    Column("partitions", "how many partitions were changed", WHOLE, header="#PARTITIONS", read="header.partitions"),
+)
+COMMAND = Column("command", "the line that was typed, without `-X`", read="header.command")
+OF_CLUSTER = (
+    Column("cluster", "how the cluster was named", wide=True, read="header.cluster"),
+    Column("cluster_id", "the cluster's own id", wide=True, read="header.cluster_id"),
+)
+FILE = Column("file", "the undo file; null where there is none", wide=True, shown=str)
 COLUMNS = (
     ID,
-    TIME,
-    GROUPS,
-    PARTITIONS,
+    MADE,
+    *OF_CHANGES,
     COMMAND,
-    CLUSTER,
-    CLUSTER_ID,
-    Column("is_gone", "GONE", if_any=True, kind=JsonKind.BOOL, meaning="whether the undo file is gone"),
-    FILE,
+    *OF_CLUSTER,
+    Column("is_gone", "whether the undo file is gone", BOOL, header="GONE", if_any=True),
+    FILE.of("path"),
 )
+
+
+def _results(change: LoggedChange) -> list[str]:
+    if change.results is None:
+        return ["not known: it did not end by itself"]
+    return [f"{count} {word}" for word, count in change.results.items()]
+
+
 LOG_COLUMNS = (
-    TIME,
-    Column("user", meaning="who made the change"),
-    Column("host", wide=True, meaning="the host that the user was on"),
+    MADE,
+    Column("user", "who made the change"),
+    Column("host", "the host that the user was on", wide=True),
     COMMAND,
-    GROUPS,
-    PARTITIONS,
-    Column("results", kind=JsonKind.TEXTS, meaning="how many partitions have which result"),
-    CLUSTER,
-    CLUSTER_ID,
+    *OF_CHANGES,
+    Column("results", "how many partitions have which result", TEXTS, read=_results),
+    *OF_CLUSTER,
     replace(ID, wide=True),
     FILE,
 )
@@ -77,22 +84,21 @@ kgctl undo --prune 30d
 
 @shows(COLUMNS, LOG_COLUMNS, OFFSETS, SUMMARY, summary=BY_RESULT, examples=EXAMPLES)
 def undo(
-    ctx: typer.Context,
+    session: Session,
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="ID|FILE|last",
-            help="What to undo: an id of the list, its beginning, a file, or the last change.",
-            show_default=False,
-            autocompletion=complete_undo_ids,
+        argument(
+            "ID|FILE|last",
+            "What to undo: an id of the list, its beginning, a file, or the last change.",
+            complete=complete_undo_ids,
         ),
     ] = None,
     *,
-    all_clusters: Annotated[bool, typer.Option("--all-clusters", help="List the changes of every cluster.")] = False,
-    log: Annotated[bool, typer.Option("--log", help="List all changes: who, when, what, and what became of it.")] = False,
-    prune: Annotated[str | None, typer.Option("--prune", metavar="SPAN", help="Remove undo files older than this: 30d.")] = None,
+    all_clusters: Annotated[bool, flag("--all-clusters", "List the changes of every cluster.")] = False,
+    log: Annotated[bool, flag("--log", "List all changes: who, when, what, and what became of it.")] = False,
+    prune: Annotated[str | None, option("SPAN", "Remove undo files older than this: 30d.")] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Undo also where something else was committed since: that is lost then.")
+        bool, flag("--overwrite", "Undo also where something else was committed since: that is lost then.")
     ] = False,
     per_partition: PerPartition = False,
     summary: Summary = False,
@@ -107,7 +113,6 @@ def undo(
     Resets, deleted offsets and deleted groups can be undone, and so can an undo. It is a dry run unless --execute is given. A
     file of another cluster is refused, and so is a group that has committed anything since the change, unless --overwrite.
     """
-    session = session_of(ctx)
     if prune is not None:
         if file is not None or execute or log:
             raise UsageError("--prune stands alone: it removes files, and undoes nothing")
@@ -159,13 +164,12 @@ def _about(strategy: FromFile, path: Path) -> str:
 
 def _listed(session: Session, *, all_clusters: bool, log: bool) -> Report:
     """The undo files, or the changes of the log, of this cluster or of all; the newest first."""
+    columns, nothing = (LOG_COLUMNS, "There has been no change") if log else (COLUMNS, "Nothing can be undone")
     changes: Sequence[UndoFile | LoggedChange] = undo_files(session.environment)
     if log:
         changes = logged_changes(session.environment)[::-1]
-    show = _log_report if log else _report
-    nothing = "There has been no change" if log else "Nothing can be undone"
     if all_clusters:
-        return show(changes, () if changes else (f"{nothing}.",))
+        return Report(columns, changes, (), () if changes else (f"{nothing}.",), ("id",))
     with session.connect() as admin:
         cluster = session.cluster(admin)
     own = [change for change in changes if change.header.cluster_id == cluster.identity]
@@ -173,7 +177,7 @@ def _listed(session: Session, *, all_clusters: bool, log: bool) -> Report:
     notices = [] if own else [f"{nothing} on {cluster}."]
     if others:
         notices.append(f"{others} more of other clusters (--all-clusters).")
-    return show(own, notices)
+    return Report(columns, own, (), notices, ("id",))
 
 
 def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
@@ -189,39 +193,5 @@ def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
         except OSError as error:
             errors.append(StorageError(f"cannot remove {file.path}: {error.strerror}"))
     would = "would be removed; nothing was" if dry_run else "removed"
-    return _report(old, [f"{len(old) - len(errors)} undo files older than {format_instant(oldest_ms)} {would}."], errors)
-
-
-def _report(files: Sequence[Any], notices: Sequence[str], errors: Sequence[KgctlError] = ()) -> Report:
-    return Report(COLUMNS, [_row(file) for file in files], errors, notices, ("id",))
-
-
-def _row(file: UndoFile) -> Row:
-    return {"id": file.id, **_of_header(file.header), "is_gone": file.is_gone, "file": str(file.path)}
-
-
-def _log_report(changes: Sequence[Any], notices: Sequence[str]) -> Report:
-    return Report(LOG_COLUMNS, [_log_row(change) for change in changes], (), notices, ("id",))
-
-
-def _log_row(change: LoggedChange) -> Row:
-    results = [f"{count} {word}" for word, count in (change.results or {}).items()]
-    return {
-        **_of_header(change.header),
-        "user": change.user,
-        "host": change.host,
-        "results": results if change.results is not None else ["not known: it did not end by itself"],
-        "id": change.id,
-        "file": None if change.file is None else str(change.file),
-    }
-
-
-def _of_header(header: FileHeader) -> Row:
-    return {
-        "time": format_instant(header.time_ms),
-        "groups": header.groups,
-        "partitions": header.partitions,
-        "command": header.command,
-        "cluster": header.cluster,
-        "cluster_id": header.cluster_id,
-    }
+    told = f"{len(old) - len(errors)} undo files older than {format_instant(oldest_ms)} {would}."
+    return Report(COLUMNS, old, errors, (told,), ("id",))

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from kgctl.admin import GroupAdmin
 from kgctl.admin.notation import FileHeader, FromFile, UndoRow, read_header, seal, share_groups, undo_rows
 from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.files import write_again, write_new
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.settings import naming_project_file
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
@@ -109,8 +108,8 @@ class StartedChange:
 class Backup:
     """A block of options: where the previous offsets are saved."""
 
-    backup: Annotated[str | None, typer.Option(metavar="FILE", help="Save the previous offsets here.")] = None
-    no_backup: Annotated[bool, typer.Option("--no-backup", help="Do not save the previous offsets: there is no undo.")] = False
+    backup: Annotated[str | None, option("FILE", "Save the previous offsets here.")] = None
+    no_backup: Annotated[bool, flag("--no-backup", "Do not save the previous offsets: there is no undo.")] = False
 
     def __post_init__(self) -> None:
         if self.backup and self.no_backup:

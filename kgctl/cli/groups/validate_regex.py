@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kgctl.cli.columns import TOPIC
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
+from kgctl.cli.parameters import argument
+from kgctl.cli.report import BOOL, Column, Report, Row, shows
 from kgctl.errors import UsageError
 
 COLUMNS = (
     TOPIC,
-    Column("matches", kind=JsonKind.BOOL, meaning="whether the regular expression matches the topic"),
+    Column("matches", "whether the regular expression matches the topic", BOOL),
 )
 
 
 @shows(COLUMNS, examples="kgctl validate-regex '^orders-[a-z]+$' --topic orders-eu --topic orders-2")
 def validate_regex(
-    regex: Annotated[str, typer.Argument(metavar="REGEX", help="What a consumer would subscribe by.", show_default=False)],
+    regex: Annotated[str, argument("REGEX", "What a consumer would subscribe by.", show_default=False)],
     *,
     topic: TopicOptions = None,
 ) -> Report:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("metric", meaning="what is compared; those that end with `_s` are seconds"),
     Column("recorded", kind=JsonKind.NUMBER, meaning="its value in the history; null: nothing tells it"),
-    Column("sim_min", "SIM-MIN", kind=JsonKind.NUMBER, meaning="the lowest of the seeds"),
+    Column("sim_min", header="SIM-MIN", kind=JsonKind.NUMBER, meaning="the lowest of the seeds"),
     Column("simulated", kind=JsonKind.NUMBER, meaning="the median of the seeds"),
-    Column("sim_max", "SIM-MAX", kind=JsonKind.NUMBER, meaning="the highest of the seeds"),
+    Column("sim_max", header="SIM-MAX", kind=JsonKind.NUMBER, meaning="the highest of the seeds"),
     Column("inside", kind=JsonKind.BOOL, meaning="whether what was recorded lies within their range"),
     Column("before", kind=JsonKind.NUMBER, meaning="the median with the defaults"),
     Column("meaning", wide=True, meaning="what the metric is, in words"),

@@ -178,7 +178,7 @@ FLEET_COLUMNS = (
     Column("unmeasured", kind=JsonKind.WHOLE, meaning="groups of which it is not known"),
     Column("total_lag", kind=JsonKind.WHOLE, meaning="what all groups of known lag have to read", unit="records"),
     Column("max_lag_ms", kind=JsonKind.WHOLE, meaning="how far the partition furthest behind is", unit="milliseconds"),
-    Column("stalled_partitions", "STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("stalled_partitions", header="STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
     Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
     Column("collected_to", kind=JsonKind.TIME, meaning="the time of the last record that was collected"),
 )

@@ -225,8 +225,8 @@ RESETS_COLUMNS = (
     Column("until", wide=True, kind=JsonKind.TIME, meaning="when the last of several did"),
     Column("times", wide=True, kind=JsonKind.WHOLE, meaning="how many commits past the log's end are in this row"),
     Column("kind", wide=True, meaning="forward or backward"),
-    Column("offset_before", "BEFORE", kind=JsonKind.WHOLE, meaning="the committed offset before it"),
-    Column("offset_after", "AFTER", kind=JsonKind.WHOLE, meaning="that after it"),
+    Column("offset_before", header="BEFORE", kind=JsonKind.WHOLE, meaning="the committed offset before it"),
+    Column("offset_after", header="AFTER", kind=JsonKind.WHOLE, meaning="that after it"),
     Column("records", kind=JsonKind.WHOLE, unit="records", meaning="how far it went; negative is back"),
     Column("evidence", kind=JsonKind.TEXTS, meaning="what speaks for it"),
 )
@@ -269,7 +269,7 @@ RESETS_SHAPE = Shape(
 
 HEALTH_COLUMNS = (
     GROUP,
-    Column("window_start", "FROM", kind=JsonKind.TIME, meaning="where the window begins"),
+    Column("window_start", header="FROM", kind=JsonKind.TIME, meaning="where the window begins"),
     Column("window_ms", wide=True, kind=JsonKind.WHOLE, unit="ms", meaning="how wide it is"),
     Column("status", meaning="the worst of its partitions; null: no lag is known"),
     Column("members", kind=JsonKind.WHOLE, meaning="how many members it had in the end"),
@@ -280,7 +280,7 @@ HEALTH_COLUMNS = (
     MAX_LAG,
     MAX_LAG_MS,
     RESETS,
-    Column("stalled_partitions", "STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
+    Column("stalled_partitions", header="STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
     Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
     Column("below_start", wide=True, kind=JsonKind.WHOLE, meaning="partitions with a commit before the log's start"),
 )

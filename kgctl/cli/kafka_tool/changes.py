@@ -121,7 +121,7 @@ def _topics(words: Iterable[str]) -> tuple[list[TopicPartition], list[str]]:
 def _check_partitions(admin: GroupAdmin, partitions: Sequence[TopicPartition]) -> None:
     counts = admin.list_topics(sorted({partition.topic for partition in partitions})) if partitions else {}
     if any(partition.topic not in counts for partition in partitions):
-        raise ToolFailed.unknown_topic(partitions[0])
+        raise ToolFailed.unknown_topic()
     missing = [partition for partition in partitions if not 0 <= partition.partition < counts[partition.topic]]
     if missing:
         raise ToolFailed(f'The partitions "{",".join(map(str, missing))}" do not exist')
@@ -238,13 +238,9 @@ def _of_file(tool: Tool, group_id: str, path: str) -> Offsets:
 
 
 def _print_plan(tool: Tool, plan: Mapping[str, Offsets]) -> None:
-    wide = max(15, *map(len, plan)) if plan else 15
-    topics = [len(partition.topic) for offsets in plan.values() for partition in offsets]
-    widths = (wide, max([15, *topics]), 10)
     rows = [(group, each.topic, str(each.partition), str(offset)) for group, at in plan.items() for each, offset in at.items()]
-    for row in [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows] if plan else []:
-        tool.write("\n" + " ".join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]]))
-    tool.say("")
+    widths = (max([15, *map(len, plan)]), max([15, *(len(topic) for _, topic, _, _ in rows)]), 10)
+    tool.table([("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), *rows] if plan else [], widths)
 
 
 def _exported(plan: Mapping[str, Offsets], *, has_one: bool) -> str:
@@ -329,10 +325,9 @@ def delete_offsets(tool: Tool) -> None:
     unknown = ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     status |= {TopicPartition(topic, -1): _status(unknown) for topic in whole if topic not in counts}
     width = max([15, *(len(partition.topic) for partition in status)])
-    rows = [(each.topic, str(each.partition) if each.partition >= 0 else NONE, said) for each, said in _by_text(status)]
-    for topic, number, said in [("TOPIC", "PARTITION", "STATUS"), *rows]:
-        tool.write(f"\n{topic:{width}} {number:10} {said:15}")
-    tool.say("")
+    by_text = sorted(status.items(), key=lambda item: f"{item[0].topic}{item[0].partition}")
+    rows = [(each.topic, str(each.partition) if each.partition >= 0 else NONE, said) for each, said in by_text]
+    tool.table([("TOPIC", "PARTITION", "STATUS"), *rows], (width, 10, 15))
 
 
 def _deleted(admin: GroupAdmin, group_id: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ItemError]:
@@ -341,10 +336,6 @@ def _deleted(admin: GroupAdmin, group_id: str, partitions: Sequence[TopicPartiti
     if found is not None and found.type is GroupType.SHARE:
         return dict.fromkeys(partitions, item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id))
     return admin.delete_offsets(group_id, partitions).errors if partitions else {}
-
-
-def _by_text(status: Mapping[TopicPartition, str]) -> list[tuple[TopicPartition, str]]:
-    return sorted(status.items(), key=lambda item: f"{item[0].topic}{item[0].partition}")
 
 
 def _print_headline(tool: Tool, group_id: str, error: ItemError | None) -> None:

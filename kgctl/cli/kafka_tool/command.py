@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-import typer
-
 from kgctl.cli.kafka_tool import changes, describe
 from kgctl.cli.kafka_tool.options import DEFAULT_TIMEOUT_MS, ToolOptions, WrongUse, parsed
 from kgctl.cli.kafka_tool.tool import Tool, ToolFailed, say_error
+from kgctl.cli.parameters import argument
 from kgctl.cli.report import shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.settings import Flags
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.errors import KgctlError
@@ -32,10 +31,8 @@ AS_THEY_STAND = {"ignore_unknown_options": True, "allow_extra_args": True, "allo
 
 @shows(examples=EXAMPLES, parsing=AS_THEY_STAND)
 def kafka_consumer_groups(
-    ctx: typer.Context,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="OPTIONS OF KAFKA'S TOOL", help="As kafka-consumer-groups.sh takes them.")
-    ] = None,
+    session: Session,
+    words: Annotated[list[str] | None, argument("OPTIONS OF KAFKA'S TOOL", "As kafka-consumer-groups.sh takes them.")] = None,
 ) -> int:
     """Do what a line of kafka-consumer-groups.sh does, and print what it prints: its columns, its messages, its exit codes.
 
@@ -43,7 +40,6 @@ def kafka_consumer_groups(
     --reset-offsets, --delete, --delete-offsets and --validate-regex, with all their options. What a change takes away is saved
     besides (kgctl undo). New runbooks are better off with kgctl's own commands.
     """
-    session = session_of(ctx)
     try:
         options = parsed(words or ())
         if options.action == "validate-regex":

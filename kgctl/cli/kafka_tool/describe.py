@@ -80,21 +80,16 @@ def describe_groups(tool: Tool) -> None:
     found = admin.describe_groups(list(dict.fromkeys(ids)))
     for group_id, error in found.errors.items():
         is_missing = error.code is ErrorCode.GROUP_ID_NOT_FOUND
-        raise (
-            ToolFailed(exception_of(error.code, f"Group {group_id} not found."))
-            if is_missing
-            else ToolFailed.of(error, wrapped=True)
-        )
+        why = exception_of(error.code, f"Group {group_id} not found.")
+        raise ToolFailed(why) if is_missing else ToolFailed.of(error, wrapped=True)
     groups = [found.values[group_id] for group_id in sorted(found.values)]
     if strange := [group.group_id for group in groups if not is_its_own(group)]:
         raise ToolFailed(exception_of(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {strange[0]} is not a consumer group."))
     is_verbose = options.has("verbose")
-    if options.has("members"):
+    if options.has("members") or options.has("state"):
+        show = _print_members if options.has("members") else _print_state
         for group in groups:
-            _print_members(tool, group, is_verbose=is_verbose)
-    elif options.has("state"):
-        for group in groups:
-            _print_state(tool, group, is_verbose=is_verbose)
+            show(tool, group, is_verbose=is_verbose)
     else:
         for group, rows in [(group, list(_rows(admin, group))) for group in groups]:
             _print_offsets(tool, group, rows, is_verbose=is_verbose)
@@ -127,8 +122,8 @@ def _rows(admin: GroupAdmin, group: GroupDescription) -> Iterator[_Row]:
     owned = {partition for partition, _ in places}
     places += [(partition, None) for partition in sorted(commits) if partition not in owned]
     topics = admin.list_topics(sorted({partition.topic for partition, _ in places}))
-    if gone := [partition for partition, _ in places if partition.topic not in topics]:
-        raise ToolFailed.unknown_topic(gone[0])
+    if any(partition.topic not in topics for partition, _ in places):
+        raise ToolFailed.unknown_topic()
     logs = admin.list_log_offsets(sorted({partition for partition, _ in places})).values
     for partition, owner in places:
         log = logs.get(partition)
@@ -154,9 +149,7 @@ def _print_offsets(tool: Tool, group: GroupDescription, rows: Sequence[_Row], *,
     widest = {at: max(15, *(len(row[at]) for row in table[1:])) for at in (0, 1, 7, 8)}
     widths = [widest.get(at, 10 if at == 2 else 15) for at in range(9)]
     kept = [at for at in range(10) if is_verbose or at != 3]
-    for row in table:
-        tool.write("\n" + " ".join(row[at].ljust(widths[at]) if at < 9 else row[at] for at in kept))
-    tool.say("")
+    tool.table([[row[at] for at in kept] for row in table], [widths[at] for at in kept[:-1]])
 
 
 def _print_members(tool: Tool, group: GroupDescription, *, is_verbose: bool) -> None:
@@ -202,6 +195,4 @@ def _print_state(tool: Tool, group: GroupDescription, *, is_verbose: bool) -> No
         **({"GROUP-EPOCH": epochs[0], "TARGET-ASSIGNMENT-EPOCH": epochs[1]} if is_verbose else {}),
     }
     widths = [max(15, len(group.group_id)), max(25, len(coordinator)), 20, 20, 15, 25]
-    for cells, last in ((rows.keys(), "#MEMBERS"), (rows.values(), str(len(group.members)))):
-        tool.write("\n" + " ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)), last]))
-    tool.say("")
+    tool.table([[*rows, "#MEMBERS"], [*rows.values(), str(len(group.members))]], widths[: len(rows)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Self, TypeVar
 
 from kgctl.admin import GroupAdmin, GroupResults, ItemError
@@ -12,7 +13,6 @@ from kgctl.cli.kafka_tool.java import exception_of, message_of
 from kgctl.cli.kafka_tool.options import ToolOptions
 from kgctl.cli.session import Session
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
 
 T = TypeVar("T")
 
@@ -27,9 +27,8 @@ class ToolFailed(Exception):  # noqa: N818 - a word of Kafka's tool, which ends 
         return cls(exception_of(error.code, message) if wrapped else message)
 
     @classmethod
-    def unknown_topic(cls, partition: TopicPartition) -> Self:
+    def unknown_topic(cls) -> Self:
         """The topic of a partition is not there."""
-        del partition
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return cls(f"java.util.concurrent.ExecutionException: {exception_of(code, message_of(code))}")
 
@@ -58,6 +57,12 @@ class Tool:
 
     def say(self, *lines: str) -> None:
         self.write("".join(f"{line}\n" for line in lines))
+
+    def table(self, rows: Iterable[Iterable[str]], widths: Sequence[int]) -> None:
+        """Lines of cells, each as wide as is said; what is behind these widths stands as it is."""
+        for row in rows:
+            self.write("\n" + " ".join(cell.ljust(width) for cell, width in zip(row, chain(widths, repeat(0)), strict=False)))
+        self.say("")
 
     def error(self, message: str) -> None:
         """On stdout, as there."""

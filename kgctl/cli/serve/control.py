@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.cli.columns import GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.selection import check_as_shown, confirm
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import BOOL, NUMBER, TEXTS, TIME, WHOLE, Column, Report, shows
+from kgctl.cli.selection import confirm
+from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 
@@ -69,67 +69,69 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
         connection.close()
 
 
-MEMBER = Column("member", meaning="the member's id")
+def _at(key: str, meaning: str, *, wide: bool = True) -> Column:
+    """A column of a time, of which the server tells the milliseconds."""
+    return Column(key, meaning, TIME, wide=wide, read=lambda row: row.get(f"{key}_ms"))
+
+
+MEMBER = Column("member", "the member's id")
 STATUS_COLUMNS = (
     GROUP,
     TYPE,
     STATE,
-    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
-    Column("generation", kind=JsonKind.WHOLE, meaning="its generation, or epoch"),
-    Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
-    Column("protocol", wide=True, meaning="the assignor that its members agreed on"),
-    Column("in_state_since", wide=True, kind=JsonKind.TIME, meaning="since when it is in this state"),
-    Column("created", wide=True, kind=JsonKind.TIME, meaning="when it was made"),
-    Column("last_activity", wide=True, kind=JsonKind.TIME, meaning="when it was last heard of"),
-    Column("waiting_for", meaning="what a rebalance waits for"),
-    Column("awaited", kind=JsonKind.TEXTS, meaning="the members that it waits for"),
-    Column("left_ms", kind=JsonKind.WHOLE, unit="ms", meaning="until it waits no longer"),
-    Column("stuck", kind=JsonKind.BOOL, meaning="whether it waits longer than it should"),
+    Column("members", "how many members it has", WHOLE),
+    Column("generation", "its generation, or epoch", WHOLE),
+    Column("leader", "the id of its leader (classic protocol)", wide=True),
+    Column("protocol", "the assignor that its members agreed on", wide=True),
+    _at("in_state_since", "since when it is in this state"),
+    _at("created", "when it was made"),
+    _at("last_activity", "when it was last heard of"),
+    Column("waiting_for", "what a rebalance waits for"),
+    Column("awaited", "the members that it waits for", TEXTS),
+    Column("left_ms", "until it waits no longer", WHOLE, "ms"),
+    Column("stuck", "whether it waits longer than it should", BOOL, read=itemgetter("is_stuck")),
 )
 MEMBER_COLUMNS = (
     GROUP,
     MEMBER,
-    Column("instance", meaning="its `group.instance.id`, where it is static"),
-    Column("client", meaning="its `client.id`"),
-    Column("host", meaning="the host that it came from"),
-    Column("joined", kind=JsonKind.TIME, meaning="when it joined"),
-    Column("last_heartbeat", kind=JsonKind.TIME, meaning="when it was last heard of"),
-    Column("session_ends", wide=True, kind=JsonKind.TIME, meaning="when it is taken out unless it is heard of"),
-    Column("waits", kind=JsonKind.BOOL, meaning="whether it waits for an answer"),
+    Column("instance", "its `group.instance.id`, where it is static"),
+    Column("client", "its `client.id`"),
+    Column("host", "the host that it came from"),
+    _at("joined", "when it joined", wide=False),
+    _at("last_heartbeat", "when it was last heard of", wide=False),
+    _at("session_ends", "when it is taken out unless it is heard of"),
+    Column("waits", "whether it waits for an answer", BOOL, read=itemgetter("is_waiting")),
 )
 SUMMARY = (
-    Column("process_id", kind=JsonKind.WHOLE, meaning="the server's process"),
-    Column("uptime_s", kind=JsonKind.NUMBER, unit="s", meaning="since when it runs"),
-    Column("connections", kind=JsonKind.WHOLE, meaning="how many there are"),
-    Column("requests", kind=JsonKind.WHOLE, meaning="how many it has answered"),
-    Column("requests_per_s", kind=JsonKind.NUMBER, meaning="how many a second of late"),
-    Column("loop_delay_ms", kind=JsonKind.NUMBER, unit="ms", meaning="how late it is with what is due"),
-    Column("longest_loop_delay_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the longest that was"),
-    Column("longest_hold_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the longest that one request held all others"),
-    Column("longest_hold", meaning="which request that was"),
-    Column("held_too_long", kind=JsonKind.WHOLE, meaning="how many did so for too long"),
-    Column("bytes_in_flight", kind=JsonKind.WHOLE, unit="bytes", meaning="requests that are being read or answered"),
-    Column("memory_bytes", kind=JsonKind.WHOLE, unit="bytes", meaning="the process's memory"),
-    Column("offsets", kind=JsonKind.WHOLE, meaning="how many commits it holds"),
+    Column("process_id", "the server's process", WHOLE),
+    Column("uptime_s", "since when it runs", NUMBER, "s"),
+    Column("connections", "how many there are", WHOLE),
+    Column("requests", "how many it has answered", WHOLE),
+    Column("requests_per_s", "how many a second of late", NUMBER),
+    Column("loop_delay_ms", "how late it is with what is due", NUMBER, "ms"),
+    Column("longest_loop_delay_ms", "the longest that was", NUMBER, "ms"),
+    Column("longest_hold_ms", "the longest that one request held all others", NUMBER, "ms"),
+    Column("longest_hold", "which request that was"),
+    Column("held_too_long", "how many did so for too long", WHOLE),
+    Column("bytes_in_flight", "requests that are being read or answered", WHOLE, "bytes"),
+    Column("memory_bytes", "the process's memory", WHOLE, "bytes"),
+    Column("offsets", "how many commits it holds", WHOLE),
 )
 
 
 @shows(STATUS_COLUMNS, MEMBER_COLUMNS, summary=SUMMARY, examples="kgctl serve status 127.0.0.1:9092")
 def serve_status(
-    ctx: typer.Context,
-    target: Annotated[
-        str | None, typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or a data folder.", show_default=False)
-    ] = None,
+    session: Session,
+    target: Annotated[str | None, argument("HOST:PORT|DIR", "A running `kgctl serve`, or a data folder.")] = None,
     *,
-    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Only this group; repeatable.")] = None,
-    rebalancing: Annotated[bool, typer.Option("--rebalancing", help="Only groups with a rebalance under way.")] = False,
-    members: Annotated[bool, typer.Option("--members", help="A row a member: last heartbeat, end of session.")] = False,
+    group: Annotated[list[str] | None, option("GROUP", "Only this group; repeatable.")] = None,
+    rebalancing: Annotated[bool, flag("--rebalancing", "Only groups with a rebalance under way.")] = False,
+    members: Annotated[bool, flag("--members", "A row a member: last heartbeat, end of session.")] = False,
 ) -> Report:
     """How a server is doing: groups, members, rebalances and whom they wait for; requests, delays, memory.
 
     Of a data folder that no server has open it shows the groups; --members and --rebalancing need one that runs.
     """
-    session = session_of(ctx)
     if target is not None and is_folder(target) and served_address(Path(target)) is None:
         if members or rebalancing:
             raise UnreachableError(f"no server has {target} open: only one that runs has rebalances and sessions")
@@ -144,35 +146,9 @@ def serve_status(
     errors = [] if rebalancing else missing
     summary = {column.key: found.get(column.key) for column in SUMMARY}
     if members:
-        return Report(MEMBER_COLUMNS, list(_member_rows(found)), errors, (_line(found),), ("group", "member"), summary=summary)
-    return Report(
-        STATUS_COLUMNS, [_row(row) for row in found["group_rows"]], errors, (_line(found),), ("group",), summary=summary
-    )
-
-
-def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
-    from kgctl.admin.times import format_instant
-
-    for group in found["group_rows"]:
-        for row in group["member_rows"]:
-            times = {key: row[f"{key}_ms"] for key in ("joined", "last_heartbeat", "session_ends")}
-            yield {
-                "group": group["group"],
-                **{key: row[key] for key in ("member", "instance", "client", "host")},
-                **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
-                "waits": row["is_waiting"],
-            }
-
-
-def _row(row: Mapping[str, Any]) -> Row:
-    from kgctl.admin.times import format_instant
-
-    times = {key: row.get(f"{key}_ms") for key in ("in_state_since", "created", "last_activity")}
-    return {
-        **{column.key: row.get(column.key) for column in STATUS_COLUMNS},
-        **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
-        "stuck": row["is_stuck"],
-    }
+        rows = [{"group": each["group"], **row} for each in found["group_rows"] for row in each["member_rows"]]
+        return Report(MEMBER_COLUMNS, rows, errors, (_line(found),), ("group", "member"), summary=summary)
+    return Report(STATUS_COLUMNS, found["group_rows"], errors, (_line(found),), ("group",), summary=summary)
 
 
 def _line(found: Mapping[str, Any]) -> str:
@@ -189,7 +165,7 @@ def _at_rest(session: Session, folder: str, names: Sequence[str]) -> Report:
     with session.connect() as admin:
         listed = admin.list_groups()
         described = admin.describe_groups(sorted(listed.values))
-    empty = dict.fromkeys(column.key for column in STATUS_COLUMNS)
+    empty = dict.fromkeys([*(column.key for column in STATUS_COLUMNS), "is_stuck"])
     rows = [
         {
             **empty,
@@ -206,29 +182,31 @@ def _at_rest(session: Session, folder: str, names: Sequence[str]) -> Report:
     return Report(STATUS_COLUMNS, rows, errors, (f"No server has {folder} open: this is what it holds.",), ("group",))
 
 
+def _epoch(entry: CommitEntry) -> int | None:
+    return entry.leader_epoch if entry.leader_epoch >= 0 else None
+
+
 COMMITS_COLUMNS = (
-    Column("time", kind=JsonKind.TIME, meaning="when the offset was committed"),
+    Column("time", "when the offset was committed", TIME, read="timestamp_ms"),
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset; null where the commit was deleted"),
-    Column("metadata", wide=True, meaning="the text that was committed with it"),
-    Column("leader_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the leader epoch that was committed with it"),
-    Column("member", meaning="the id of the member that committed"),
+    Column("offset", "the committed offset; null where the commit was deleted", WHOLE),
+    Column("metadata", "the text that was committed with it", wide=True, read=lambda entry: entry.metadata or None),
+    Column("leader_epoch", "the leader epoch that was committed with it", WHOLE, wide=True, read=_epoch),
+    Column("member", "the id of the member that committed", read="member_id"),
 )
 
 
 @shows(COMMITS_COLUMNS, examples="kgctl serve commits ./coordinator --group payments --since -PT1H")
 def serve_commits(
-    ctx: typer.Context,
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="A data folder; a server may have it open.")],
+    session: Session,
+    folder: Annotated[str, argument("DIR", "A data folder; a server may have it open.")],
     *,
-    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Only this group's; repeatable.")] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From here on: ISO 8601, milliseconds, or a span back from now (PT1H).")
-    ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="What was committed at this moment, instead of the log.")] = None,
+    group: Annotated[list[str] | None, option("GROUP", "Only this group's; repeatable.")] = None,
+    since: Annotated[str | None, option("TIME", "From here on: ISO 8601, milliseconds, or a span back from now (PT1H).")] = None,
+    until: Annotated[str | None, option("TIME", "Up to here.")] = None,
+    at: Annotated[str | None, option("TIME", "What was committed at this moment, instead of the log.")] = None,
 ) -> Report:
     """The commit log of a data folder: who committed which offset when, and what was deleted (an offset of `-`).
 
@@ -236,7 +214,7 @@ def serve_commits(
     """
     from kgctl.storage.bulk import BulkReader
 
-    now_ms = session_of(ctx).environment.now_ms()
+    now_ms = session.environment.now_ms()
     since_ms, until_ms, at_ms = (_instant(text, now_ms) for text in (since, until, at))
     if at_ms is not None and (since_ms is not None or until_ms is not None):
         raise UsageError("--at shows one moment, --since and --until a stretch: choose")
@@ -247,7 +225,7 @@ def serve_commits(
         else:
             entries = list(reader.commits(groups, since_ms=since_ms, until_ms=until_ms))
     notices = () if entries else ("No commits.",)
-    return Report(COMMITS_COLUMNS, list(_rows(entries)), (), notices, ("group", "topic", "partition"))
+    return Report(COMMITS_COLUMNS, entries, (), notices, ("group", "topic", "partition"))
 
 
 def _instant(text: str | None, now_ms: int) -> int | None:
@@ -261,49 +239,28 @@ def _instant(text: str | None, now_ms: int) -> int | None:
     return parse_instant_ms(text)
 
 
-def _rows(entries: Iterable[CommitEntry]) -> Iterable[Row]:
-    from kgctl.admin.times import format_instant
-
-    for entry in entries:
-        yield {
-            "time": format_instant(entry.timestamp_ms),
-            "group": entry.group,
-            "topic": entry.topic,
-            "partition": entry.partition,
-            "offset": entry.offset,
-            "metadata": entry.metadata or None,
-            "leader_epoch": entry.leader_epoch if entry.leader_epoch >= 0 else None,
-            "member": entry.member_id,
-        }
-
-
-COMPLETED_COLUMNS = (GROUP, MEMBER, Column("status", meaning="removable, removed, failed, unknown or not-tried"))
+COMPLETED_COLUMNS = (GROUP, MEMBER, Column("status", "removable, removed, failed, unknown or not-tried"))
 
 
 @shows(COMPLETED_COLUMNS, examples="kgctl serve complete-rebalance payments 127.0.0.1:9092")
 def serve_complete_rebalance(
-    ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group whose rebalance does not end.")],
-    target: Annotated[
-        str | None,
-        typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or its data folder.", show_default=False),
-    ] = None,
+    session: Session,
+    group: Annotated[str, argument("GROUP", "The group whose rebalance does not end.")],
+    target: Annotated[str | None, argument("HOST:PORT|DIR", "A running `kgctl serve`, or its data folder.")] = None,
     *,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show whom it would remove.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show whom it would remove.")] = False,
 ) -> Report:
     """End a rebalance now, without the members that it waits for: they are removed, the others go on. Asks first, unless --yes.
 
     A member that was removed joins again by itself when it is alive.
     """
-    session = session_of(ctx)
     awaited, server = _awaited(session, target, group)
     if dry_run:
         return _completed(group, dict.fromkeys(awaited, "removable"), (f"Dry run on {server}: nothing was changed.",))
     named = ", ".join(awaited) or "nobody"
     asked = f"Complete the rebalance of {group!r} on {server} without the members that it waits for ({named})?"
-    if confirm(session, asked, yes=yes):
-        check_as_shown(awaited, _awaited(session, target, group)[0], server)
+    confirm(session, asked, yes=yes, cluster=server, is_as_shown=lambda: awaited == _awaited(session, target, group)[0])
     with connected(session, target) as (connection, deadline):  # anew: a question may take long
         return _complete(session, (connection, deadline), group, awaited, target)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import shows
 from kgctl.errors import UsageError
 from kgctl.server.differences import listed
@@ -29,65 +30,32 @@ MAX_PARTITIONS = 100_000
 
 Listen = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[NAME://]HOST:PORT",
-        help="Where to listen; port 0 picks a free one. SSL://, SASL_SSL://, ...; repeatable, for a listener a network.",
+    option(
+        "[NAME://]HOST:PORT",
+        "Where to listen; port 0 picks a free one. SSL://, SASL_SSL://, ...; repeatable, for a listener a network.",
         show_default=DEFAULT_LISTEN,
     ),
 ]
-AllowRemote = Annotated[
-    bool, typer.Option("--allow-remote", help="Allow an address that other machines reach, without login or encryption.")
-]
-Data = Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")]
-BeginAnew = Annotated[
-    bool, typer.Option("--begin-anew", help="Where the folder is damaged: put its files aside and begin with an empty one.")
-]
-AcceptLoss = Annotated[bool, typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read.")]
+AllowRemote = Annotated[bool, flag("--allow-remote", "Allow an address that other machines reach, without login or encryption.")]
+BeginAnew = Annotated[bool, flag("--begin-anew", "Where the folder is damaged: put its files aside and begin with an empty one.")]
 ImportLog = Annotated[
     str | None,
-    typer.Option(
-        metavar="PATH",
-        help="Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them.",
-    ),
+    option("PATH", "Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them."),
 ]
-Topics = Annotated[
-    list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
-]
-Configs = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False)
-]
-ConfigFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Broker configs from a .properties file, best for passwords.")
-]
-Metrics = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Serve a page of metrics for Prometheus there.")]
-Brokers = Annotated[int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")]
-BrokerVersion = Annotated[
-    str | None,
-    typer.Option(metavar="VERSION", help="Answer as a broker of this version: 3.9, 4.0, 4.1, 4.2, 4.3.", show_default=False),
-]
+BrokerVersion = Annotated[str | None, option("VERSION", "Answer as a broker of this version: 3.9, 4.0, 4.1, 4.2, 4.3.")]
 Advertise = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[NAME://]HOST:PORT",
-        help="Where clients of that listener find it, if not where it listens: from a container, by a proxy.",
-        show_default=False,
+    option(
+        "[NAME://]HOST:PORT", "Where clients of that listener find it, if not where it listens: from a container, by a proxy."
     ),
 ]
 ForTests = Annotated[
-    bool,
-    typer.Option(
-        "--for-tests", help="Print `export KAFKA_BOOTSTRAP_SERVERS=...`, pick a free port, end with the parent process."
-    ),
+    bool, flag("--for-tests", "Print `export KAFKA_BOOTSTRAP_SERVERS=...`, pick a free port, end with the parent process.")
 ]
 Acls = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="RULE",
-        help="An access rule, 'allow alice read topic:orders*'; repeatable. With one, what no rule allows is refused.",
-        show_default=False,
-    ),
+    option("RULE", "An access rule, 'allow alice read topic:orders*'; repeatable. With one, what no rule allows is refused."),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")]
 
 
 @shows(more_help=listed(), examples="kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")
@@ -95,20 +63,20 @@ def serve(
     *,
     listen: Listen = None,
     allow_remote: AllowRemote = False,
-    data: Data = None,
+    data: Annotated[str | None, option("DIR", "Keep everything in this folder; in memory without it.")] = None,
     begin_anew: BeginAnew = False,
-    accept_loss: AcceptLoss = False,
+    accept_loss: Annotated[bool, flag("--accept-loss", "Where the folder is damaged: go on with what can be read.")] = False,
     import_log: ImportLog = None,
-    topic: Topics = None,
-    config: Configs = None,
-    config_file: ConfigFile = None,
-    metrics: Metrics = None,
-    brokers: Brokers = 1,
+    topic: Annotated[list[str] | None, option("NAME:PARTITIONS", "A topic to have; repeatable.")] = None,
+    config: Annotated[list[str] | None, option("KEY=VALUE", "A broker config by Kafka's name; repeatable.")] = None,
+    config_file: Annotated[str | None, option("FILE", "Broker configs from a .properties file, best for passwords.")] = None,
+    metrics: Annotated[str | None, option("HOST:PORT", "Serve a page of metrics for Prometheus there.")] = None,
+    brokers: Annotated[int, option("N", "Play a cluster of N brokers, each on a port of its own.", min=1, max=9)] = 1,
     broker_version: BrokerVersion = None,
     advertise: Advertise = None,
     for_tests: ForTests = False,
     acl: Acls = None,
-    verbose: Verbose = False,
+    verbose: Annotated[bool, flag("--verbose", "Log each request to stderr.")] = False,
 ) -> int:
     """Run a group coordinator that Kafka clients talk to, without a broker.
 

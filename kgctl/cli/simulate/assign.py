@@ -12,7 +12,7 @@ import typer
 
 from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
-from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, below, shows
+from kgctl.cli.report import ANY, NUMBER, NUMBERS, WHOLE, Column, OutputFormat, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate.running import argument, option
 from kgctl.errors import KgctlError, UsageError
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 
 DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
-ID = Column("id", kind=JsonKind.ANY, meaning="the document's id, or its number")
-ASSIGNOR = Column("assignor", meaning="the assignor")
-ROUND = Column("round", kind=JsonKind.WHOLE, meaning="the round, from 1")
+ID = Column("id", "the document's id, or its number", ANY)
+ASSIGNOR = Column("assignor", "the assignor")
+ROUND = Column("round", "the round, from 1", WHOLE)
 COLUMNS = (
     ID,
     ASSIGNOR,
     replace(ROUND, wide=True),
-    Column("member", meaning="the member's id"),
-    Column("partitions", "#PARTITIONS", kind=JsonKind.WHOLE, meaning="how many partitions it gets"),
-    Column("topics", "#TOPICS", kind=JsonKind.WHOLE, meaning="of how many topics"),
-    Column("kept", kind=JsonKind.WHOLE, meaning="how many of them it had before"),
-    Column("gained", kind=JsonKind.WHOLE, meaning="how many it had not"),
-    Column("lost", kind=JsonKind.WHOLE, meaning="how many it has no more"),
-    Column("rack", wide=True, meaning="the member's `client.rack`"),
+    Column("member", "the member's id"),
+    Column("partitions", "how many partitions it gets", WHOLE, header="#PARTITIONS"),
+    Column("topics", "of how many topics", WHOLE, header="#TOPICS"),
+    Column("kept", "how many of them it had before", WHOLE),
+    Column("gained", "how many it had not", WHOLE),
+    Column("lost", "how many it has no more", WHOLE),
+    Column("rack", "the member's `client.rack`", wide=True),
     replace(INSTANCE_ID, wide=True, if_any=False),
-    Column("assignment", wide=True, meaning="what it gets: `orders:0-3 users:1`"),
+    Column("assignment", "what it gets: `orders:0-3 users:1`", wide=True),
 )
 _FIGURES = (
-    Column("assignment.MEMBER.TOPIC", kind=JsonKind.NUMBERS, meaning="the partitions of a topic that the member gets"),
-    Column("moved", kind=JsonKind.WHOLE, meaning="partitions that get another owner"),
-    Column("moves_needed", kind=JsonKind.WHOLE, meaning="how many at least had to"),
-    Column("unassigned", kind=JsonKind.WHOLE, meaning="partitions that wait until they are revoked"),
-    Column("spread", kind=JsonKind.WHOLE, meaning="how many partitions the fullest member has more than the emptiest"),
-    Column("topic_spread.TOPIC", kind=JsonKind.WHOLE, meaning="the same of one topic"),
-    Column("cross_rack_share", kind=JsonKind.NUMBER, meaning="the share of partitions without a replica in their member's rack"),
+    Column("assignment.MEMBER.TOPIC", "the partitions of a topic that the member gets", NUMBERS),
+    Column("moved", "partitions that get another owner", WHOLE),
+    Column("moves_needed", "how many at least had to", WHOLE),
+    Column("unassigned", "partitions that wait until they are revoked", WHOLE),
+    Column("spread", "how many partitions the fullest member has more than the emptiest", WHOLE),
+    Column("topic_spread.TOPIC", "the same of one topic", WHOLE),
+    Column("cross_rack_share", "the share of partitions without a replica in their member's rack", NUMBER),
 )
 DOCUMENT = (
     ID,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, JsonKind, Report, Row, error_line, shows
+from kgctl.cli.report import WHOLE, Column, Report, Row, error_line, shows
 from kgctl.cli.session import session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import argument
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kgctl.yaml_files import Problem
 
 COLUMNS = (
-    Column("severity", meaning="error or warning"),
-    Column("file", wide=True, meaning="the scenario's file"),
-    Column("line", kind=JsonKind.WHOLE, meaning="its line; null where that is not known"),
-    Column("column", wide=True, kind=JsonKind.WHOLE, meaning="the place in the line, from 1"),
-    Column("path", meaning="the place in the scenario"),
-    Column("rule", meaning="the rule that finds it doubtful; null for a mistake"),
-    Column("message", meaning="what is wrong with it"),
+    Column("severity", "error or warning"),
+    Column("file", "the scenario's file", wide=True),
+    Column("line", "its line; null where that is not known", WHOLE),
+    Column("column", "the place in the line, from 1", WHOLE, wide=True),
+    Column("path", "the place in the scenario"),
+    Column("rule", "the rule that finds it doubtful; null for a mistake"),
+    Column("message", "what is wrong with it"),
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
+from kgctl.cli.report import NUMBER, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import METRIC, argument
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 COLUMNS = (
-    Column("a", meaning="the first variant, or scenario"),
-    Column("b", meaning="the one that is compared with it"),
+    Column("a", "the first variant, or scenario"),
+    Column("b", "the one that is compared with it"),
     METRIC,
-    Column("verdict", meaning="better, worse, equal or unclear: b, as seen from a"),
-    Column("a_mean", kind=JsonKind.NUMBER, meaning="the mean of a over the seeds"),
-    Column("b_mean", kind=JsonKind.NUMBER, meaning="that of b"),
-    Column("difference", kind=JsonKind.NUMBER, meaning="b minus a, the mean over the seeds; null: never ends"),
-    Column("low", "LOW-95", kind=JsonKind.NUMBER, meaning="where its 95 % interval begins"),
-    Column("high", "HIGH-95", kind=JsonKind.NUMBER, meaning="where that ends"),
-    Column("a_better", kind=JsonKind.WHOLE, meaning="in how many seeds a is better"),
-    Column("b_better", kind=JsonKind.WHOLE, meaning="in how many seeds b is better"),
-    Column("seeds", kind=JsonKind.WHOLE, meaning="how many seeds both were run with"),
+    Column("verdict", "better, worse, equal or unclear: b, as seen from a"),
+    Column("a_mean", "the mean of a over the seeds", NUMBER),
+    Column("b_mean", "that of b", NUMBER),
+    Column("difference", "b minus a, the mean over the seeds; null: never ends", NUMBER),
+    Column("low", "where its 95 % interval begins", NUMBER, header="LOW-95"),
+    Column("high", "where that ends", NUMBER, header="HIGH-95"),
+    Column("a_better", "in how many seeds a is better", WHOLE),
+    Column("b_better", "in how many seeds b is better", WHOLE),
+    Column("seeds", "how many seeds both were run with", WHOLE),
 )
 
 

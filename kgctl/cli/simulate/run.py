@@ -13,7 +13,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
-from kgctl.cli.report import Column, JsonKind, Report, Row, below, shows
+from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
@@ -145,63 +145,61 @@ _STATISTICS = {
 }
 COLUMNS = (
     *_OF,
-    *(Column(key, kind=JsonKind.NUMBER, meaning=f"{meaning} of the seeds") for key, meaning in _STATISTICS.items()),
+    *(Column(key, f"{meaning} of the seeds", NUMBER) for key, meaning in _STATISTICS.items()),
 )
 _BESIDE = ("min", "median", "max")
 COLUMNS_BESIDE = (
     *_OF,
     *(
-        Column(f"{what}_{key}", kind=JsonKind.NUMBER, meaning=f"{_STATISTICS[key]} of the {of}")
+        Column(f"{what}_{key}", f"{_STATISTICS[key]} of the {of}", NUMBER)
         for what, of in (("simulated", "seeds"), ("measured", "plays"))
         for key in _BESIDE
     ),
-    Column("place", meaning="where what was measured lies, as seen from what the seeds span"),
+    Column("place", "where what was measured lies, as seen from what the seeds span"),
 )
 """With ``--against``: what the seeds span beside what the plays span."""
 
 _SPREAD = (
-    Column("min", kind=JsonKind.NUMBER, meaning="the lowest of the seeds; null: never ends, or nothing to measure"),
-    *(Column(key, kind=JsonKind.NUMBER, meaning=_STATISTICS[key]) for key in ("median", "p95", "max")),
-    Column("per_seed", kind=JsonKind.NUMBERS, meaning="each, in the order of `seeds`"),
-    Column("never", kind=JsonKind.NUMBERS, meaning="the seeds of which null stands for a time that never ends"),
+    Column("min", "the lowest of the seeds; null: never ends, or nothing to measure", NUMBER),
+    *(Column(key, _STATISTICS[key], NUMBER) for key in ("median", "p95", "max")),
+    Column("per_seed", "each, in the order of `seeds`", NUMBERS),
+    Column("never", "the seeds of which null stands for a time that never ends", NUMBERS),
 )
 _VARIANT = (
     *below("metrics.METRIC", _SPREAD),
-    Column(
-        "final_assignment.MEMBER.TOPIC", kind=JsonKind.NUMBERS, meaning="the partitions that the pod has in the end, first seed"
-    ),
-    Column("longest_gaps.PARTITION", kind=JsonKind.NUMBER, unit="s", meaning="its longest time without a consumer, worst seed"),
-    Column("assumptions.NAME", meaning="what was assumed since the file does not say it"),
-    Column("rehearsed", kind=JsonKind.TEXTS, meaning="what is made to happen in its runs"),
+    Column("final_assignment.MEMBER.TOPIC", "the partitions that the pod has in the end, first seed", NUMBERS),
+    Column("longest_gaps.PARTITION", "its longest time without a consumer, worst seed", NUMBER, "s"),
+    Column("assumptions.NAME", "what was assumed since the file does not say it"),
+    Column("rehearsed", "what is made to happen in its runs", TEXTS),
 )
 _EXPECTATION = (
-    Column("check", meaning="the line of `expect:`"),
-    Column("variant", meaning="the variant that it was asked of; null: of all together"),
-    Column("passed", kind=JsonKind.BOOL, meaning="whether it holds"),
-    Column("observed", kind=JsonKind.ANY, meaning="what was found, of the seed that decides"),
-    Column("seed", kind=JsonKind.WHOLE, meaning="that seed"),
-    Column("severity", meaning="error or warning"),
-    Column("replay", meaning="the line that plays it again"),
+    Column("check", "the line of `expect:`"),
+    Column("variant", "the variant that it was asked of; null: of all together"),
+    Column("passed", "whether it holds", BOOL),
+    Column("observed", "what was found, of the seed that decides", ANY),
+    Column("seed", "that seed", WHOLE),
+    Column("severity", "error or warning"),
+    Column("replay", "the line that plays it again"),
 )
 _MEASURED = (
-    Column("cluster", meaning="the cluster that it was played on"),
-    Column("client", meaning="the client that played"),
-    Column("plays", kind=JsonKind.WHOLE, meaning="how many times"),
+    Column("cluster", "the cluster that it was played on"),
+    Column("client", "the client that played"),
+    Column("plays", "how many times", WHOLE),
     *below("variants.VARIANT", _VARIANT),
-    Column("places.VARIANT.METRIC", meaning="where what was measured lies, as seen from what the seeds span"),
+    Column("places.VARIANT.METRIC", "where what was measured lies, as seen from what the seeds span"),
     *below("expectations[]", _EXPECTATION),
 )
 DOCUMENT = (
-    Column("scenario", meaning="the scenario's name"),
-    Column("kgctl", meaning="the version that ran it"),
+    Column("scenario", "the scenario's name"),
+    Column("kgctl", "the version that ran it"),
     DIGEST,
-    Column("seeds", kind=JsonKind.NUMBERS, meaning="the seeds"),
+    Column("seeds", "the seeds", NUMBERS),
     *below("variants.VARIANT", _VARIANT),
-    Column("troubles[].check", meaning="the kind of what went wrong though nobody asked"),
-    Column("troubles[].variant", meaning="in which variant"),
-    Column("troubles[].text", meaning="what went wrong, who, when and by which rule"),
-    Column("troubles[].seed", kind=JsonKind.WHOLE, meaning="with which seed"),
-    Column("troubles[].replay", meaning="the line that plays it again"),
+    Column("troubles[].check", "the kind of what went wrong though nobody asked"),
+    Column("troubles[].variant", "in which variant"),
+    Column("troubles[].text", "what went wrong, who, when and by which rule"),
+    Column("troubles[].seed", "with which seed", WHOLE),
+    Column("troubles[].replay", "the line that plays it again"),
     *below("expectations[]", _EXPECTATION),
     *below("measured", _MEASURED),
 )

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
     from kgctl.yaml_files import Tree
 
-VARIANT = Column("variant", meaning="the variant")
-METRIC = Column("metric", meaning="the metric (`kgctl manual metrics`)")
-DIGEST = Column("digest", meaning="of all that happened: the same digest, the same run")
+VARIANT = Column("variant", "the variant")
+METRIC = Column("metric", "the metric (`kgctl manual metrics`)")
+DIGEST = Column("digest", "of all that happened: the same digest, the same run")
 
 
 def option(*names: str, **given: Any) -> Any:

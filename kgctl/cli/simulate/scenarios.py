@@ -18,8 +18,8 @@ from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate.running import argument, option, seconds
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
-NAME = Column("name", meaning="the built-in scenario's name")
-LIST_COLUMNS = (NAME, Column("question", meaning="the question that it answers"))
+NAME = Column("name", "the built-in scenario's name")
+LIST_COLUMNS = (NAME, Column("question", "the question that it answers"))
 
 
 @shows(LIST_COLUMNS, examples="kgctl simulate list")
@@ -37,7 +37,7 @@ def _question(text: str) -> str:
     return found.group(1).strip().strip("\"'") if found else ""
 
 
-SHOW_COLUMNS = (NAME, Column("text", meaning="its file"))
+SHOW_COLUMNS = (NAME, Column("text", "its file"))
 
 
 @shows(SHOW_COLUMNS, examples="kgctl simulate show rolling-restart > mine.yaml")
@@ -60,7 +60,7 @@ def simulate_schema() -> Report:
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
 
 
-INIT_COLUMNS = (WRITTEN, Column("text", meaning="what stands in it"))
+INIT_COLUMNS = (WRITTEN, Column("text", "what stands in it"))
 
 
 @shows(INIT_COLUMNS, examples="kgctl simulate init --from-group payments payments.yaml")

@@ -17,7 +17,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
-from kgctl.cli.report import Column, JsonKind, Report, shows
+from kgctl.cli.report import ANY, NUMBER, WHOLE, Column, Report, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, option, progress
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.simulate.sweep.plan import Cell, RowLayout, RunRow, Sweep
 
-_PARAMETER = Column("PARAMETER", kind=JsonKind.ANY, meaning="a parameter of `--param`: its value")
+_PARAMETER = Column("PARAMETER", "a parameter of `--param`: its value", ANY)
 SUMMED_UP = (
     _PARAMETER,
     VARIANT,
-    Column("runs", kind=JsonKind.WHOLE, meaning="how many runs"),
-    Column("errors", kind=JsonKind.WHOLE, meaning="of them without a result"),
-    Column("failed", kind=JsonKind.WHOLE, meaning="of the others, those with an expectation that did not hold"),
+    Column("runs", "how many runs", WHOLE),
+    Column("errors", "of them without a result", WHOLE),
+    Column("failed", "of the others, those with an expectation that did not hold", WHOLE),
     *(
-        Column(f"METRIC_{key}", kind=JsonKind.NUMBER, meaning=f"the metric's {key}; null: never ends, or no run has it")
+        Column(f"METRIC_{key}", f"the metric's {key}; null: never ends, or no run has it", NUMBER)
         for key in ("median", "p95", "max")
     ),
-    Column("worst_seed", kind=JsonKind.WHOLE, meaning="the seed to look at; null: all are alike"),
+    Column("worst_seed", "the seed to look at; null: all are alike", WHOLE),
 )
 EACH_RUN = (
     _PARAMETER,
     VARIANT,
-    Column("seed", kind=JsonKind.WHOLE, meaning="the seed"),
+    Column("seed", "the seed", WHOLE),
     DIGEST,
-    Column("METRIC", kind=JsonKind.NUMBER, meaning="a metric's value; null: never ends, or nothing to measure"),
-    Column("events", kind=JsonKind.WHOLE, meaning="how many events the run had"),
-    Column("expectations_passed", kind=JsonKind.WHOLE, meaning="expectations that hold"),
-    Column("expectations_failed", kind=JsonKind.WHOLE, meaning="expectations that do not"),
-    Column("failed_checks", meaning="those that do not, joined by `; `"),
-    Column("trouble", meaning="the first thing that went wrong though nobody asked"),
-    Column("stopped", meaning="why it ended early"),
-    Column("error_code", meaning="the code of the error that left it without a result"),
-    Column("error", meaning="that error"),
-    Column("replay", meaning="the line that runs it again, where something was wrong"),
+    Column("METRIC", "a metric's value; null: never ends, or nothing to measure", NUMBER),
+    Column("events", "how many events the run had", WHOLE),
+    Column("expectations_passed", "expectations that hold", WHOLE),
+    Column("expectations_failed", "expectations that do not", WHOLE),
+    Column("failed_checks", "those that do not, joined by `; `"),
+    Column("trouble", "the first thing that went wrong though nobody asked"),
+    Column("stopped", "why it ended early"),
+    Column("error_code", "the code of the error that left it without a result"),
+    Column("error", "that error"),
+    Column("replay", "the line that runs it again, where something was wrong"),
 )
 
 

@@ -11,7 +11,7 @@ import typer
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
-from kgctl.cli.report import Column, JsonKind, Report, Row, below, shows
+from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import VARIANT, option
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
 
 
 EXPLAIN_COLUMNS = (
-    Column("without", meaning="what was left out"),
-    Column("max_gap", kind=JsonKind.NUMBER, unit="s", meaning="the longest gap without it"),
-    Column("max_gap_worth", kind=JsonKind.NUMBER, unit="s", meaning="what it was worth; above 0: it cost so much"),
-    Column("unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer, without it"),
-    Column("unavailable_worth", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="what it was worth"),
+    Column("without", "what was left out"),
+    Column("max_gap", "the longest gap without it", NUMBER, "s"),
+    Column("max_gap_worth", "what it was worth; above 0: it cost so much", NUMBER, "s"),
+    Column("unavailable", "without a consumer, without it", NUMBER, "partition-seconds"),
+    Column("unavailable_worth", "what it was worth", NUMBER, "partition-seconds"),
 )
 
 _US = "microseconds"
 _PIECE = (
-    Column("from_us", kind=JsonKind.WHOLE, unit=_US, meaning="from when on, from the end of the warm-up"),
-    Column("to_us", kind=JsonKind.WHOLE, unit=_US, meaning="to when"),
+    Column("from_us", "from when on, from the end of the warm-up", WHOLE, _US),
+    Column("to_us", "to when", WHOLE, _US),
 )
 DOCUMENT = (
-    Column("scenario", meaning="the scenario's name"),
+    Column("scenario", "the scenario's name"),
     VARIANT,
-    Column("seed", kind=JsonKind.WHOLE, meaning="the seed"),
-    Column("max_gap", kind=JsonKind.NUMBER, unit="s", meaning="the longest time in which a partition had no consumer"),
-    Column("unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer, all together"),
-    Column("by_cause.CAUSE", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
-    Column("story.partition", meaning="the partition of the longest gap; `story` is null where there was none"),
+    Column("seed", "the seed", WHOLE),
+    Column("max_gap", "the longest time in which a partition had no consumer", NUMBER, "s"),
+    Column("unavailable", "without a consumer, all together", NUMBER, "partition-seconds"),
+    Column("by_cause.CAUSE", "those of one cause", NUMBER, "partition-seconds"),
+    Column("story.partition", "the partition of the longest gap; `story` is null where there was none"),
     *below("story", _PIECE),
-    Column("story.before", meaning="who consumed it before; null: nobody"),
-    Column("story.after", meaning="who took it then; null: nobody"),
-    Column("story.main_cause", meaning="what most of the gap is due to"),
+    Column("story.before", "who consumed it before; null: nobody"),
+    Column("story.after", "who took it then; null: nobody"),
+    Column("story.main_cause", "what most of the gap is due to"),
     *below("story.pieces[]", _PIECE),
-    Column("story.pieces[].cause", meaning="the one cause of this part"),
-    Column("story.pieces[].meaning", meaning="the cause in words"),
-    Column("story.pieces[].rule", meaning="what it waited for"),
-    Column("story.steps[]", kind=JsonKind.ANY, meaning="two things: a time in microseconds, and what happened then"),
-    Column("story.origin.kind", meaning="what set the rebalance off, in a word; empty: there was none"),
-    Column("story.origin.text", meaning="the same in words"),
-    Column("story.origin.pod", meaning="the pod that did it"),
+    Column("story.pieces[].cause", "the one cause of this part"),
+    Column("story.pieces[].meaning", "the cause in words"),
+    Column("story.pieces[].rule", "what it waited for"),
+    Column("story.steps[]", "two things: a time in microseconds, and what happened then", ANY),
+    Column("story.origin.kind", "what set the rebalance off, in a word; empty: there was none"),
+    Column("story.origin.text", "the same in words"),
+    Column("story.origin.pod", "the pod that did it"),
     *below("ablations[]", EXPLAIN_COLUMNS),
-    Column("ablations[].asked.METRIC", kind=JsonKind.NUMBERS, meaning="what an expectation asks about: with it, without it"),
-    Column("by_part[].event", meaning="the event that the part begins with; empty: before the first"),
-    Column("by_part[].step", kind=JsonKind.WHOLE, meaning="the step of its rollout; 0: all of the event"),
+    Column("ablations[].asked.METRIC", "what an expectation asks about: with it, without it", NUMBERS),
+    Column("by_part[].event", "the event that the part begins with; empty: before the first"),
+    Column("by_part[].step", "the step of its rollout; 0: all of the event", WHOLE),
     *below("by_part[]", _PIECE),
-    Column("by_part[].unavailable", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="without a consumer in it"),
-    Column("by_part[].by_cause.CAUSE", kind=JsonKind.NUMBER, unit="partition-seconds", meaning="those of one cause"),
-    Column("fails.CHECK.METRIC", kind=JsonKind.NUMBER, meaning="the value of what an expectation that does not hold asks about"),
-    Column("details", kind=JsonKind.TEXTS, meaning="what that comes from, in lines, where it is no gap"),
-    Column("troubles", kind=JsonKind.TEXTS, meaning="what went wrong though nobody asked"),
+    Column("by_part[].unavailable", "without a consumer in it", NUMBER, "partition-seconds"),
+    Column("by_part[].by_cause.CAUSE", "those of one cause", NUMBER, "partition-seconds"),
+    Column("fails.CHECK.METRIC", "the value of what an expectation that does not hold asks about", NUMBER),
+    Column("details", "what that comes from, in lines, where it is no gap", TEXTS),
+    Column("troubles", "what went wrong though nobody asked", TEXTS),
 )
 """What JSON and YAML have in the place of rows, by paths."""
 
@@ -130,16 +130,16 @@ def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> st
 
 
 SHRINK_COLUMNS = (
-    Column("check", meaning="the expectation that still fails"),
-    Column("seed", kind=JsonKind.WHOLE, meaning="with this seed"),
-    Column("events", kind=JsonKind.WHOLE, meaning="how many events are left"),
-    Column("pods", kind=JsonKind.WHOLE, meaning="how many pods"),
-    Column("partitions", kind=JsonKind.WHOLE, meaning="how many partitions"),
-    Column("runs", kind=JsonKind.WHOLE, meaning="how many runs it took"),
-    Column("is_minimal", wide=True, kind=JsonKind.BOOL, meaning="whether nothing more can be left out"),
-    Column("cause", wide=True, meaning="what it fails by, in words"),
+    Column("check", "the expectation that still fails"),
+    Column("seed", "with this seed", WHOLE),
+    Column("events", "how many events are left", WHOLE),
+    Column("pods", "how many pods", WHOLE),
+    Column("partitions", "how many partitions", WHOLE),
+    Column("runs", "how many runs it took", WHOLE),
+    Column("is_minimal", "whether nothing more can be left out", BOOL, wide=True),
+    Column("cause", "what it fails by, in words", wide=True),
     replace(WRITTEN, wide=True),
-    Column("text", wide=True, meaning="the scenario"),
+    Column("text", "the scenario", wide=True),
 )
 
 
