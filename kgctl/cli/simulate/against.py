@@ -11,12 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from kgctl.cli.environment import handling
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.parameters import option
 from kgctl.cli.report import Report
 from kgctl.cli.session import Session
-from kgctl.cli.simulate.running import handling, option
 from kgctl.errors import KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
 
@@ -43,25 +42,16 @@ class AgainstOptions:
 
     against: Annotated[
         str | None,
-        option(
-            metavar="HOST:PORT", help="Play it with real clients on this cluster too, in real time, and show both side by side."
-        ),
+        option("HOST:PORT", "Play it with real clients on this cluster too, in real time, and show both side by side."),
     ] = None
-    plays: Annotated[int, typer.Option(min=1, metavar="N", help="How often --against plays each variant.")] = 1
+    plays: Annotated[int, option("N", "How often --against plays each variant.", min=1)] = 1
     client: Annotated[
         str | None,
-        option(
-            metavar="NAME",
-            help="What --against plays with: librdkafka, java (needs a JDK and --kafka-libs), aiokafka or kafka-python.",
-        ),
+        option("NAME", "What --against plays with: librdkafka, java (needs a JDK and --kafka-libs), aiokafka or kafka-python."),
     ] = None
     kafka_libs: Annotated[
         Path | None,
-        option(
-            metavar="DIR",
-            envvar="KGCTL_KAFKA_LIBS",
-            help="The folder libs of an Apache Kafka of 4.1 or later, for the Java client.",
-        ),
+        option("DIR", "The folder libs of an Apache Kafka of 4.1 or later, for the Java client.", envvar="KGCTL_KAFKA_LIBS"),
     ] = None
 
     def __post_init__(self) -> None:

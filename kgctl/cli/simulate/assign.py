@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
+from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import ANY, NUMBER, NUMBERS, WHOLE, Column, OutputFormat, Report, Row, below, shows
-from kgctl.cli.session import Session, session_of
-from kgctl.cli.simulate.running import argument, option
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
@@ -146,20 +144,14 @@ def _summary(answer: Answer, which: str) -> str:
     COLUMNS, document=DOCUMENT, examples="kgctl simulate assign --members 3 --topic orders:12 --assignor range --assignor sticky"
 )
 def simulate_assign(
-    ctx: typer.Context,
+    session: Session,
     *,
-    files: Annotated[list[str] | None, argument(metavar="FILE", help="YAML, JSON or JSON lines; - is stdin.")] = None,
-    assignor: Annotated[
-        list[str] | None, option(metavar="NAME", help="An assignor, or module:Class for one of your own; repeatable.")
-    ] = None,
-    members: Annotated[int | None, typer.Option(metavar="N", help="A fresh group of N members, without a file.")] = None,
-    topic: Annotated[list[str] | None, option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.")] = None,
-    from_group: Annotated[
-        str | None, option(metavar="GROUP", help="A group of the cluster, as it is now.", autocompletion=complete_groups)
-    ] = None,
-    rounds: Annotated[
-        bool, typer.Option("--rounds", help="Go on until a cooperative group has settled, and show each round.")
-    ] = False,
+    files: Annotated[list[str] | None, argument("FILE", "YAML, JSON or JSON lines; - is stdin.")] = None,
+    assignor: Annotated[list[str] | None, option("NAME", "An assignor, or module:Class for one of your own; repeatable.")] = None,
+    members: Annotated[int | None, option("N", "A fresh group of N members, without a file.")] = None,
+    topic: Annotated[list[str] | None, option("NAME:PARTITIONS", "A topic for --members; repeatable.")] = None,
+    from_group: Annotated[str | None, option("GROUP", "A group of the cluster, as it is now.", complete=complete_groups)] = None,
+    rounds: Annotated[bool, flag("--rounds", "Go on until a cooperative group has settled, and show each round.")] = False,
 ) -> Report:
     """Show who would get which partitions, by Kafka's own assignors, and what would move.
 
@@ -169,7 +161,6 @@ def simulate_assign(
 
     for name in assignor or ():
         get_assignor(name)
-    session = session_of(ctx)
     with _without_garbage_collection():
         return _report(session, _documents(session, files, members, topic, from_group), assignor, rounds=rounds)
 

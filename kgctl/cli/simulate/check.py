@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.parameters import argument, flag
 from kgctl.cli.report import WHOLE, Column, Report, Row, error_line, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import argument
 from kgctl.errors import KgctlError, UsageError, plural
 
 if TYPE_CHECKING:
@@ -30,17 +28,16 @@ COLUMNS = (
 
 @shows(COLUMNS, examples="kgctl simulate check deploy.yaml")
 def simulate_check(
-    ctx: typer.Context,
-    files: Annotated[list[str], argument(metavar="FILE", help="Scenario files, or - for stdin.")],
+    session: Session,
+    files: Annotated[list[str], argument("FILE", "Scenario files, or - for stdin.", show_default=False)],
     *,
     settings: running.Settings = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors, too.")] = False,
+    strict: Annotated[bool, flag("--strict", "Warnings are errors, too.")] = False,
 ) -> Report:
     """Check scenarios without running them: mistakes, and what is legal but most likely not meant."""
     from kgctl.simulate.lint.rules import lint
     from kgctl.yaml_files import FileError
 
-    session = session_of(ctx)
     problems: list[Problem] = []
     errors: list[KgctlError] = []
     for name in files:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.parameters import argument, flag
 from kgctl.cli.report import NUMBER, WHOLE, Column, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import METRIC, argument
+from kgctl.cli.simulate.running import METRIC
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.scenario.vocabulary import Identity
 
@@ -41,9 +40,9 @@ COLUMNS = (
 
 @shows(COLUMNS, examples="kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")
 def simulate_compare(
-    ctx: typer.Context,
-    a: Annotated[str, argument(metavar="A", help="A scenario file or a built-in's name; with :VARIANT, one variant.")],
-    b: Annotated[str | None, argument(metavar="B", help="What to hold beside it; without B, the other variants of A.")] = None,
+    session: Session,
+    a: Annotated[str, argument("A", "A scenario file or a built-in's name; with :VARIANT, one variant.", show_default=False)],
+    b: Annotated[str | None, argument("B", "What to hold beside it; without B, the other variants of A.")] = None,
     *,
     seed: running.Seed = None,
     runs: running.Runs = None,
@@ -51,7 +50,7 @@ def simulate_compare(
     identity: running.Who = Identity.POD,
     jobs: running.Jobs = None,
     time_limit: running.TimeLimit = None,
-    everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
+    everything: Annotated[bool, flag("--all", "Metrics that are equal in every seed, too.")] = False,
     fail_if_worse: running.FailIfWorse = None,
 ) -> Report:
     """Run two scenarios or variants with the same seeds and say which is better, and what differs, seed by seed.
@@ -60,7 +59,6 @@ def simulate_compare(
     """
     from kgctl.simulate.batch.comparison import FEW_SEEDS, decided_by
 
-    session = session_of(ctx)
     how = running.RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
     how.time_limit_s()
     asked = decided_by(fail_if_worse or (), "--fail-if-worse")

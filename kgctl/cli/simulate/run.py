@@ -9,15 +9,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT, option
+from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
 from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError, plural
 from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity
@@ -33,28 +32,18 @@ if TYPE_CHECKING:
 class OutputOptions:
     """A block of options: what is written beside the result."""
 
-    gantt: Annotated[
-        bool | None, option("--gantt/--no-gantt", help="Draw who consumed which partition when, of the worst seed.")
-    ] = None
-    html: Annotated[Path | None, option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.")] = None
-    junit: Annotated[Path | None, option("--junit", metavar="FILE", help="Write JUnit XML.")] = None
-    markdown: Annotated[Path | None, option("--markdown", metavar="FILE", help="Write a summary for a pull request.")] = None
-    events: Annotated[Path | None, option("--events", metavar="FILE", help="Write the event log of every run as JSON lines.")] = (
-        None
-    )
-    metrics: Annotated[Path | None, option("--metrics", metavar="FILE", help="Write the data of -o json.")] = None
-    records: Annotated[
-        Path | None, option("--records-out", metavar="DIR", help="Write the coordinator's log, of the first seed.")
-    ] = None
-    state: Annotated[
-        Path | None, option("--state-out", metavar="DIR", help="Write the group as it is left, for --embedded DIR.")
-    ] = None
+    gantt: Annotated[bool | None, flag("--gantt/--no-gantt", "Draw who consumed which partition when, of the worst seed.")] = None
+    html: Annotated[Path | None, option("FILE", "Write one HTML page that needs nothing else.")] = None
+    junit: Annotated[Path | None, option("FILE", "Write JUnit XML.")] = None
+    markdown: Annotated[Path | None, option("FILE", "Write a summary for a pull request.")] = None
+    events: Annotated[Path | None, option("FILE", "Write the event log of every run as JSON lines.")] = None
+    metrics: Annotated[Path | None, option("FILE", "Write the data of -o json.")] = None
+    records: Annotated[Path | None, option("DIR", "Write the coordinator's log, of the first seed.", "--records-out")] = None
+    state: Annotated[Path | None, option("DIR", "Write the group as it is left, for --embedded DIR.", "--state-out")] = None
 
 
-Stored = Annotated[
-    Path | None, option("--baseline", metavar="FILE", help="Hold it beside a result that --metrics FILE has written.")
-]
-Explain = Annotated[bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")]
+Stored = Annotated[Path | None, option("FILE", "Hold it beside a result that --metrics FILE has written.", "--baseline")]
+Explain = Annotated[bool, flag("--explain", "Tell why: the worst moment, and what each of its causes was worth.")]
 
 
 _WIDTH = 100
@@ -208,7 +197,7 @@ DOCUMENT = (
 
 @shows(COLUMNS, COLUMNS_BESIDE, document=DOCUMENT, examples="kgctl simulate run deploy.yaml --runs 20 --gantt")
 def simulate_run(
-    ctx: typer.Context,
+    session: Session,
     file: running.Scenario,
     *,
     seed: running.Seed = None,
@@ -219,12 +208,10 @@ def simulate_run(
     identity: running.Who = Identity.POD,
     jobs: running.Jobs = None,
     time_limit: running.TimeLimit = None,
-    check_determinism: Annotated[
-        bool, typer.Option("--check-determinism", help="Run each seed twice and compare the event logs.")
-    ] = False,
+    check_determinism: Annotated[bool, flag("--check-determinism", "Run each seed twice and compare the event logs.")] = False,
     explain: Explain = False,
     assumptions: Annotated[
-        bool, typer.Option("--assumptions", help="Print what the runs assume: latencies, the poll loop, how the clients behave.")
+        bool, flag("--assumptions", "Print what the runs assume: latencies, the poll loop, how the clients behave.")
     ] = False,
     baseline: Stored = None,
     fail_if_worse: running.FailIfWorse = None,
@@ -234,7 +221,6 @@ def simulate_run(
 ) -> Report:
     """Run a scenario: every variant with every seed, and hold the results against what the file expects."""
 
-    session = session_of(ctx)
     if baseline is None and fail_if_worse:
         raise UsageError("--fail-if-worse: worse than what? name a stored result by --baseline FILE")
     words = _words(file, settings or (), identity)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.cli.environment import Environment, Waiting
+from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
@@ -29,40 +27,22 @@ METRIC = Column("metric", "the metric (`kgctl manual metrics`)")
 DIGEST = Column("digest", "of all that happened: the same digest, the same run")
 
 
-def option(*names: str, **given: Any) -> Any:
-    """An option that need not be given: its help shows no default."""
-    return typer.Option(*names, show_default=False, **given)
-
-
-def argument(**given: Any) -> Any:
-    """An argument whose help shows no default."""
-    return typer.Argument(show_default=False, **given)
-
-
-Scenario = Annotated[str, argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.")]
+Scenario = Annotated[str, argument("FILE", "A scenario file, a built-in's name, or - for stdin.", show_default=False)]
 Settings = Annotated[
-    list[str] | None,
-    option("--set", metavar="PATH=VALUE", help="Change the file: group.config.session.timeout.ms=60s; repeatable."),
+    list[str] | None, option("PATH=VALUE", "Change the file: group.config.session.timeout.ms=60s; repeatable.", "--set")
 ]
-Variants = Annotated[list[str] | None, option("--variant", metavar="NAME", help="Only this variant; repeatable.")]
-Seed = Annotated[int | None, option(min=0, metavar="N", help="The seed, or the first with --runs; the file's otherwise.")]
-Runs = Annotated[int | None, option(min=1, metavar="N", help="How many seeds.")]
-Jobs = Annotated[int | None, option(min=1, metavar="N", help="Processes; one for each processor if there are many runs.")]
-TimeLimit = Annotated[str | None, option(metavar="TIME", help="Stop after this long, with what is known by then.")]
-Checks = Annotated[
-    list[str] | None, option("--check", metavar="EXPR", help="Expect this instead of what the file expects; repeatable.")
-]
+Variants = Annotated[list[str] | None, option("NAME", "Only this variant; repeatable.", "--variant")]
+Seed = Annotated[int | None, option("N", "The seed, or the first with --runs; the file's otherwise.", min=0)]
+Runs = Annotated[int | None, option("N", "How many seeds.", min=1)]
+Jobs = Annotated[int | None, option("N", "Processes; one for each processor if there are many runs.", min=1)]
+TimeLimit = Annotated[str | None, option("TIME", "Stop after this long, with what is known by then.")]
+Checks = Annotated[list[str] | None, option("EXPR", "Expect this instead of what the file expects; repeatable.", "--check")]
 FailIfWorse = Annotated[
     list[str] | None,
-    option(
-        "--fail-if-worse",
-        metavar="METRIC",
-        help="Exit with 6 where this metric is worse; repeatable; any: one that the verdict goes by.",
-    ),
+    option("METRIC", "Exit with 6 where this metric is worse; repeatable; any: one that the verdict goes by.", "--fail-if-worse"),
 ]
 Who = Annotated[
-    Identity,
-    typer.Option("--identity", help="Who moves are counted by: a pod that comes back is the same, or a new member id another."),
+    Identity, option("", "Who moves are counted by: a pod that comes back is the same, or a new member id another.", "--identity")
 ]
 
 
@@ -140,17 +120,6 @@ def seconds(option: str, text: str) -> float:
     from kgctl.simulate.scenario.quantities import parse_duration
 
     return option_value(option, parse_duration, text, bare_unit="s") / 1_000_000
-
-
-@contextmanager
-def handling(handlers: Mapping[int, Callable[..., object]]) -> Iterator[None]:
-    """Have signals handled so for as long as it lasts."""
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 _WORTH_PROCESSES = 8

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
+from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column, Report, shows
-from kgctl.cli.session import Session, session_of
-from kgctl.cli.simulate.running import argument, option, seconds
+from kgctl.cli.session import Session
+from kgctl.cli.simulate.running import seconds
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
 NAME = Column("name", "the built-in scenario's name")
@@ -42,7 +41,7 @@ SHOW_COLUMNS = (NAME, Column("text", "its file"))
 
 @shows(SHOW_COLUMNS, examples="kgctl simulate show rolling-restart > mine.yaml")
 def simulate_show(
-    name: Annotated[str, argument(metavar="NAME", help="A built-in scenario.", autocompletion=complete_scenarios)],
+    name: Annotated[str, argument("NAME", "A built-in scenario.", show_default=False, complete=complete_scenarios)],
 ) -> Report:
     """Print a built-in scenario, to read it or to start from it."""
     from kgctl.simulate.scenario.sources import BUILTIN, builtin_text
@@ -65,22 +64,17 @@ INIT_COLUMNS = (WRITTEN, Column("text", "what stands in it"))
 
 @shows(INIT_COLUMNS, examples="kgctl simulate init --from-group payments payments.yaml")
 def simulate_init(
-    ctx: typer.Context,
-    file: Annotated[Path | None, argument(metavar="FILE", help="Where to write it; stdout if left out.")] = None,
+    session: Session,
+    file: Annotated[Path | None, argument("FILE", "Where to write it; stdout if left out.")] = None,
     *,
-    from_group: Annotated[
-        str | None, option(metavar="GROUP", help="A group of the cluster.", autocompletion=complete_groups)
-    ] = None,
-    from_file: Annotated[
-        Path | None, option(metavar="FILE", help="What kgctl describe group G --members -o json printed.")
-    ] = None,
+    from_group: Annotated[str | None, option("GROUP", "A group of the cluster.", complete=complete_groups)] = None,
+    from_file: Annotated[Path | None, option("FILE", "What kgctl describe group G --members -o json printed.")] = None,
     from_manifest: Annotated[
-        list[Path] | None, option(metavar="FILE", help="Kubernetes manifests, KEDA's, .properties files; repeatable.")
+        list[Path] | None, option("FILE", "Kubernetes manifests, KEDA's, .properties files; repeatable.")
     ] = None,
-    sample: Annotated[str, typer.Option(metavar="TIME", help="How long to watch offsets for the rates; 0s: not at all.")] = "5s",
+    sample: Annotated[str, option("TIME", "How long to watch offsets for the rates; 0s: not at all.")] = "5s",
 ) -> Report:
     """Write a scenario: from a group of the cluster, a saved description of one, manifests, or an example to start from."""
-    session = session_of(ctx)
     if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
     file = None if file is not None and str(file) == "-" else file

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-import typer
-
+from kgctl.cli.environment import handling
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import ANY, NUMBER, WHOLE, Column, Report, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, option, progress
+from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
@@ -65,35 +65,29 @@ EXAMPLES = "kgctl simulate sweep deploy.yaml --set group.config.session.timeout.
 Settings = Annotated[
     list[str] | None,
     option(
+        "PATH=V1,V2,...",
+        "A parameter: values, or a range as in 10s..60s step 10s; one value alone holds for all runs. Repeatable.",
         "--set",
-        metavar="PATH=V1,V2,...",
-        help="A parameter: values, or a range as in 10s..60s step 10s; one value alone holds for all runs. Repeatable.",
     ),
 ]
-Grid = Annotated[
-    Path | None, option(metavar="FILE", help="YAML: paths with lists of values or ranges, as in the file's `sweep:`.")
-]
-Runs = Annotated[int | None, option("--runs", "--seeds", min=1, metavar="N", help="How many seeds.")]
-Jobs = Annotated[int | None, option(min=1, metavar="N", help="Processes; one for each processor.")]
-Master = Annotated[str | None, option(metavar="URL", help="Spark's master; local[*] otherwise.")]
-Remote = Annotated[str | None, option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.")]
-Out = Annotated[
-    Path | None, option(metavar="FILE", help="Write a row for each run: .parquet (needs the extra spark), .csv, .json or .jsonl.")
-]
+Grid = Annotated[Path | None, option("FILE", "YAML: paths with lists of values or ranges, as in the file's `sweep:`.")]
+Runs = Annotated[int | None, option("N", "How many seeds.", "--runs", "--seeds", min=1)]
+Jobs = Annotated[int | None, option("N", "Processes; one for each processor.", min=1)]
+Master = Annotated[str | None, option("URL", "Spark's master; local[*] otherwise.")]
+Remote = Annotated[str | None, option("URL", "A server of Spark Connect: sc://HOST:PORT.")]
+Out = Annotated[Path | None, option("FILE", "Write a row for each run: .parquet (needs the extra spark), .csv, .json or .jsonl.")]
 Metrics = Annotated[
     list[str] | None,
     option(
-        "--metric",
-        metavar="NAME",
-        help="Sum up this metric, as max_gap or unavailable(cause rebalance), instead of the file's; repeatable.",
+        "NAME", "Sum up this metric, as max_gap or unavailable(cause rebalance), instead of the file's; repeatable.", "--metric"
     ),
 ]
-Html = Annotated[Path | None, option("--html", metavar="FILE", help="Write charts as one HTML page.")]
+Html = Annotated[Path | None, option("FILE", "Write charts as one HTML page.", "--html")]
 
 
 @shows(SUMMED_UP, EACH_RUN, examples=EXAMPLES)
 def simulate_sweep(
-    ctx: typer.Context,
+    session: Session,
     file: running.Scenario,
     *,
     settings: Settings = None,
@@ -103,26 +97,23 @@ def simulate_sweep(
     variant: running.Variants = None,
     check: running.Checks = None,
     engine: Annotated[
-        EngineName, typer.Option(help="Processes of this machine, or Spark; auto takes Spark where a master is given.")
+        EngineName, option("", "Processes of this machine, or Spark; auto takes Spark where a master is given.")
     ] = EngineName.AUTO,
     jobs: Jobs = None,
     master: Master = None,
     remote: Remote = None,
     time_limit: running.TimeLimit = None,
-    verify: Annotated[
-        str, typer.Option(metavar="SHARE", help="How many of the runs to run again here, to compare; 0 for none.")
-    ] = "1%",
+    verify: Annotated[str, option("SHARE", "How many of the runs to run again here, to compare; 0 for none.")] = "1%",
     metric: Metrics = None,
     must_hold: Annotated[
-        bool, typer.Option("--must-hold", help="Exit with 6 where an expectation fails anywhere, not only where none holds.")
+        bool, flag("--must-hold", "Exit with 6 where an expectation fails anywhere, not only where none holds.")
     ] = False,
-    rows: Annotated[bool, typer.Option("--rows", help="Show each run instead of a summary.")] = False,
+    rows: Annotated[bool, flag("--rows", "Show each run instead of a summary.")] = False,
     out: Out = None,
     html: Html = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show what Spark logs.")] = False,
+    verbose: Annotated[bool, flag("--verbose", "Show what Spark logs.")] = False,
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
-    session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
     if out is not None:
         check_out(out)
@@ -259,7 +250,7 @@ def _ends_early(limit_s: float | None) -> Iterator[None]:
     def time_is_up(*_: object) -> None:
         raise TimeIsUp
 
-    with running.handling({signal.SIGTERM: interrupt, signal.SIGINT: interrupt, signal.SIGALRM: time_is_up}):
+    with handling({signal.SIGTERM: interrupt, signal.SIGINT: interrupt, signal.SIGALRM: time_is_up}):
         try:
             # again after a second: an exception that falls into a finaliser or a garbage collection's callback is lost
             signal.setitimer(signal.ITIMER_REAL, limit_s or 0, 1.0 if limit_s else 0)

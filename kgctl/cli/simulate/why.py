@@ -6,15 +6,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
+from kgctl.cli.parameters import option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import VARIANT, option
+from kgctl.cli.simulate.running import VARIANT
 from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -72,19 +71,16 @@ DOCUMENT = (
 
 @shows(EXPLAIN_COLUMNS, document=DOCUMENT, examples="kgctl simulate explain deploy.yaml --variant eager --seed 7")
 def simulate_explain(
-    ctx: typer.Context,
+    session: Session,
     file: running.Scenario,
     *,
-    variant: Annotated[
-        str | None, option(metavar="NAME", help="Which variant; if left out, the first of which an expectation fails.")
-    ] = None,
-    seed: Annotated[int | None, option(min=0, metavar="N", help="Which seed; the file's if left out.")] = None,
+    variant: Annotated[str | None, option("NAME", "Which variant; if left out, the first of which an expectation fails.")] = None,
+    seed: Annotated[int | None, option("N", "Which seed; the file's if left out.", min=0)] = None,
     settings: running.Settings = None,
 ) -> Report:
     """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
     from kgctl.simulate.batch.explain import checks_of, explain
 
-    session = session_of(ctx)
     loaded = running.load_scenario(session, file, settings=settings, variants=[variant] if variant else None)
     number = loaded.seed if seed is None else seed
     chosen = _chosen(session, loaded, number, variant)
@@ -145,25 +141,20 @@ SHRINK_COLUMNS = (
 
 @shows(SHRINK_COLUMNS, examples="kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")
 def simulate_shrink(
-    ctx: typer.Context,
+    session: Session,
     file: running.Scenario,
     *,
-    seed: Annotated[
-        int | None, option(min=0, metavar="N", help="The seed that fails; the first of the file's if left out.")
-    ] = None,
+    seed: Annotated[int | None, option("N", "The seed that fails; the first of the file's if left out.", min=0)] = None,
     variant: running.Variants = None,
     settings: running.Settings = None,
-    check: Annotated[
-        list[str] | None, option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.")
-    ] = None,
-    most_runs: Annotated[int, typer.Option("--most-runs", min=1, metavar="N", help="Stop after so many runs.")] = 500,
-    out: Annotated[Path | None, option(metavar="FILE", help="Where to write it; stdout if left out.")] = None,
+    check: Annotated[list[str] | None, option("EXPR", "Shrink what breaks this, instead of what the file expects.")] = None,
+    most_runs: Annotated[int, option("N", "Stop after so many runs.", min=1)] = 500,
+    out: Annotated[Path | None, option("FILE", "Where to write it; stdout if left out.")] = None,
 ) -> Report:
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
 
-    session = session_of(ctx)
     if out is not None and out.exists():
         raise RefusedError(f"{out} is there already; name another file or remove it")
     tree = prepared(running.read_scenario(session, file), settings or (), check)
