@@ -33,7 +33,7 @@ kgctl diff-offsets payments payments-green --fail-if-different
 """
 
 
-class Difference(NamedTuple):
+class ComparedOffsets(NamedTuple):
     """A row: what two groups have committed on a partition, None for nothing."""
 
     group: str
@@ -224,5 +224,5 @@ def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets]) -> list[tu
     return [(name, name) for name in sorted({*here, *there})]
 
 
-def _rows(pair: tuple[str, str], here: Offsets, there: Offsets) -> Iterator[Difference]:
-    return (Difference(*pair, partition, here.get(partition), there.get(partition)) for partition in sorted({*here, *there}))
+def _rows(pair: tuple[str, str], here: Offsets, there: Offsets) -> Iterator[ComparedOffsets]:
+    return (ComparedOffsets(*pair, partition, here.get(partition), there.get(partition)) for partition in sorted({*here, *there}))
