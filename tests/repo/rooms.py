@@ -102,6 +102,7 @@ ROOMS = {
             (40, "records that are older than those before them; names of variables that are nearly right"),
             (40, "a live cluster collected on Spark from the command line"),
             (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),
+            (3, "groups that cannot be described at present are not empty"),
         ),
     ),
     "admin": Room(
