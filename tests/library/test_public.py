@@ -37,11 +37,8 @@ def signatures() -> dict[str, Any]:
 
 PRIVATE_ALL_THE_SAME = {
     "Recording": "what a simulated run recorded: its form is the simulator's own",
-    "PodChanged": "the same, of the trace's events",
-    **dict.fromkeys(("Requested", "Replied", "GroupChanged", "Removed", "Owned", "Disowned"), "the same"),
-    **dict.fromkeys(
-        ("Committed", "Shared", "Happened", "Scaled", "Scenario", "Expectation", "VariantOutcome", "Measured"), "the same"
-    ),
+    "TraceEvent": "the same, of the trace's events",
+    **dict.fromkeys(("Scenario", "Expectation", "VariantOutcome", "Measured"), "the same"),
     "NumberedPartitions": "partitions as numbers; assignors of one's own get mappings",
     "Acl": "a rule in the form of the protocol; users write rules as text",
     "Request": "the core's requests, for Coordinator.ask()",

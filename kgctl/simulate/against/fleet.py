@@ -27,8 +27,7 @@ from kgctl.simulate.against.playable import can_be_killed, settings_of
 from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, ProcessPhase
-from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.trace import CalledBack, CommitRefused, Erred, Joined, Kicked
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.model import Topic
@@ -297,12 +296,6 @@ class Fleet:
 
 _LIMIT_SLACK_US = 500_000
 """By so much less than max.poll.interval.ms a member that is out for want of polls may have read last: lines have their way."""
-_REFUSED_COMMITS = frozenset(
-    {
-        *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH"),
-        "COMMIT_FAILED",
-    }
-)
 
 
 class PlayedTopics(TopicChanger):
@@ -443,7 +436,7 @@ class PlayedProcess(Process):
         if is_ending or self._kicked_as == member_id:
             return
         self._kicked_as = member_id
-        self._play.history.kicked.append(Counted(self.loop.now_us, 1, self.pod.number))
+        self._play.emit(Kicked, self.pod.name)
         if self._read_us >= 0 and self.loop.now_us - self._read_us >= self.config.max_poll_interval_ms * 1000 - _LIMIT_SLACK_US:
             self._is_past_limit(None)
 
@@ -476,14 +469,14 @@ class PlayedProcess(Process):
         if self.phase is not ProcessPhase.BOOTING:
             return
         self.phase = ProcessPhase.RUNNING
-        self._play.log(PodChanged(self._play.log_time, self.pod.name, PodChange.START))
+        self.pod.tell(PodChange.START)
         self._play.on_running(self)
         self.pod.ready()
 
     def in_generation(self, line: ClientLine) -> None:
         generation, self._member_id = int(line.rest[0]), line.rest[1] if len(line.rest) > 1 else ""
         if self._member_id:
-            self._play.history.pods[self.pod.number].came(self._member_id, self.loop.now_us)
+            self._play.emit(Joined, self.pod.name, self._member_id)
         self._play.is_in_generation(generation)
 
     def assigned(self, line: ClientLine) -> None:
@@ -499,7 +492,7 @@ class PlayedProcess(Process):
 
     def _called(self, callback: str, line: ClientLine) -> None:
         number = len(self._play.partitions_of(line))
-        self._play.history.callbacks.append(Counted(self.loop.now_us, number, self.pod.number, callback))
+        self._play.emit(CalledBack, self.pod.name, number, callback)
 
     def lost_some(self, line: ClientLine) -> None:
         """It was out of the group, which it hears with its next poll(): later than the coordinator's list has told it."""
@@ -521,18 +514,13 @@ class PlayedProcess(Process):
         self.die(PodChange.STOPPED)
 
     def refused_commit(self, line: ClientLine) -> None:
-        code = line.rest[0]
-        if code == "REBALANCE_IN_PROGRESS":  # each rebalance has it: the client itself puts the commit off
-            return
-        counted = Counted(self.loop.now_us, 1, self.pod.number, code)
-        self._play.history.errors.append(counted)
-        if code in _REFUSED_COMMITS:
-            self._play.history.fenced_commits.append(counted)
+        if line.rest[0] != "REBALANCE_IN_PROGRESS":  # each rebalance has it: the client itself puts the commit off
+            self._play.emit(CommitRefused, self.pod.name, what=line.rest[0])
 
     def has_error(self, line: ClientLine) -> None:
         _raise_if_not_allowed(line)
         if line.rest[0] != "_MAX_POLL_EXCEEDED":  # librdkafka's word before the callback that others have, too
-            self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
+            self._play.emit(Erred, self.pod.name, what=line.rest[0].lstrip("_"))
 
     def has_failed(self, line: ClientLine) -> None:
         _raise_if_not_allowed(line)

@@ -29,9 +29,8 @@ from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete, run
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted, GroupPoint, Recording
-from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, Removed, TraceEvent
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.trace import GroupChanged, Observer, PodChanged, RecordsLost, RecordsRepeated, Removed, TraceEvent
 from kgctl.simulate.recording.traffic import Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -265,11 +264,9 @@ class Play(Simulation):
 
     def _is_now(self, state: str, generation: int, members: int) -> None:
         view = self.broker.observer
-        point = GroupPoint(self.loop.now_us, state, generation, members, NOBODY)
-        before = self.history.group[-1] if self.history.group else None
-        if before is None or before[1:] != point[1:]:
-            self.history.group.append(point)
-            self.log(GroupChanged(self.log_time, state, generation, members, ""))
+        before = [(each.state, each.generation, each.members) for each in self.history.group[-1:]]
+        if before != [(state, generation, members)]:
+            self.emit(GroupChanged, state, generation, members, "")
         view.state, view.generation = state, generation
         self.changed()
 
@@ -277,18 +274,16 @@ class Play(Simulation):
         """Who is in the group, by the coordinator's own account."""
         now_us = self.loop.now_us
         dead = {process.pod.number for member_id, (process, _) in self._gone.items() if member_id in members}
-        for pod in self.pods:
-            lives = isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
-            self.history.pods[pod.number].in_group.set(now_us, is_so=lives or pod.number in dead)
         for member_id in [member_id for member_id in self._gone if member_id not in members]:
             process, gone_us = self._gone.pop(member_id)
-            is_back = _is_in(process.pod, members)
-            if not is_back:
-                self.history.detections.append(Counted(now_us, now_us - gone_us, process.pod.number))
-            self.log(Removed(self.log_time, process.pod.name, member_id, "replaced" if is_back else "expired"))
+            why = "replaced" if _is_in(process.pod, members) else "expired"
+            self.emit(Removed, process.pod.name, member_id, why, now_us - gone_us)
             waiting = (GapCause.DETECTION, GapCause.STATIC_WAIT)
             freed = [number for number in process.lost if self.owners.gap_cause(number) in waiting]
             self.owners.set_cause(freed, GapCause.HANDOVER, now_us)
+        for pod in self.pods:
+            is_so = _is_in(pod, members) or pod.number in dead
+            self.history.pods[pod.number].in_group.set(now_us, is_so=is_so)
 
     def _find_kicked(self, members: set[str]) -> None:
         """Who was in the group and is so no longer, by the coordinator's own account, though its process lives."""
@@ -326,16 +321,16 @@ class Play(Simulation):
             first, last = (int(offset) for offset in offsets.split("-"))
             number = self._number_of(name)
             self.is_written(number, last + 1)
-            topic = self.ledger.topic[number]
+            topic, name = self.ledger.topic[number], self.pods[pod].name
             before = self.ledger.read_to(number, last + 1)
             new, lost = max(last + 1 - max(first, before), 0), max(first - before, 0)
             self.ledger.backlog[topic].step(now_us, -(new + lost) * UNIT_PR)
             shortest_us, longest_us = (int(wait) * 1000 for wait in waits.split("-"))
             self.ledger.waits.append(Wait(now_us, number, new * UNIT_PR, shortest_us, longest_us))
             if last + 1 - first > new:
-                self.history.duplicates.append(Counted(now_us, last + 1 - first - new, pod, topic))
+                self.emit(RecordsRepeated, name, last + 1 - first - new, topic)
             if lost and (number in self._read or self.partitions.created_us[number]):
-                self.history.lost.append(Counted(now_us, lost, pod, topic))
+                self.emit(RecordsLost, name, lost, topic)
             self._read.add(number)
 
     def is_written(self, number: int, end: int) -> None:

@@ -10,7 +10,7 @@ from kgctl.errors import plural
 from kgctl.simulate.batch.reasons import ReasonContext, origin_of, under_way
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.shares import Archival, Redelivery
+from kgctl.simulate.recording.recording import Archival, Redelivery
 from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.report.outcome import duration

@@ -18,7 +18,8 @@ from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, 
 from kgctl.simulate.engine.run import TIME_LIMIT, RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
-from kgctl.simulate.recording.recording import Recording, Scaling
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.trace import Scaled
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Replicas, RunPicture, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
@@ -65,7 +66,7 @@ def scaling_marks(result: RunResult) -> list[Mark]:
     ]
 
 
-def _value(each: Scaling) -> str:
+def _value(each: Scaled) -> str:
     if each.metric == "lag-age":
         return duration(each.value)
     return f"{each.value / 10_000:.0f}%" if each.metric == "cpu" else show("lag", each.value)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kgctl.member.config import MemberConfig
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
@@ -55,17 +56,19 @@ class ReasonContext:
     def pod(self, number: int) -> str:
         return self.result.recording.history.pods[number].name
 
-    def setting(self, number: int, name: str) -> str:
-        """A setting of a pod's consumer, as Kafka writes it."""
+    def config(self, number: int) -> MemberConfig:
+        """The settings of a pod's consumer."""
         history = self.result.recording.history.pods[number]
-        value = getattr(member_config(history.members, history.settings), name.replace(".", "_"))
-        return f"{name}={value}"
+        return member_config(history.members, history.settings)
+
+    def setting(self, number: int, name: str) -> str:
+        """One of them, as Kafka writes it."""
+        return f"{name}={getattr(self.config(number), name.replace('.', '_'))}"
 
     def batch(self, number: int) -> str:
         """How long this pod works on a full batch; "": no time."""
-        history = self.result.recording.history.pods[number]
-        config = member_config(history.members, history.settings)
-        length_us = full_batch_us(history.members, config)
+        config = self.config(number)
+        length_us = full_batch_us(self.result.recording.history.pods[number].members, config)
         return (
             f"a batch of {config.max_poll_records} records (max.poll.records) takes it {duration(length_us)}" if length_us else ""
         )
@@ -86,8 +89,7 @@ class ReasonContext:
 
     def protocol(self, number: int) -> str:
         """What this pod's member speaks with its coordinator, as Kafka's settings name it."""
-        history = self.result.recording.history.pods[number]
-        return type_of_group(self.scenario).protocol_of(member_config(history.members, history.settings))
+        return type_of_group(self.scenario).protocol_of(self.config(number))
 
     def is_classic(self, number: int) -> bool:
         return self.protocol(number) == "classic"
@@ -243,20 +245,12 @@ class _Dead:
 
 def _dead_of(look: ReasonContext, from_us: int, to_us: int) -> _Dead | None:
     """Return the dead that were taken out in this time; None: nobody was."""
-    ends = {each.pod: _end_of(look, each) for each in look.removals(from_us, to_us) if each.why in ("expired", "replaced")}
-    found = [(pod, at_us) for pod, at_us in ends.items() if at_us is not None]
+    out = [each for each in look.removals(from_us, to_us) if each.why in ("expired", "replaced")]
+    found = list({each.pod: each.at_us - each.dead_us for each in out if each.dead_us is not None}.items())
     if not found:
         return None
     when = " and ".join(dict.fromkeys(duration(at_us) for _, at_us in found))
     return _Dead(" and ".join(pod for pod, _ in found), f"had ended at {when}", *found[-1])
-
-
-def _end_of(look: ReasonContext, removed: Removed) -> int | None:
-    """When the process of this member ended without leaving the group; None: it runs. Its pod may run again."""
-    own = look.changes(removed.pod, removed.at_us)
-    if own and not own[-1].what.is_end and removed.why != "replaced":
-        return None
-    return next((each.at_us for each in reversed(own) if each.what.is_end), None)
 
 
 def _rebalance(look: ReasonContext) -> str:

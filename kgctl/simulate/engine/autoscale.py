@@ -18,7 +18,6 @@ from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.recording import Scaling
 from kgctl.simulate.recording.trace import Scaled
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -355,12 +354,8 @@ class AutoscaleLoop:
         if decision.replicas == replicas and decision == self._said:
             return
         self._said = decision
-        simulation.log(Scaled(simulation.log_time, spec.members, replicas, *decision, spec.metric, value))
+        simulation.emit(Scaled, spec.members, str(spec.metric), value, replicas, *decision)
         if decision.replicas != replicas:
-            simulation.history.scalings.append(
-                Scaling(simulation.loop.now_us, spec.members, replicas, decision.replicas, str(spec.metric), value)
-            )
-            simulation.context.disturbed()
             simulation.resize(spec.members, decision.replicas)
 
 

@@ -12,8 +12,16 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.timers import TimerKey, TimerKind, TimerQueue
-from kgctl.member.api import Answer, FindCoordinatorResult, Send
-from kgctl.model.error_codes import ErrorCode
+from kgctl.member.api import (
+    Answer,
+    FindCoordinator,
+    FindCoordinatorResult,
+    ListOffsets,
+    ListOffsetsResult,
+    NetworkError,
+    RefreshMetadata,
+    Send,
+)
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
     JoinGroup,
@@ -28,18 +36,13 @@ from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.group_observer import MAY_JOIN, GroupObserver, error_of
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.recording import EPOCH_MS, Counted
-from kgctl.simulate.scenario.vocabulary import HEARTBEATS, GapCause
+from kgctl.simulate.engine.process import Process, Question
+from kgctl.simulate.recording.recording import EPOCH_MS
+from kgctl.simulate.scenario.quantities import UNIT_PR
+from kgctl.simulate.scenario.vocabulary import GapCause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
-_QUIET_APIS = frozenset(HEARTBEATS.values())
-
-
-FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
-_REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
-"""What members are told in every rebalance, and get over."""
 
 
 class Failover(Protocol):
@@ -68,9 +71,7 @@ class SimulatedBroker:
         self._context = context
         self._config = config
         self._loop = context.loop
-        self._warmup_us = context.warmup_us
         self._event_log = context.event_log
-        self._requests = context.history.requests
         self._ids = context.randomness.stream("member ids")
         self.observer = GroupObserver(context, pods)
         self._routes: dict[int, tuple[Process, str]] = {}
@@ -110,10 +111,6 @@ class SimulatedBroker:
     def clock_ms(self, at_us: int) -> int:
         return EPOCH_MS + at_us // 1000
 
-    def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
-        """The session timeout that counts for this member."""
-        return self.observer.session_timeout_ms(member_id, configured_ms)
-
     # --- requests
 
     def send(self, process: Process, action: Send) -> None:
@@ -130,17 +127,14 @@ class SimulatedBroker:
         kind = type(request)
         api = kind.__name__
         self._routes[request.request_id] = (process, api)
-        self.note(process, api)
+        self._event_log.requested(self._loop.now_us, process.pod.number, process.pod.name, api)
         self.observer.on_request(process, request, kind)
         effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
         self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
 
     def note(self, process: Process, api: str) -> None:
-        """Count and log a request that has reached a broker."""
-        pod, now_us = process.pod, self._loop.now_us
-        self._requests.append(Counted(now_us, 1, pod.number, api))
-        if api not in _QUIET_APIS:
-            self._event_log.requested(now_us - self._warmup_us, pod.name, api)
+        """A request has reached a broker."""
+        self._event_log.requested(self._loop.now_us, process.pod.number, process.pod.name, api)
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -182,6 +176,45 @@ class SimulatedBroker:
         self._after(effects, "OffsetCommit", None, "")
         self._context.recording.records = records
 
+    # --- what any broker answers
+
+    def ask(self, process: Process, question: Question) -> None:
+        """A question is on its way to some broker."""
+        context = self._context
+        arrival_us = process.pod.link.arrival_us(context.loop.now_us, 0)
+        if arrival_us is not None:
+            context.loop.at(arrival_us, self._answer, (process, question))
+
+    def _answer(self, message: tuple[Process, Question]) -> None:
+        process, question = message
+        context, correlation_id = self._context, question.correlation_id
+        self.note(process, _APIS[type(question)])
+        arrival_us = process.pod.link.arrival_us(context.loop.now_us, 1)
+        if arrival_us is None:
+            return
+        coordination = self.coordination
+        result: Answer
+        if coordination is not None and coordination.is_dark:
+            result = NetworkError(correlation_id, no_broker=True)
+        elif isinstance(question, RefreshMetadata):
+            context.loop.at(arrival_us, process.on_metadata, context.image)
+            return
+        elif isinstance(question, ListOffsets):
+            result = self._offsets(question)
+        else:
+            result = FindCoordinatorResult() if coordination is None else coordination.coordinator_for(process)
+        context.loop.at(arrival_us, process.on_reply, (correlation_id, result))
+
+    def _offsets(self, question: ListOffsets) -> ListOffsetsResult:
+        context = self._context
+        offsets = {}
+        for partition in question.partitions:
+            number = context.partitions.numbers.get(partition)
+            if number is not None:
+                total = context.ledger.arrivals.total_pr(number, context.loop.now_us) // UNIT_PR
+                offsets[partition] = total if question.strategy == "latest" else 0
+        return ListOffsetsResult(offsets)
+
     # --- another coordinator
 
     def successor(self) -> GroupCoordinator:
@@ -190,7 +223,8 @@ class SimulatedBroker:
 
     def take_over(self, core: GroupCoordinator) -> None:
         """Let this core be the coordinator from now on; it has read its log."""
-        self.core = self.observer.core = core
+        self.core = core
+        self.observer.follow(core)
         self.timers = core.shard.timers
         self._armed_us = -1
 
@@ -272,19 +306,8 @@ class SimulatedBroker:
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
-        error = error_of(result)
-        if error or api not in _QUIET_APIS:
-            self._event_log.replied(self._loop.now_us - self._warmup_us, process.pod.name, api, error.name)
-            if error:
-                self._note_error(process, error)
+        self._event_log.replied(self._loop.now_us, process.pod.number, process.pod.name, api, error_of(result))
         process.on_reply((request_id, result))
-
-    def _note_error(self, process: Process, error: ErrorCode) -> None:
-        counted = Counted(self._loop.now_us, 1, process.pod.number, error.name)
-        if error not in _REBALANCING:
-            self._context.history.errors.append(counted)
-        if error in FENCED:
-            self._context.history.fenced.append(counted)
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         from kgctl.coordinator.re2 import resolve_regexes
@@ -298,6 +321,8 @@ class SimulatedBroker:
         return self.observer.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
 
 
+_APIS = {FindCoordinator: "FindCoordinator", RefreshMetadata: "Metadata", ListOffsets: "ListOffsets"}
+"""What any broker is asked, by its API."""
 _REMOVES = frozenset({LeaveGroup, *MAY_JOIN})
 """Requests that may end a membership."""
 

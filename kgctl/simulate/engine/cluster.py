@@ -1,11 +1,10 @@
-"""The cluster around the group: its topics with their traffic, and what any broker answers."""
+"""The cluster around the group: its topics with their traffic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult, NetworkError
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext, draw_uuid
@@ -13,11 +12,8 @@ from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.group_kind import GroupKind
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic
-from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 
@@ -69,10 +65,7 @@ class TopicChanger:
     def delete(self, name: str) -> None:
         context = self._context
         now_us = context.loop.now_us
-        for pod in self._pods:
-            process = pod.process
-            if process is not None:
-                process.flow.advance(now_us)
+        self._ownership.account(())
         gone = context.partitions.delete(name, now_us)
         for pod in self._pods:
             process = pod.process
@@ -122,12 +115,7 @@ class TopicChanger:
         if now_us:  # commits follow the old rate until now: the sums of lag take those of a quiet time as even
             self._fast_forward.settle_commits(but_of_batches=True)
         numbers = [number for number in context.partitions.by_topic[name] if context.partitions.deleted_us[number] is None]
-        for pod in self._pods:
-            if pod.process is not None:
-                pod.process.flow.advance(now_us)
-        for number in numbers:
-            if context.owners.owner[number] < 0 or number in context.owners.dark:
-                context.ledger.account_waiting(number, now_us)
+        self._ownership.account(numbers)
         rates = split_rate(self._rate_uhz.get(name, 0), len(numbers), self._weights.get(name, ()))
         context.ledger.set_rates(numbers, rates, now_us)
         self._kind.topics_changed(self)
@@ -163,60 +151,3 @@ class TopicChanger:
         self._broker.change_topics(context.image)
         self._kind.topics_changed(self)
         context.changed()
-
-
-class AnyBroker:
-    """Answers the requests that any broker answers."""
-
-    def __init__(self, context: RunContext, broker: SimulatedBroker) -> None:
-        self._context = context
-        self._broker = broker
-
-    def find_coordinator(self, process: Process, correlation_id: int) -> None:
-        """Answer FindCoordinator."""
-        self._ask(process, "FindCoordinator", (correlation_id, None))
-
-    def metadata(self, process: Process, correlation_id: int) -> None:
-        """Answer Metadata."""
-        self._ask(process, "Metadata", (correlation_id, None))
-
-    def list_offsets(self, process: Process, action: ListOffsets) -> None:
-        """Answer ListOffsets."""
-        self._ask(process, "ListOffsets", (action.correlation_id, action))
-
-    def _ask(self, process: Process, api: str, question: tuple[int, ListOffsets | None]) -> None:
-        context = self._context
-        arrival_us = process.pod.link.arrival_us(context.loop.now_us, 0)
-        if arrival_us is not None:
-            context.loop.at(arrival_us, self._answer, (process, api, question))
-
-    def _answer(self, message: tuple[Process, str, tuple[int, ListOffsets | None]]) -> None:
-        process, api, (correlation_id, question) = message
-        context = self._context
-        context.history.requests.append(Counted(context.loop.now_us, 1, process.pod.number, api))
-        arrival_us = process.pod.link.arrival_us(context.loop.now_us, 1)
-        if arrival_us is None:
-            return
-        coordination = self._broker.coordination
-        if coordination is not None and coordination.is_dark:
-            context.loop.at(arrival_us, process.on_reply, (correlation_id, NetworkError(correlation_id, no_broker=True)))
-            return
-        if api == "Metadata":
-            context.loop.at(arrival_us, process.on_metadata, context.image)
-            return
-        result: Answer
-        if question is not None:
-            result = self._offsets(question)
-        else:
-            result = FindCoordinatorResult() if coordination is None else coordination.coordinator_for(process)
-        context.loop.at(arrival_us, process.on_reply, (correlation_id, result))
-
-    def _offsets(self, question: ListOffsets) -> ListOffsetsResult:
-        context = self._context
-        offsets = {}
-        for partition in question.partitions:
-            number = context.partitions.numbers.get(partition)
-            if number is not None:
-                total = context.ledger.arrivals.total_pr(number, context.loop.now_us) // UNIT_PR
-                offsets[partition] = total if question.strategy == "latest" else 0
-        return ListOffsetsResult(offsets)

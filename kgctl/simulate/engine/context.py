@@ -9,18 +9,21 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from random import Random  # noqa: TID251  # the one place where a run's seed becomes numbers
-from typing import Any, TypeAlias
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 from uuid import UUID
 
 from kgctl.member.api import Rng
 from kgctl.member.runtime import draw
 from kgctl.model.groups import MetadataImage
+from kgctl.simulate.recording.folds import Histories
+from kgctl.simulate.recording.log import EventLog
 from kgctl.simulate.recording.recording import Recording
-from kgctl.simulate.recording.trace import EventLog, Observer
+from kgctl.simulate.recording.trace import Disturbed, Observer, TraceEvent
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Identity
 
 Task: TypeAlias = Callable[[Any], None]
+_Told = ParamSpec("_Told")
 
 
 class Loop:
@@ -101,7 +104,8 @@ automatic commits (5 s) and two calls of poll(), as it does in a group that has 
 
 
 class RunContext:
-    """One run, as every part of it may see it. Times of the log count from the end of the warm-up.
+    """One run, as every part of it may see it. What happens is said once, to ``emit``. Times of events count from the end of
+    the warm-up.
 
     ``changed``: to be called when something that metrics depend on is different. ``running`` is the number of processes that
     run a consumer. Of commits in times in which nothing else happens the recording keeps the last, or (``keeps_all_commits``)
@@ -126,9 +130,8 @@ class RunContext:
         self.warmup_us = scenario.warmup_us + lead_us
         self.loop = loop
         self.request_ids = count(1)
-        self.event_log = EventLog(observers)
-        self.log = self.event_log.add
         self.recording = Recording(scenario, seed, identity, lead_us=lead_us)
+        self.event_log = EventLog(Histories(self.recording), observers)
         self.partitions = self.recording.partitions
         self.owners = self.recording.owners
         self.ledger = self.recording.ledger
@@ -138,6 +141,10 @@ class RunContext:
         self.changed = changed
         self.running = 0
         self.topic_names: dict[UUID, str] = {}
+
+    def emit(self, kind: Callable[Concatenate[int, _Told], TraceEvent], *told: _Told.args, **named: _Told.kwargs) -> None:
+        """An event of this kind happens now; what it tells beside the time."""
+        self.event_log.emit(kind(self.loop.now_us - self.warmup_us, *told, **named))
 
     @property
     def log_time(self) -> int:
@@ -151,4 +158,4 @@ class RunContext:
 
     def disturbed(self) -> None:
         """Something was done to pods, topics or brokers."""
-        self.history.disturbances.append(self.loop.now_us)
+        self.emit(Disturbed)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgctl.simulate.engine.pods import Nodes, Pod
+from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.recording import EventMark
-from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.trace import PodChanged, Stepped
 from kgctl.simulate.scenario.event import Event
-from kgctl.simulate.scenario.event_port import BrokersPort, DeployPort, PodPort
+from kgctl.simulate.scenario.event_port import PodPort
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.model import Topic
 from kgctl.simulate.scenario.quantities import Distribution
@@ -25,22 +24,20 @@ class EventRun:
         self._simulation = simulation
         self._event = event
         self._on_over = on_over
+        self.nodes = simulation.nodes
+        self.versions = simulation.versions
+        self.deploys = simulation.deploys
+        self.idle_and_new = simulation.idle_and_new
+        self.replicas_of = simulation.replicas_of
+        self.resize = simulation.resize
+        self.grow_topic = simulation.topics.grow
+        self.delete_topic = simulation.topics.delete
+        self.poison = simulation.kind.poison_next
+        self.brokers = simulation.coordination
 
     @property
     def now_us(self) -> int:
         return self._simulation.loop.now_us
-
-    @property
-    def nodes(self) -> Nodes:
-        return self._simulation.nodes
-
-    @property
-    def versions(self) -> dict[str, dict[str, str]]:
-        return self._simulation.versions
-
-    @property
-    def deploys(self) -> dict[str, DeployPort]:
-        return self._simulation.deploys
 
     @property
     def metrics(self) -> MetricSource:
@@ -53,13 +50,11 @@ class EventRun:
     # --- its course
 
     def over(self, _: object = None) -> None:
-        self._simulation.log_event(self._event, EventStage.ENDS)
-        if self._event.is_lasting:
-            self._simulation.history.lifted.append(self.now_us)
+        self._simulation.log_event(self._event, EventStage.ENDS, lifts=self._event.is_lasting)
         self._on_over()
 
     def next_step(self) -> None:
-        self._simulation.history.steps.append(EventMark(self.now_us, self._event.title, EventStage.STEP, self._event.target))
+        self._simulation.emit(Stepped, self._event.title, self._event.target)
 
     def found_nothing(self) -> None:
         self._simulation.log_event(self._event, EventStage.NO_EFFECT)
@@ -96,17 +91,8 @@ class EventRun:
     def add_pod(self, member_set: str) -> Pod:
         return self._simulation.add_pod(self._simulation.members(member_set))
 
-    def idle_and_new(self, member_set: str, missing: int) -> list[Pod]:
-        return self._simulation.idle_and_new(member_set, missing)
-
-    def replicas_of(self, member_set: str) -> int:
-        return self._simulation.replicas_of(member_set)
-
-    def resize(self, member_set: str, replicas: int) -> None:
-        self._simulation.resize(member_set, replicas)
-
     def tell(self, pod: PodPort, what: PodChange) -> None:
-        self._simulation.log(PodChanged(self._simulation.log_time, pod.name, what))
+        self._simulation.emit(PodChanged, pod.name, what)
 
     def partitions(self, topic: str) -> int:
         known = self._simulation.image.topics.get(topic)
@@ -115,20 +101,8 @@ class EventRun:
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
         self._simulation.topics.create(Topic(name=name, partitions=partitions, replicas=replicas))
 
-    def grow_topic(self, name: str, partitions: int) -> None:
-        self._simulation.topics.grow(name, partitions)
-
-    def delete_topic(self, name: str) -> None:
-        self._simulation.topics.delete(name)
-
     def set_rate(self, topic: str, rate_uhz: int) -> None:
         self._simulation.topics.set_rate(topic, rate_uhz)
-
-    def poison(self, topic: str, records: int) -> bool:
-        return self._simulation.kind.poison_next(topic, records)
-
-    def brokers(self) -> BrokersPort:
-        return self._simulation.coordination()
 
 
 def select(simulation: Simulation, selector: Selector, *, by_number: bool = False) -> list[Pod]:

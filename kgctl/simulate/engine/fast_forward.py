@@ -12,7 +12,6 @@ from kgctl.simulate.engine.broker import SimulatedBroker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.model import SECOND_US
 from kgctl.simulate.scenario.vocabulary import HEARTBEATS
@@ -129,7 +128,8 @@ class FastForward:
         signs = [at_us for at_us in (skipped.last_heartbeat_us, sign_us) if at_us is not None]
         if signs:
             arrived_ms = self._broker.clock_ms(max(signs) + process.pod.link.mean_us)
-            deadline_ms = arrived_ms + self._broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
+            configured_ms = process.config.session_timeout_ms
+            deadline_ms = arrived_ms + self._broker.observer.session_timeout_ms(key.member_id, configured_ms)
         timers = self._broker.timers
         if key in timers:
             timers.arm(key, max(deadline_ms, self._broker.clock_ms(context.loop.now_us)))
@@ -209,17 +209,12 @@ class FastForward:
 
     def _count(self, process: Process, skipped: Skipped) -> None:
         if skipped.heartbeats and skipped.last_heartbeat_us is not None:
-            beats = Counted(skipped.last_heartbeat_us, skipped.heartbeats, process.pod.number)
-            self._context.history.skipped_beats.append(beats)
-            self._count_requests(HEARTBEATS[process.config.group_protocol], skipped.heartbeats)
+            self._context.event_log.skipped_beats(skipped.last_heartbeat_us, process.pod.number, skipped.heartbeats)
+            self._context.event_log.skipped(HEARTBEATS[process.config.group_protocol], skipped.heartbeats)
         if skipped.commits:
-            self._count_requests("OffsetCommit", skipped.commits)
+            self._context.event_log.skipped("OffsetCommit", skipped.commits)
         if skipped.metadata_refreshes:
-            self._count_requests("Metadata", skipped.metadata_refreshes)
-
-    def _count_requests(self, api: str, number: int) -> None:
-        counted = self._context.history.skipped_requests
-        counted[api] = counted.get(api, 0) + number
+            self._context.event_log.skipped("Metadata", skipped.metadata_refreshes)
 
     def _new_commit_us(self, process: Process, since_us: int, automatic_us: int | None, late_us: int) -> int | None:
         """When the last commit left, if it was after this."""

@@ -39,8 +39,7 @@ from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted, GroupPoint
-from kgctl.simulate.recording.trace import GroupChanged, Removed
+from kgctl.simulate.recording.trace import GroupChanged, Joined, Removed
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 _CACHED = 100_000
@@ -267,13 +266,9 @@ class GroupObserver:
         self._taken_out: Process | None = None
         self._group: Group | None = None
 
-    @property
-    def core(self) -> GroupCoordinator:
-        return self._core
-
-    @core.setter
-    def core(self, core: GroupCoordinator) -> None:
-        self._core = core
+    def follow(self, core: GroupCoordinator) -> None:
+        """Look at this coordinator from now on."""
+        self.core = core
         self._shard = core.shard
 
     # --- who is who
@@ -390,7 +385,7 @@ class GroupObserver:
             self.leader = self._pod_of(leader or "")
             if group is not self._group:
                 self._meet(group, generation)
-            self._changed(GroupPoint(context.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+            self._changed(state, generation, size, f"{trigger} {pod or ''}".rstrip())
 
     def _meet(self, group: Group | None, generation: int) -> None:
         """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
@@ -401,7 +396,7 @@ class GroupObserver:
     def on_coordinator_lost(self) -> None:
         """Nobody knows the group at present; what members think of it is another thing."""
         self.has_coordinator = False
-        self._changed(GroupPoint(self._context.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
+        self._changed(NO_GROUP, self.generation, self._size, "CoordinatorLost")
 
     def on_coordinator_found(self) -> None:
         """Follow the coordinator that was found, which goes by the records: a generation that no leader assigned is gone."""
@@ -411,17 +406,17 @@ class GroupObserver:
             self.generation = min(self.generation, group.generation_id)
         self._group = group
 
-    def _changed(self, point: GroupPoint, trigger: str) -> None:
+    def _changed(self, state: str, generation: int, size: int, trigger: str) -> None:
         context = self._context
-        self.check.generation(self.generation, point.generation)
-        is_settled = point.state in _SETTLED
-        if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
-            blamed = trigger if self.blame is None else self.blame(trigger, self._taken_out)
-            context.history.triggers.append((point.at_us, blamed))
-        self.state, self.generation, self._size = point.state, point.generation, point.members
-        name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
-        context.history.group.append(point._replace(leader=number))
-        context.log(GroupChanged(context.log_time, point.state, point.generation, point.members, name))
+        self.check.generation(self.generation, generation)
+        is_settled, is_begun = state in _SETTLED, generation > self.generation
+        if not is_begun and (is_settled or self.state not in _SETTLED):
+            trigger = ""
+        elif self.blame is not None:
+            trigger = self.blame(trigger, self._taken_out)
+        self.state, self.generation, self._size = state, generation, size
+        leader = "" if self.leader is None else self.leader.name
+        context.emit(GroupChanged, state, generation, size, leader, trigger)
         if not is_settled and not self.uses_consumer_protocol:
             self.wake_all()
         elif is_settled and self.assignments.is_changed:
@@ -467,16 +462,12 @@ class GroupObserver:
     def _compare_members(self, members: Mapping[str, object], why: str) -> None:
         """Who is gone; who has come. Joins only add, at the end."""
         before = self._members
-        now_us = self._context.loop.now_us
         gone = [member_id for member_id in before if member_id not in members]
         for member_id in gone:
             del before[member_id]
         if len(before) < len(members):
             for member_id in [member_id for member_id in members if member_id not in before]:
-                before[member_id] = None
-                pod = self._pod_of(member_id)
-                if pod is not None:
-                    self._context.history.pods[pod.number].came(member_id, now_us)
+                self._came(member_id)
         if gone:
             there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
             for member_id in gone:
@@ -484,11 +475,11 @@ class GroupObserver:
                 self._removed(member_id, "replaced" if pod is not None and pod.number in there else why)
 
     def _came(self, member_id: str) -> None:
-        """The member whose request was just answered may be a new one."""
+        """A member is new."""
         self._members[member_id] = None
         pod = self._pod_of(member_id)
         if pod is not None:
-            self._context.history.pods[pod.number].came(member_id, self._context.loop.now_us)
+            self._context.emit(Joined, pod.name, member_id)
 
     def _pod_of(self, member_id: str) -> Pod | None:
         process = self._processes.get(member_id)
@@ -500,19 +491,14 @@ class GroupObserver:
         process = self._taken_out = self._processes.pop(member_id, None)
         if process is None:
             return
-        context.log(Removed(context.log_time, process.pod.name, member_id, why))
+        dead_us = None if process.gone_us < 0 else now_us - process.gone_us
+        context.emit(Removed, process.pod.name, member_id, why, dead_us)
         if why == "replaced":
             process.catch_up()  # it learns of it by its next request
-            return
-        context.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
-        if process.gone_us >= 0:
-            if why == "expired":
-                context.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
+        elif dead_us is not None:
             lost = [
                 number
                 for number in process.lost
                 if context.owners.gap_cause(number) in (GapCause.DETECTION, GapCause.STATIC_WAIT)
             ]
             context.owners.set_cause(lost, GapCause.HANDOVER, now_us)
-        elif why == "expired":
-            context.history.kicked.append(Counted(now_us, 1, process.pod.number))

@@ -7,29 +7,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kgctl.member.api import CommitDone, StopReason
-from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted, Overtaken
-from kgctl.simulate.recording.trace import Committed, Disowned, Owned
+from kgctl.simulate.recording.trace import (
+    COMMIT_FAILED,
+    CommitRefused,
+    Committed,
+    Discovered,
+    Disowned,
+    Kicked,
+    Overtook,
+    Owned,
+    RecordsLost,
+    RecordsRepeated,
+)
 from kgctl.simulate.recording.traffic import Flow, QuietCommits
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GapCause
 
-FENCED_COMMITS = frozenset(
-    {
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.FENCED_INSTANCE_ID,
-        ErrorCode.STALE_MEMBER_EPOCH,
-        ErrorCode.FENCED_MEMBER_EPOCH,
-    }
-)
+MAX_POLL = "max.poll.interval.ms"
 
 
 class Committing(Protocol):
@@ -76,8 +77,7 @@ class Ownership:
             self._owners.own_again(process.pod.number, taken, now_us)
             numbers = [number for number in numbers if number not in taken]
         self._owners.own(process.pod.number, numbers, now_us)
-        self._context.history.applied_us.append(now_us)
-        self._context.log(Owned(self._context.log_time, process.pod.name, self._names([*numbers, *taken])))
+        self._context.emit(Owned, process.pod.name, self._names([*numbers, *taken]))
         self._context.changed()
 
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
@@ -91,9 +91,9 @@ class Ownership:
 
     def _kicked(self, process: Process, numbers: list[int]) -> None:
         """It is out for want of polls, and processes the rest of its batch, which others read once more."""
-        context, now_us, pod = self._context, self._context.loop.now_us, process.pod.number
+        context = self._context
         process.lost_its_batch = True
-        context.history.kicked.append(Counted(now_us, 1, pod, "max.poll.interval.ms"))
+        context.emit(Kicked, process.pod.name, what=MAX_POLL)
         self._rest_is_read_twice(process, numbers)
 
     def _leaves_batch(self, process: Process, numbers: list[int]) -> None:
@@ -105,11 +105,11 @@ class Ownership:
         self._rest_is_read_twice(process, numbers)
 
     def _rest_is_read_twice(self, process: Process, numbers: list[int]) -> None:
-        context, now_us, pod = self._context, self._context.loop.now_us, process.pod.number
-        left = process.polls.left(now_us)
+        context = self._context
+        left = process.polls.left(context.loop.now_us)
         by_topic = Counter(self._ledger.topic[number] for number in numbers)
         for topic, count in by_topic.items() if left else ():
-            context.history.duplicates.append(Counted(now_us, left * count // len(numbers), pod, topic))
+            context.emit(RecordsRepeated, process.pod.name, left * count // len(numbers), topic)
 
     def end(self, process: Process, numbers: list[int], cause: GapCause) -> None:
         if not numbers:
@@ -133,7 +133,7 @@ class Ownership:
         self._owners.release(process.pod.number, numbers, cause, now_us)
         if context.has_traffic and self._owners.had_doubles:
             self._hand_back(numbers)
-        context.log(Disowned(context.log_time, process.pod.name, self._names(numbers), cause.label))
+        context.emit(Disowned, process.pod.name, cause.label, self._names(numbers))
         context.changed()
 
     def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None:
@@ -144,7 +144,6 @@ class Ownership:
             numbers = [number for number in numbers if number not in process.consuming]
         cause = self._coordinator.cause_of_gap(numbers, GapCause.FETCH)
         self._owners.set_cause(numbers, cause, now_us)
-        self._context.history.applied_us.append(now_us)
         self._context.changed()
 
     # --- what happens to processes
@@ -165,7 +164,7 @@ class Ownership:
         before = self._positions_at(process, now_us - left_us) if self._context.has_traffic else {}
         for number, offset in before.items():
             lost = self._ledger.position(number, now_us) - offset
-            self._context.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
+            self._context.emit(RecordsLost, process.pod.name, lost, self._ledger.topic[number])
 
     def suspend(self, process: Process, cause: GapCause) -> None:
         """The process cannot read at present: nobody consumes what it owns."""
@@ -180,6 +179,16 @@ class Ownership:
         self._context.changed()
 
     # --- records
+
+    def account(self, numbers: Iterable[int]) -> None:
+        """Bring what is read up to the present, and what waits of these partitions where nobody reads them."""
+        now_us = self._context.loop.now_us
+        for pod in self._pods:
+            if pod.process is not None:
+                pod.process.flow.advance(now_us)
+        for number in numbers:
+            if self._owners.owner[number] < 0 or number in self._owners.dark:
+                self._ledger.account_waiting(number, now_us)
 
     def positions_of(self, flow: Flow, partitions: Iterable[TopicPartition], now_us: int) -> dict[TopicPartition, int]:
         """What a commit would hold; without traffic only the first commit says something."""
@@ -200,17 +209,12 @@ class Ownership:
             self._ledger.store(number, offset, self._context.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
-        context = self._context
-        if action.error in FENCED_COMMITS:
-            context.history.fenced_commits.append(Counted(context.loop.now_us, 1, process.pod.number, action.error.name))
-        error = action.error.name
-        context.log(Committed(context.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
+        context, records = self._context, sum(action.offsets.values())
+        context.emit(Committed, process.pod.name, len(action.offsets), records, action.error.name)
 
     def commit_failed(self, process: Process) -> None:
         """The batch is over and its commit refused by the client: it is out of the group (Kafka: ``CommitFailedException``)."""
-        failed = Counted(self._context.loop.now_us, 1, process.pod.number, "COMMIT_FAILED")
-        self._context.history.fenced_commits.append(failed)
-        self._context.history.errors.append(failed)
+        self._context.emit(CommitRefused, process.pod.name, what=COMMIT_FAILED)
 
     def settle_unseen(self, process: Process) -> None:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
@@ -255,19 +259,19 @@ class Ownership:
             self._readers[number].flow.advance(now_us)
             ledger.stop(number, now_us)
             if self._readers[number] is not process:
-                position_pr = ledger.position_pr(number, now_us)
-                context.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
+                other = self._readers[number].pod.name
+                context.emit(Overtook, other, number, ledger.position_pr(number, now_us))
         repeated, skipped = ledger.start(number, offset, now_us)
         before = self._readers.get(number)
         if before is not None and before is not process:
             before.flow.partitions.pop(number, None)
         self._readers[number] = process
         self._read_on(process, number, now_us)
-        topic, pod = ledger.topic[number], process.pod.number
+        topic, pod = ledger.topic[number], process.pod.name
         if repeated:
-            context.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+            context.emit(RecordsRepeated, pod, repeated, topic)
         if skipped and not (is_first and not self._partitions.created_us[number]):
-            context.history.lost.append(Counted(now_us, skipped, pod, topic))
+            context.emit(RecordsLost, pod, skipped, topic)
 
     def _finish(self, process: Process, number: int, now_us: int) -> None:
         process.flow.partitions.pop(number, None)
@@ -345,7 +349,7 @@ class Ownership:
         for number in numbers:
             if created_us[number] and last_owner[number] < 0:
                 topic = self._partitions.names[number].topic
-                self._context.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
+                self._context.emit(Discovered, topic, now_us - created_us[number])
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._partitions.labels.__getitem__, numbers))

@@ -15,10 +15,12 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.recording.trace import PodChanged, PodWanted
 from kgctl.simulate.scenario.event_port import LinkFault
 from kgctl.simulate.scenario.fields import RANDOM_DRIFT, changed_settings, client_id_of, member_config
 from kgctl.simulate.scenario.model import SECOND_US, MemberSet, Network
 from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.vocabulary import PodChange
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
@@ -32,16 +34,9 @@ class Link:
     """A pod's connection to its coordinator. Messages of one direction never overtake each other."""
 
     __slots__ = (
-        "_arrived",
-        "_constant_us",
-        "_drawn_from",
-        "_faults",
-        "_latency",
-        "_loss_ppm",
-        "_network",
-        "_new_rng",
+        "_arrived", "_constant_us", "_drawn_from", "_faults", "_latency", "_loss_ppm", "_network", "_new_rng",
         "_partitioned_until",
-    )
+    )  # fmt: skip
 
     def __init__(self, network: Network, new_rng: Callable[[], Rng]) -> None:
         self._network = network
@@ -167,7 +162,7 @@ class Pod:
     """One of the scenario's members. ``settings`` are those that its next process starts with."""
 
     __slots__ = (
-        "_boot_rng", "_booted_us", "_callback_rng", "_failures", "_home", "_start_rng", "_waiting", "context", "factor_ppm",
+        "_booted_us", "_failures", "_home", "_rngs", "_waiting", "context", "factor_ppm",
         "index", "instance_id", "is_wanted", "link", "member_rng", "members", "name", "node", "number", "poll_rng", "process",
         "rack", "ready_from_us", "settings", "zone",
     )  # fmt: skip
@@ -190,9 +185,7 @@ class Pod:
         self.poll_rng = context.randomness.stream("poll", self.name)
         self.member_rng = context.randomness.stream("member", self.name)
         self.process: Process | None = None
-        self._boot_rng: Rng | None = None
-        self._start_rng: Rng | None = None
-        self._callback_rng: Rng | None = None
+        self._rngs: dict[str, Rng] = {}
         self._booted_us = 0
         self._failures = 0
         self._waiting: list[Callable[[], None]] = []
@@ -216,24 +209,11 @@ class Pod:
         """Whether its records take time to process."""
         return self.members.rate_uhz is not None
 
-    @property
-    def boot_rng(self) -> Rng:
-        """For the boot times; made when it is needed, as few scenarios draw any."""
-        if self._boot_rng is None:
-            self._boot_rng = self.context.randomness.stream("boot", self.name)
-        return self._boot_rng
-
-    @property
-    def start_rng(self) -> Rng:
-        if self._start_rng is None:
-            self._start_rng = self.context.randomness.stream("client start", self.name)
-        return self._start_rng
-
-    @property
-    def callback_rng(self) -> Rng:
-        if self._callback_rng is None:
-            self._callback_rng = self.context.randomness.stream("callback", self.name)
-        return self._callback_rng
+    def rng(self, purpose: str) -> Rng:
+        """Of what is drawn for this alone; made when it is needed, as few scenarios draw any."""
+        if purpose not in self._rngs:
+            self._rngs[purpose] = self.context.randomness.stream(purpose, self.name)
+        return self._rngs[purpose]
 
     @property
     def is_ready(self) -> bool:
@@ -250,7 +230,6 @@ class Pod:
         if then is not None:
             self._waiting.append(then)
         self.want(is_wanted=True)
-        self.context.history.pods[self.number].is_booted = True
         self.link.reconnect()
         self._booted_us = self.context.loop.now_us
         self.process = self._home.new_process(self)
@@ -263,6 +242,10 @@ class Pod:
             self.process.on_closed.append(lambda: self.boot(then) if self.is_wanted else then())
         else:
             self.boot(then)
+
+    def tell(self, what: PodChange, detail: str = "") -> None:
+        """Something has become of its process."""
+        self.context.emit(PodChanged, self.name, what, detail)
 
     def ready(self) -> None:
         """Its consumer has subscribed."""
@@ -290,7 +273,7 @@ class Pod:
         self.is_wanted = is_wanted
         if not is_wanted:
             self.ready()  # nobody is to wait for it any more
-        self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
+        self.context.emit(PodWanted, self.name, is_wanted)
 
     def harm(self, fault: LinkFault) -> None:
         """Its network has this fault until `heal`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from kgctl.member.api import (
     Action,
@@ -34,13 +34,15 @@ from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod, PreStop
 from kgctl.simulate.engine.polls import PollCadence
-from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.trace import CalledBack
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import GapCause, PodChange
+
+Question: TypeAlias = FindCoordinator | RefreshMetadata | ListOffsets
+"""What any broker answers."""
 
 
 class Consumption(Protocol):
@@ -63,9 +65,7 @@ class Surroundings:
     """What a process meets: the way to the brokers, who notes what it reads, who skips over it, who hears of its life."""
 
     send: Callable[[Process, Send], None]
-    find_coordinator: Callable[[Process, int], None]
-    refresh_metadata: Callable[[Process, int], None]
-    list_offsets: Callable[[Process, ListOffsets], None]
+    ask: Callable[[Process, Question], None]
     ownership: Consumption
     skip: Callable[[Process], None]
     resume: Callable[[Process], Skipped]
@@ -75,12 +75,12 @@ class Surroundings:
 
 
 def _run_callback(process: Process, action: RunCallback) -> None:
-    if action.kind is CallbackKind.ASSIGNED:
+    is_assigned = action.kind is CallbackKind.ASSIGNED
+    if is_assigned:
         process.around.ownership.taken_over(process, action.partitions)
-    counted = Counted(process.loop.now_us, len(action.partitions), process.pod.number, str(action.kind))
-    process.context.history.callbacks.append(counted)
+    process.context.emit(CalledBack, process.pod.name, len(action.partitions), action.kind.value, is_assigned)
     duration: Distribution = getattr(process.pod.members.callbacks, action.kind)
-    duration_us = duration.sample(process.pod.callback_rng)
+    duration_us = duration.sample(process.pod.rng("callback"))
     if process.config.behaviour.queues_callbacks:  # the application's poll() comes back later
         process.polls.held_until(process.loop.now_us + duration_us)
     process.run_callback(duration_us)
@@ -91,9 +91,9 @@ def _run_assignor(process: Process, action: RunAssignor) -> None:
 
 
 ACTIONS: dict[type, Callable[[Process, Any], None]] = {
-    FindCoordinator: lambda process, action: process.around.find_coordinator(process, action.correlation_id),
-    RefreshMetadata: lambda process, action: process.around.refresh_metadata(process, action.correlation_id),
-    ListOffsets: lambda process, action: process.around.list_offsets(process, action),
+    FindCoordinator: lambda process, action: process.around.ask(process, action),
+    RefreshMetadata: lambda process, action: process.around.ask(process, action),
+    ListOffsets: lambda process, action: process.around.ask(process, action),
     RunCallback: _run_callback,
     RunAssignor: _run_assignor,
     StartConsuming: lambda process, action: process.around.ownership.start(process, action.positions),
@@ -406,14 +406,14 @@ class Process(DrivenMember):
     def boot(self) -> None:
         """The process starts; after the boot time it subscribes."""
         pod = self.pod
-        self.context.log(PodChanged(self.context.log_time, pod.name, PodChange.BOOT))
-        self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._booted)
+        pod.tell(PodChange.BOOT)
+        self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.rng("boot")), self._booted)
 
     def _booted(self, _: object) -> None:
         """The application is up and subscribes; its client sends its first request when it has started, too."""
         if self.phase is not ProcessPhase.BOOTING or self._hold(self._booted, None):
             return
-        start_us = client_start_of(self.pod.members).sample(self.pod.start_rng)
+        start_us = client_start_of(self.pod.members).sample(self.pod.rng("client start"))
         if not start_us:
             self._subscribe(None)
             return
@@ -429,7 +429,7 @@ class Process(DrivenMember):
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = self.new_member()
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
-        context.log(PodChanged(context.log_time, pod.name, PodChange.START))
+        pod.tell(PodChange.START)
         around.on_running(self)
         self.act(self.member.start(self.loop.now_us))
         pod.ready()
@@ -457,7 +457,7 @@ class Process(DrivenMember):
             self.die(PodChange.STOPPED)
         elif self.phase is ProcessPhase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
-            self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.STOP))
+            self.pod.tell(PodChange.STOP)
             self.loop.at(self.loop.now_us + grace_us, self._kill)
             self._end_soon()
 
@@ -481,8 +481,7 @@ class Process(DrivenMember):
         self.gone_us = self.loop.now_us
         self.lost = tuple(self.consuming) or self.lost
         self.pod.process = None
-        self.context.history.pods[self.pod.number].heartbeat_ms = 0
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, what))
+        self.pod.tell(what)
         self.around.on_gone(self)
         self._held.clear()
         for then in self.on_closed:
@@ -519,7 +518,7 @@ class Process(DrivenMember):
     def _unstall(self, _: object) -> None:
         if self.phase in _OUT or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
             return
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.UNSTALL))
+        self.pod.tell(PodChange.UNSTALL)
         self.set_reading_rate()
         self._cancel_poll()
         self._arm_poll(self.loop.now_us)
@@ -531,7 +530,7 @@ class Process(DrivenMember):
         self.settle()
         self.is_suspended = True
         self.set_reading_rate()
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.PAUSE))
+        self.pod.tell(PodChange.PAUSE)
         if not self.is_cut_off:
             self.around.ownership.suspend(self, GapCause.STALL)
 
@@ -542,7 +541,7 @@ class Process(DrivenMember):
         self.is_suspended = False
         self.stalled_until_us = max(self.stalled_until_us, self.loop.now_us)
         self.set_reading_rate()
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.RESUME))
+        self.pod.tell(PodChange.RESUME)
         if not self.is_cut_off:
             self.around.ownership.resume(self)
         held, self._held = self._held, []

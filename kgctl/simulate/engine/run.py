@@ -16,7 +16,7 @@ from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import EventRun
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.recording import Recording
-from kgctl.simulate.recording.trace import Observer
+from kgctl.simulate.recording.trace import Drawn, Observer
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.event_port import Countdown
 from kgctl.simulate.scenario.events import EVENT_KINDS
@@ -127,7 +127,7 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
             event = kind.drawn(f"{pod.members.name}/{pod.index}", length_us)
             group.log_event(event, EventStage.BEGINS)
             for each in groups:
-                each.history.drawn.append((now_us, changed(event, at_us=now_us - simulation.warmup_us)))
+                each.emit(Drawn, changed(event, at_us=now_us - simulation.warmup_us))
             event.begin(EventRun(group, event, lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:
@@ -391,4 +391,4 @@ class _Clockwork:
         simulation = self._simulation
         simulation.loop.has_changed = False
         for observer in self._observers:
-            observer.on_step(simulation.log_time, simulation.metrics)
+            observer.on_step(simulation.context.log_time, simulation.metrics)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import SimulatedBroker
-from kgctl.simulate.engine.cluster import AnyBroker, TopicChanger
+from kgctl.simulate.engine.cluster import TopicChanger
 from kgctl.simulate.engine.context import Loop, RunContext
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.group_kind import GroupKind
 from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
 from kgctl.simulate.engine.process import Process, Surroundings
-from kgctl.simulate.recording.recording import Counted, Ending, EventMark, PodHistory, Recording
-from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
+from kgctl.simulate.recording.recording import Ending, PodHistory, Recording
+from kgctl.simulate.recording.trace import Happened, Observer
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.event_port import DeployPort
 from kgctl.simulate.scenario.expressions import MetricSource
@@ -57,7 +57,7 @@ class Simulation:
         self.warmup_us = context.warmup_us
         self.randomness = context.randomness
         self.observers = tuple(observers)
-        self.log = context.log
+        self.emit = context.emit
         self.recording = context.recording
         self.partitions = context.partitions
         self.owners = context.owners
@@ -99,12 +99,9 @@ class Simulation:
                 self.add_pod(members)
 
     def _surroundings(self) -> Surroundings:
-        any_broker = AnyBroker(self.context, self.broker)
         return Surroundings(
             self.broker.send,
-            any_broker.find_coordinator,
-            any_broker.metadata,
-            any_broker.list_offsets,
+            self.broker.ask,
             self.ownership,
             self.fast_forward.skip,
             self.fast_forward.resume,
@@ -226,43 +223,30 @@ class Simulation:
 
     # --- what the parts tell
 
-    @property
-    def log_time(self) -> int:
-        return self.context.log_time
-
-    def log_event(self, event: Event, what: EventStage) -> None:
-        """Log that an event of the scenario begins or ends."""
-        self.history.events.append(EventMark(self.loop.now_us, event.title, what, event.target))
-        self.log(Happened(self.log_time, event.title, what, event.target, event.kind))
+    def log_event(self, event: Event, what: EventStage, *, lifts: bool = False) -> None:
+        """An event of the scenario begins or ends."""
+        self.emit(Happened, event.title, what, event.target, event.kind, lifts)
 
     def on_running(self, process: Process) -> None:
-        now_us = self.loop.now_us
+        """A process has subscribed."""
         self.context.running += 1
         self._running.add(process)
-        self.history.pods[process.pod.number].running.set(now_us, is_so=True)
-        self.context.disturbed()
         if self.context.running == 1:
             self._recause_boot_gaps()
         self.changed()
 
     def on_gone(self, process: Process) -> None:
-        now_us = self.loop.now_us
-        self.history.pods[process.pod.number].running.set(now_us, is_so=False)
+        """A process has ended, with whatever it consumed."""
         self._discount(process)
-        self.context.disturbed()
         if process.consuming:
-            self.history.crashes.append((now_us, process.pod.number))
             cause = GapCause.STATIC_WAIT if process.pod.instance_id is not None else GapCause.DETECTION
             self.ownership.crashed(process, cause)
         if self.context.running == 0:
-            self.owners.set_cause(self.partitions.existing(), GapCause.BOOT, now_us)
+            self.owners.set_cause(self.partitions.existing(), GapCause.BOOT, self.loop.now_us)
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
-        counted = Counted(self.loop.now_us, 1, process.pod.number, error)
-        self.history.errors.append(counted)
-        self.history.failed.append(counted)
-        self.log(PodChanged(self.log_time, process.pod.name, PodChange.FAILED, error))
+        process.pod.tell(PodChange.FAILED, error)
         self._discount(process)
         self.changed()
 
@@ -305,12 +289,7 @@ class Simulation:
         if not self.context.has_traffic or self._accounted_us == now_us:
             return
         self._accounted_us = now_us
-        for pod in self.pods:
-            if pod.process is not None:
-                pod.process.flow.advance(now_us)
-        for number in self.partitions.existing():
-            if self.owners.owner[number] < 0 or number in self.owners.dark:
-                self.ledger.account_waiting(number, now_us)
+        self.ownership.account(self.partitions.existing())
         self.fast_forward.look()
 
     def settle_accounts(self) -> None:

@@ -17,8 +17,7 @@ from kgctl.assignors.high_availability import LATEST_OFFSET, NumberedTask
 from kgctl.assignors.streams.partition_assignor import TaskTopology
 from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.streams import TaskHistory
+from kgctl.simulate.recording.recording import Counted, TaskHistory
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.streams import StreamsApplication
 

@@ -183,7 +183,8 @@ def _zombie_work(run: Measured, filters: Filters) -> int:
 
 def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
     """Return the pod's read position when the other pod began to read."""
-    marks = [mark for mark in run.history.overtaken if (mark.number, mark.pod) == (number, pod) and mark.at_us <= at_us]
+    own = (number, run.history.pods[pod].name)
+    marks = [mark for mark in run.history.overtaken if (mark.number, mark.pod) == own and mark.at_us <= at_us]
     return marks[-1].position_pr if marks else run.ledger.arrivals.total_pr(number, at_us)
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import ParamSpec
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import run as engine
-from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
 from kgctl.simulate.metrics import availability, records
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import cause_of
 from kgctl.simulate.recording.recording import Recording
-from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.checks import FilterNames, Filters, are_elsewhere, parse_filters
 from kgctl.simulate.scenario.metric import MetricKind, metric_kinds
-from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.vocabulary import Identity
 
 
 class MetricView:
@@ -155,31 +153,17 @@ class RunResult:
         return self.recording.log()
 
 
-def run(
-    scenario: Scenario,
-    seed: int,
-    *,
-    observers: Sequence[Observer] = (),
-    limits: RunLimits = NO_LIMITS,
-    keeps_records: bool = False,
-    keeps_all_commits: bool = False,
-    identity: Identity = Identity.POD,
-    others: dict[str, Recording] | None = None,
-) -> RunResult:
-    """Run one variant with one seed, as `kgctl.simulate.engine.run.run` does, and measure it.
+_How = ParamSpec("_How")
 
-    Raises:
-        UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
-    """
-    recording = engine.run(
-        scenario,
-        seed,
-        observers=observers,
-        limits=limits,
-        keeps_records=keeps_records,
-        keeps_all_commits=keeps_all_commits,
-        identity=identity,
-        read=MetricView,
-        others=others,
-    )
-    return RunResult(recording)
+
+def _measured(record: Callable[_How, Recording]) -> Callable[_How, RunResult]:
+    @wraps(record)
+    def measure(*args: _How.args, **how: _How.kwargs) -> RunResult:
+        how.setdefault("read", MetricView)
+        return RunResult(record(*args, **how))
+
+    return measure
+
+
+run = _measured(engine.run)
+"""Run one variant with one seed, as `kgctl.simulate.engine.run.run` does, and measure it."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from kgctl.simulate.metrics.measured import Measured, statistic_of
 from kgctl.simulate.metrics.records import amount_of
-from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
+from kgctl.simulate.recording.recording import Archival, Redelivery, Return, ShareHistory
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import COUNT, DELIVERIES, RECORDS, SECONDS, SHARE, TIME, WHERE, metric
 from kgctl.simulate.scenario.vocabulary import GivenBack

@@ -14,8 +14,7 @@ from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.metrics.measured import SECOND
 from kgctl.simulate.metrics.rebalances import stuck_since
 from kgctl.simulate.metrics.result import RunResult
-from kgctl.simulate.recording.recording import Counted, PodHistory
-from kgctl.simulate.recording.shares import Archival, Return
+from kgctl.simulate.recording.recording import Archival, Counted, PodHistory, Return
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.group_types import ScenarioGroupType, type_of_group

@@ -6,35 +6,25 @@ kept and measured again. A member's `Identity` is the pod, or the id that the co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
-from kgctl.simulate.recording.traffic import PositionLedger
+from kgctl.simulate.recording.traffic import LinearSeries, PositionLedger
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import EventStage, Identity
+from kgctl.simulate.scenario.vocabulary import EventStage, GivenBack, Identity
 
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
     from kgctl.model.coordinator_records import GroupMetadataValue
-    from kgctl.simulate.recording.shares import ShareHistory
-    from kgctl.simulate.recording.streams import TaskHistory
+    from kgctl.simulate.recording.trace import GroupChanged, Overtook, Scaled
 
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""
-
-
-class GroupPoint(NamedTuple):
-    """The group as the coordinator has it, from ``at_us`` on."""
-
-    at_us: int
-    state: str
-    generation: int
-    members: int
-    leader: int
 
 
 class Counted(NamedTuple):
@@ -113,32 +103,15 @@ class EventMark(NamedTuple):
     target: str
 
 
-class Scaling(NamedTuple):
-    """An autoscaler has changed the number of pods; ``value`` is what it saw (see `kgctl.simulate.recording.trace.Scaled`)."""
-
-    at_us: int
-    members: str
-    before: int
-    replicas: int
-    metric: str
-    value: int
-
-
-class Overtaken(NamedTuple):
-    """Somebody else began to read a partition that a pod still reads, or will read on when it goes on: where the pod was."""
-
-    at_us: int
-    number: int
-    pod: int
-    position_pr: int
-
-
 @dataclass(slots=True)
 class RunHistory:
-    """What happened to the group, its pods and requests in a run."""
+    """What happened to the group, its pods and requests, as `kgctl.simulate.recording.folds` has it from the log.
+
+    Its times are those of the run.
+    """
 
     pods: list[PodHistory] = field(default_factory=list)
-    group: list[GroupPoint] = field(default_factory=list)
+    group: list[GroupChanged] = field(default_factory=list)
     unsettled: Intervals = field(default_factory=Intervals)
     calm: Intervals = field(default_factory=Intervals)
     applied_us: list[int] = field(default_factory=list)
@@ -148,7 +121,7 @@ class RunHistory:
     events: list[EventMark] = field(default_factory=list)
     drawn: list[tuple[int, Event]] = field(default_factory=list)
     """What the nemesis drew, and when; each as an event that a scenario could have."""
-    scalings: list[Scaling] = field(default_factory=list)
+    scalings: list[Scaled] = field(default_factory=list)
     requests: list[Counted] = field(default_factory=list)
     skipped_requests: dict[str, int] = field(default_factory=dict)
     errors: list[Counted] = field(default_factory=list)
@@ -160,7 +133,7 @@ class RunHistory:
     detections: list[Counted] = field(default_factory=list)
     """A dead pod was taken out: ``amount`` is how long it had been dead, in microseconds."""
     duplicates: list[Counted] = field(default_factory=list)
-    overtaken: list[Overtaken] = field(default_factory=list)
+    overtaken: list[Overtook] = field(default_factory=list)
     lost: list[Counted] = field(default_factory=list)
     callbacks: list[Counted] = field(default_factory=list)
     """The application's rebalance callbacks: ``amount`` is the number of partitions, ``what`` the kind."""
@@ -174,9 +147,97 @@ class RunHistory:
     """When something was done to pods or topics."""
     lifted: list[int] = field(default_factory=list)
     """When a fault that lasts (a stall, a slow or frozen process, a bad network) was over."""
-    crashes: list[tuple[int, int]] = field(default_factory=list)
-    """(when, pod)"""
 
+
+@dataclass(slots=True)
+class TaskHistory:
+    """The tasks of a Kafka Streams application: copies, restored records, looks at the copies. ``what`` is the task's name."""
+
+    tasks: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Every task that there was -> the numbers of its partitions."""
+    restored: list[Counted] = field(default_factory=list)
+    """Records that an instance restored for a task to run, when it had them."""
+    copied: list[Counted] = field(default_factory=list)
+    """Records that an instance restored for copies, standbys and warm-ups, by the time at which somebody looked."""
+    warmups: list[Counted] = field(default_factory=list)
+    """Copies that were begun beyond ``num.standby.replicas``: ``amount`` is the records that they had to restore."""
+    probes: list[Counted] = field(default_factory=list)
+    """Instances that joined again to see whether copies have caught up."""
+    copies: list[tuple[int, int, int]] = field(default_factory=list)
+    """(when, stateful tasks of which another instance has a copy within ``acceptable.recovery.lag``, stateful tasks)."""
+
+
+# --- share groups
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRange:
+    """Records of a partition, first to last, to which something has happened."""
+
+    at_us: int
+    number: int
+    first: int
+    last: int
+
+    @property
+    def amount(self) -> int:
+        """Return how many."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Return(RecordRange):
+    """Records that a pod had and has no more; they may be delivered again."""
+
+    pod: int
+    why: GivenBack
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery(RecordRange):
+    """Records that are delivered for the ``deliveries``-th time: to whom, from whom they came back, and why."""
+
+    deliveries: int
+    pod: int
+    before: int
+    why: GivenBack
+
+
+@dataclass(frozen=True, slots=True)
+class Archival(RecordRange):
+    """Records that are given up after so many deliveries: at the limit, or as the application rejects them."""
+
+    deliveries: int
+    pod: int
+    why: GivenBack
+
+    @property
+    def before(self) -> int:
+        """Return who had them last."""
+        return self.pod
+
+
+@dataclass(slots=True)
+class ShareHistory:
+    """One share group's records. Amounts are records; ``what`` of each `Counted` is its topic."""
+
+    delivered: list[Counted] = field(default_factory=list)
+    """Every delivery, the first of a record and each later one."""
+    redelivered: list[Redelivery] = field(default_factory=list)
+    returned: list[Return] = field(default_factory=list)
+    archived: list[Archival] = field(default_factory=list)
+    acknowledged: list[Counted] = field(default_factory=list)
+    refused: list[Counted] = field(default_factory=list)
+    """Acknowledgements that came too late: the records are others' by then."""
+    in_flight: dict[str, LinearSeries] = field(default_factory=dict)
+    """Topic -> records that members have, over time."""
+    held: list[tuple[int, str, Counter[int]]] = field(default_factory=list)
+    """(when, topic, how long records were with their member until they were acknowledged -> how many)."""
+    waiting: dict[int, Intervals] = field(default_factory=dict)
+    """Pod -> when its application waited in poll() for records."""
+
+
+# --- the recording
 
 EPOCH_MS = 1_767_225_600_000
 """The coordinator's clock at the beginning of a run: 2026-01-01 00:00 UTC. Records have to have some time."""

@@ -1,232 +1,299 @@
-"""What happens in a run, as values and as canonical JSON lines: the event log, whose SHA-256 is the run's digest.
+"""What happens in a run: the events that the engine emits, each once.
 
-``at_us`` counts from the end of the warm-up (negative during it). Heartbeats that change nothing, and polls, are not in the log.
+Each is folded into the recording's histories. Those that have a ``kind`` are lines of canonical JSON, too, and observers are told
+of them. ``at_us`` counts from the end of the warm-up (negative during it).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kgctl.simulate.scenario.vocabulary import EventStage, PodChange
 
+if TYPE_CHECKING:
+    from kgctl.simulate.recording.recording import RecordRange
+    from kgctl.simulate.scenario.event import Event
+
+UNTOLD = {"untold": True}
+"""Of a field that only the recording has a use for: it is in no line."""
+
+
+@dataclass(slots=True)
+class TraceEvent:
+    """A line is ``at_us``, ``kind`` and the other fields in their order, those that are "" by default only where they are not."""
+
+    kind: ClassVar[str] = ""
+    """What its lines are called; "": it is in no line, and no observer is told."""
+    at_us: int
+
+    def line(self) -> str:
+        """One line of JSON."""
+        form, values, optional = _form(type(self))  # type: ignore[arg-type]  # mypy: a class as a hashable
+        line = form % (self.at_us, *map(quoted, values(self)))
+        for name in optional:
+            if value := getattr(self, name):
+                line = f'{line[:-1]},"{name}":{quoted(value)}}}'
+        return line
+
 
 @lru_cache(maxsize=100_000)
-def quoted(text: str) -> str:
-    """Return the text as a JSON string."""
-    return json.dumps(text)
+def quoted(value: str | int | tuple[str, ...]) -> str:
+    """Return a value as JSON."""
+    return json.dumps(value, separators=(",", ":"))
 
 
-class PodChanged(NamedTuple):
+@cache
+def _form(kind: type[TraceEvent]) -> tuple[str, Callable[[TraceEvent], tuple[Any, ...]], list[str]]:
+    """What is the same in all lines of a kind, what it is filled with, and the fields that are told if there is something."""
+    told = [each for each in fields(kind) if not each.metadata]
+    optional = [each.name for each in told if each.default == ""]
+    names = [each.name for each in told[1:] if each.name not in optional]
+    rest = "".join(f',"{name}":%s' for name in names)
+    return f'{{"at_us":%s,"kind":"{kind.kind}"{rest}}}', attrgetter(*names), optional
+
+
+@dataclass(slots=True)
+class PodChanged(TraceEvent):
     """What became of a pod's process."""
 
-    at_us: int
+    kind = "pod"
     pod: str
     what: PodChange
     detail: str = ""
-    kind: Literal["pod"] = "pod"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        detail = f',"detail":{quoted(self.detail)}' if self.detail else ""
-        return f'{{"at_us":{self.at_us},"kind":"pod","pod":{quoted(self.pod)},"what":"{self.what}"{detail}}}'
 
 
-def _request_line(at_us: int, pod: str, api: str) -> str:
-    return f'{{"at_us":{at_us},"kind":"request","pod":{quoted(pod)},"api":"{api}"}}'
-
-
-def _reply_line(at_us: int, pod: str, api: str, error: str) -> str:
-    return f'{{"at_us":{at_us},"kind":"reply","pod":{quoted(pod)},"api":"{api}","error":"{error}"}}'
-
-
-class Requested(NamedTuple):
+@dataclass(slots=True)
+class Requested(TraceEvent):
     """A request that has reached the coordinator."""
 
-    at_us: int
+    kind = "request"
     pod: str
     api: str
-    kind: Literal["request"] = "request"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return _request_line(self.at_us, self.pod, self.api)
 
 
-class Replied(NamedTuple):
+@dataclass(slots=True)
+class Replied(TraceEvent):
     """An answer has reached a pod; ``error`` is Kafka's name of the code."""
 
-    at_us: int
+    kind = "reply"
     pod: str
     api: str
     error: str
-    kind: Literal["reply"] = "reply"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return _reply_line(self.at_us, self.pod, self.api, self.error)
 
 
-class GroupChanged(NamedTuple):
-    """The coordinator's view: state, generation (or group epoch), number of members, the leader's pod ("" for none)."""
+@dataclass(slots=True)
+class GroupChanged(TraceEvent):
+    """The coordinator's view: state, generation (or group epoch), number of members, the leader's pod ("" for none).
 
-    at_us: int
+    ``trigger``: what set the rebalance off that begins; "": none does.
+    """
+
+    kind = "group"
     state: str
     generation: int
     members: int
     leader: str
-    kind: Literal["group"] = "group"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"group","state":"{self.state}","generation":{self.generation},'
-            f'"members":{self.members},"leader":{quoted(self.leader)}}}'
-        )
+    trigger: str = field(default="", metadata=UNTOLD)
 
 
-class Removed(NamedTuple):
-    """The coordinator has taken a member out: ``why`` is left, expired (a timer), replaced, or fenced."""
+@dataclass(slots=True)
+class Removed(TraceEvent):
+    """The coordinator has taken a member out: ``why`` is left, expired (a timer), replaced, or fenced.
 
-    at_us: int
+    ``dead_us``: for how long its process had been gone; None: it lives.
+    """
+
+    kind = "removed"
     pod: str
     member_id: str
     why: str
-    kind: Literal["removed"] = "removed"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"removed","pod":{quoted(self.pod)},"member_id":{quoted(self.member_id)},'
-            f'"why":"{self.why}"}}'
-        )
+    dead_us: int | None = field(default=None, metadata=UNTOLD)
 
 
-class Owned(NamedTuple):
+@dataclass(slots=True)
+class Owned(TraceEvent):
     """A pod consumes these partitions from now on. ``partitions``: "topic-0", sorted."""
 
-    at_us: int
+    kind = "own"
     pod: str
     partitions: tuple[str, ...]
-    kind: Literal["own"] = "own"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return f'{{"at_us":{self.at_us},"kind":"own","pod":{quoted(self.pod)},"partitions":[{_names(self.partitions)}]}}'
 
 
-class Disowned(NamedTuple):
+@dataclass(slots=True)
+class Disowned(TraceEvent):
     """A pod does not consume these partitions any more; ``cause`` is that of the gap which begins."""
 
-    at_us: int
+    kind = "disown"
     pod: str
-    partitions: tuple[str, ...]
     cause: str
-    kind: Literal["disown"] = "disown"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"disown","pod":{quoted(self.pod)},"cause":"{self.cause}",'
-            f'"partitions":[{_names(self.partitions)}]}}'
-        )
+    partitions: tuple[str, ...]
 
 
-class Committed(NamedTuple):
+@dataclass(slots=True)
+class Committed(TraceEvent):
     """A commit was answered; ``records`` is how many records it moved the committed offsets by."""
 
-    at_us: int
+    kind = "commit"
     pod: str
     partitions: int
     records: int
     error: str
-    kind: Literal["commit"] = "commit"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"commit","pod":{quoted(self.pod)},"partitions":{self.partitions},'
-            f'"records":{self.records},"error":"{self.error}"}}'
-        )
 
 
-class Shared(NamedTuple):
+@dataclass(slots=True)
+class Shared(TraceEvent):
     """Records of a share group, first to last, are delivered again, given back or archived; ``pod`` "" where nobody did it."""
 
-    at_us: int
+    kind = "share"
     pod: str
     what: str
     partition: str
     first: int
     last: int
     deliveries: int
-    kind: Literal["share"] = "share"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"share","pod":{quoted(self.pod)},"what":"{self.what}",'
-            f'"partition":{quoted(self.partition)},"first":{self.first},"last":{self.last},"deliveries":{self.deliveries}}}'
-        )
+    entry: RecordRange = field(metadata=UNTOLD)
 
 
-class Happened(NamedTuple):
-    """What became of an event of the scenario. ``event``: its name, or its kind where it has none."""
+@dataclass(slots=True)
+class Happened(TraceEvent):
+    """What became of an event of the scenario. ``event``: its name, or its kind where it has none; ``lifts``: a fault is over."""
 
-    at_us: int
+    kind = "event"
     event: str
     what: EventStage
     target: str
     event_kind: str
-    kind: Literal["event"] = "event"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"event","event":{quoted(self.event)},"what":"{self.what}",'
-            f'"target":{quoted(self.target)},"event_kind":"{self.event_kind}"}}'
-        )
+    lifts: bool = field(default=False, metadata=UNTOLD)
 
 
-class Scaled(NamedTuple):
+@dataclass(slots=True)
+class Scaled(TraceEvent):
     """An autoscaler has looked: from so many pods to so many, what its metric alone would ask for, and what decided.
 
     ``value`` is the metric's: records (lag), microseconds (lag-age), millionths (cpu).
     """
 
-    at_us: int
+    kind = "autoscale"
     members: str
+    metric: str
+    value: int
     before: int
     replicas: int
     desired: int
     why: str
-    metric: str
-    value: int
-    kind: Literal["autoscale"] = "autoscale"
-
-    def line(self) -> str:
-        """One line of JSON."""
-        return (
-            f'{{"at_us":{self.at_us},"kind":"autoscale","members":{quoted(self.members)},"metric":"{self.metric}",'
-            f'"value":{self.value},"before":{self.before},"replicas":{self.replicas},"desired":{self.desired},"why":"{self.why}"}}'
-        )
 
 
-TraceEvent: TypeAlias = (
-    PodChanged | Requested | Replied | GroupChanged | Removed | Owned | Disowned | Committed | Shared | Happened | Scaled
-)
+# --- what is in no line
 
 
-@lru_cache(maxsize=100_000)
-def _names(partitions: tuple[str, ...]) -> str:
-    return ",".join(map(quoted, partitions))
+@dataclass(slots=True)
+class OfPod(TraceEvent):
+    """Something of one pod that is added up: ``what`` is a topic, an error, a callback."""
+
+    pod: str
+    amount: int = 1
+    what: str = ""
+
+
+@dataclass(slots=True)
+class CalledBack(OfPod):
+    """The application's rebalance callback begins, with so many partitions; ``applies``: the member has taken these over."""
+
+    applies: bool = False
+
+
+@dataclass(slots=True)
+class Kicked(OfPod):
+    """Its member is out of the group though its process lives; ``what``: the limit that it knows itself to be past, if any."""
+
+
+COMMIT_FAILED = "COMMIT_FAILED"
+"""The client refuses a commit: its member is out of the group (Kafka: ``CommitFailedException``)."""
+
+
+@dataclass(slots=True)
+class CommitRefused(OfPod):
+    """A commit came to nothing, as the consumer itself says; ``what`` is the error."""
+
+
+@dataclass(slots=True)
+class RecordsRepeated(OfPod):
+    """Records of a topic that are read once more."""
+
+
+@dataclass(slots=True)
+class RecordsLost(OfPod):
+    """Records of a topic that nobody processes."""
+
+
+@dataclass(slots=True)
+class Erred(OfPod):
+    """An application or its client has met with an error that is no answer of the log's."""
+
+
+@dataclass(slots=True)
+class PodWanted(TraceEvent):
+    """A pod is to be there from now on, or no longer."""
+
+    pod: str
+    is_wanted: bool
+
+
+@dataclass(slots=True)
+class Joined(TraceEvent):
+    """A pod is in the group under this member id."""
+
+    pod: str
+    member_id: str
+
+
+@dataclass(slots=True)
+class Overtook(TraceEvent):
+    """Somebody else began to read a partition that a pod still reads, or will read on when it goes on: where the pod was."""
+
+    pod: str
+    number: int
+    position_pr: int
+
+
+@dataclass(slots=True)
+class Discovered(TraceEvent):
+    """A partition of a topic is consumed for the first time, so long after it was made."""
+
+    topic: str
+    age_us: int
+
+
+@dataclass(slots=True)
+class Disturbed(TraceEvent):
+    """Something was done to pods, topics or brokers."""
+
+
+@dataclass(slots=True)
+class Stepped(TraceEvent):
+    """A rollout or a rolling restart begins its next step."""
+
+    event: str
+    target: str
+
+
+@dataclass(slots=True)
+class Drawn(TraceEvent):
+    """The nemesis has drawn a fault, as an event that a scenario could have."""
+
+    event: Event
 
 
 class Observer(Protocol):
-    """Receives every event of a run as it happens. One with a true ``needs_looks`` is shown the metrics in quiet times, too."""
+    """Receives every event of a run that is in its log, as it happens.
+
+    One with a true ``needs_looks`` is shown the metrics in quiet times, too.
+    """
 
     def on_trace(self, event: TraceEvent) -> None:
         """Something happened. Called in the order of the log."""
@@ -235,53 +302,3 @@ class Observer(Protocol):
     def on_step(self, at_us: int, metrics: Any) -> None:
         """Everything of one moment is done; ``metrics`` is what the run was given to read its recording with."""
         ...
-
-
-_HASH_EVERY = 4096
-
-
-class EventLog:
-    """The digest is the SHA-256 of the canonical lines, each ended by a newline: what ``sha256sum`` says of the written log."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = tuple(observers)
-        self._hash = sha256()
-        self._lines: list[str] = []
-        self.count = 0
-
-    def add(self, event: TraceEvent) -> None:
-        """Append a line."""
-        self.count += 1
-        lines = self._lines
-        lines.append(event.line())
-        if len(lines) >= _HASH_EVERY:
-            self._flush()
-        for observer in self._observers:
-            observer.on_trace(event)
-
-    def requested(self, at_us: int, pod: str, api: str) -> None:
-        """Append the line of `Requested`."""
-        if self._observers:
-            self.add(Requested(at_us, pod, api))
-            return
-        self.count += 1
-        self._lines.append(_request_line(at_us, pod, api))
-
-    def replied(self, at_us: int, pod: str, api: str, error: str) -> None:
-        """Append the line of `Replied`."""
-        if self._observers:
-            self.add(Replied(at_us, pod, api, error))
-            return
-        self.count += 1
-        self._lines.append(_reply_line(at_us, pod, api, error))
-
-    def digest(self) -> str:
-        """Return the digest of the lines so far, in hexadecimal."""
-        self._flush()
-        return self._hash.hexdigest()
-
-    def _flush(self) -> None:
-        if self._lines:
-            self._lines.append("")
-            self._hash.update("\n".join(self._lines).encode())
-            self._lines.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.recording.shares import ShareHistory
+from kgctl.simulate.recording.recording import ShareHistory
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.yaml_files import read_yaml

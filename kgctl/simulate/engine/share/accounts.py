@@ -13,9 +13,8 @@ from kgctl.share.partition import SharePartition
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.share.requests import Grant
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted, Intervals
-from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
-from kgctl.simulate.recording.trace import Shared
+from kgctl.simulate.recording.recording import Archival, Counted, Intervals, RecordRange, Redelivery, Return, ShareHistory
+from kgctl.simulate.recording.trace import Erred, RecordsRepeated, Shared
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GivenBack
@@ -72,8 +71,7 @@ class ShareAccounts:
         self._step(self._context.ledger.backlog, grant.number, -len(offsets))
         for first, last, had in _runs(again):
             entry = Redelivery(now_us, grant.number, first, last, grant.deliveries, pod, had.pod, had.why)
-            self._history.redelivered.append(entry)
-            self._log(pod, f"delivered again: {had.why.label}", grant.number, (first, last), grant.deliveries)
+            self._tell(entry, pod, f"delivered again: {had.why.label}", grant.deliveries)
         if not again:
             self._note_wait(grant, phase_pr)
 
@@ -106,16 +104,15 @@ class ShareAccounts:
         if why is GivenBack.RELEASED and batch.delivery_count < self._limit():
             why = GivenBack.REJECTED
         for first, last, had in _runs(held):
-            self._history.archived.append(Archival(now_us, number, first, last, batch.delivery_count, had.pod, why))
-            self._log(had.pod, f"archived: {why.label}", number, (first, last), batch.delivery_count)
+            entry = Archival(now_us, number, first, last, batch.delivery_count, had.pod, why)
+            self._tell(entry, had.pod, f"archived: {why.label}", batch.delivery_count)
 
     def _come_back(self, number: int, records: _Records, held: dict[int, _Had], count: int, why: GivenBack) -> None:
         now_us = self._context.loop.now_us
         records.returned.update({offset: had._replace(why=why) for offset, had in held.items()})
         self._step(self._context.ledger.backlog, number, len(held))
         for first, last, had in _runs(held):
-            self._history.returned.append(Return(now_us, number, first, last, had.pod, why))
-            self._log(had.pod, f"given back: {why.label}", number, (first, last), count)
+            self._tell(Return(now_us, number, first, last, had.pod, why), had.pod, f"given back: {why.label}", count)
 
     def forgot(self, number: int, share_partition: SharePartition, why: GivenBack) -> None:
         """The leader is gone, and nobody has what its members had."""
@@ -129,7 +126,7 @@ class ShareAccounts:
         """An acknowledgement came to nothing: the records were not the member's any more."""
         topic, now_us = self._context.ledger.topic[number], self._context.loop.now_us
         self._history.refused.append(Counted(now_us, amount, pod, topic))
-        self._context.history.errors.append(Counted(now_us, 1, pod, error))
+        self._context.emit(Erred, self._name_of(pod), what=error)
 
     def processed(self, number: int, offsets: Iterable[int], pod: int) -> None:
         """The application is through with these, and what it does with a record it has done."""
@@ -140,7 +137,7 @@ class ShareAccounts:
             records.processed.add(offset)
         if twice:
             topic = self._context.ledger.topic[number]
-            self._context.history.duplicates.append(Counted(self._context.loop.now_us, twice, pod, topic))
+            self._context.emit(RecordsRepeated, self._name_of(pod), twice, topic)
 
     @staticmethod
     def _is_open(records: _Records, offset: int) -> bool:
@@ -167,11 +164,13 @@ class ShareAccounts:
                 series = found[topic] = LinearSeries()
             series.step(self._context.loop.now_us, amount * UNIT_PR)
 
-    def _log(self, pod: int, what: str, number: int, records: tuple[int, int], count: int) -> None:
-        context = self._context
-        name = "" if pod == NOBODY else context.history.pods[pod].name
-        context.log(Shared(context.log_time, name, what, context.partitions.labels[number], *records, count))
+    def _tell(self, entry: RecordRange, pod: int, what: str, count: int) -> None:
+        context, label = self._context, self._context.partitions.labels[entry.number]
+        context.emit(Shared, self._name_of(pod), what, label, entry.first, entry.last, count, entry)
         context.changed()
+
+    def _name_of(self, pod: int) -> str:
+        return "" if pod == NOBODY else self._context.history.pods[pod].name
 
     # --- what must hold
 

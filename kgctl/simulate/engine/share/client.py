@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from kgctl.member.api import Member
-from kgctl.member.config import MemberConfig
 from kgctl.share.partition import AcknowledgementBatch, AcquireMode
-from kgctl.simulate.engine.context import Loop
-from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.share.leaders import ShareBrokers
 from kgctl.simulate.engine.share.requests import Grant, ShareRequest
 from kgctl.simulate.scenario.vocabulary import GivenBack
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.share.process import ShareProcess
 
 Batches = dict[int, list[AcknowledgementBatch]]
 """Number of a partition -> what is said of its records."""
@@ -36,28 +35,10 @@ class _Session:
     turn: int = 0
 
 
-class SharingProcess(Protocol):
-    """The process of a share consumer, as far as its client goes."""
-
-    @property
-    def loop(self) -> Loop: ...
-    @property
-    def pod(self) -> Pod: ...
-    @property
-    def config(self) -> MemberConfig: ...
-    @property
-    def member(self) -> Member | None: ...
-    @property
-    def consuming(self) -> Mapping[int, None]: ...
-    @property
-    def gone_us(self) -> int: ...
-    def holds(self, task: Callable[[Any], None], argument: object) -> bool: ...
-
-
 class ShareClient:
     """See `kgctl.simulate.engine.share.requests.ShareRequester`. ``on_records`` is called when the buffer is no longer empty."""
 
-    def __init__(self, process: SharingProcess, leaders: ShareBrokers, leader_of: Callable[[int], int]) -> None:
+    def __init__(self, process: ShareProcess, leaders: ShareBrokers, leader_of: Callable[[int], int]) -> None:
         self._process = process
         self._loop = process.loop
         self._leaders = leaders
@@ -218,8 +199,7 @@ class ShareClient:
 
     def _send(self, session: _Session, request: ShareRequest, api: str) -> None:
         pod = self._process.pod
-        counted = pod.context.history.skipped_requests
-        counted[api] = counted.get(api, 0) + 1
+        pod.context.event_log.skipped(api, 1)
         session.pending, session.is_open = request, True
         arrival_us = pod.link.arrival_us(self._loop.now_us, 0)
         if arrival_us is None:

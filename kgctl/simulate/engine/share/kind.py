@@ -21,7 +21,7 @@ from kgctl.simulate.engine.share.lanes import SharedOwnership
 from kgctl.simulate.engine.share.leaders import ShareBrokers
 from kgctl.simulate.engine.share.poison import Poison
 from kgctl.simulate.engine.share.process import ShareProcess
-from kgctl.simulate.recording.shares import ShareHistory
+from kgctl.simulate.recording.recording import ShareHistory
 
 
 class ShareKind(GroupKind):

@@ -8,13 +8,12 @@ from kgctl.member.api import StopReason
 from kgctl.model.groups import TopicPartition
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
-from kgctl.simulate.engine.ownership import Committing, Ownership
+from kgctl.simulate.engine.ownership import MAX_POLL, Committing, Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.share.leaders import ShareBrokers
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.trace import Disowned, Owned
+from kgctl.simulate.recording.trace import Disowned, Kicked, Owned
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.vocabulary import GapCause
 
@@ -37,16 +36,14 @@ class SharedOwnership(Ownership):
             self._readers_of.setdefault(number, {})[process] = None
         self._note_discoveries(numbers, context.loop.now_us)
         self._seat(numbers, GapCause.FETCH)
-        context.history.applied_us.append(context.loop.now_us)
-        context.log(Owned(context.log_time, process.pod.name, self._names(numbers)))
+        context.emit(Owned, process.pod.name, self._names(numbers))
         context.changed()
 
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The process fetches these no more."""
         numbers = self._partitions.numbers_of(partitions)
         if reason is StopReason.POLL_TIMEOUT and numbers:
-            kicked = Counted(self._context.loop.now_us, 1, process.pod.number, "max.poll.interval.ms")
-            self._context.history.kicked.append(kicked)
+            self._context.emit(Kicked, process.pod.name, what=MAX_POLL)
         self.end(process, numbers, self._cause(process, reason))
 
     def end(self, process: Process, numbers: list[int], cause: GapCause) -> None:
@@ -60,7 +57,7 @@ class SharedOwnership(Ownership):
         process.lost = tuple(numbers)
         cause = self._coordinator.cause_of_gap(numbers, GapCause.BOOT if context.running == 0 else cause)
         self._seat(numbers, cause)
-        context.log(Disowned(context.log_time, process.pod.name, self._names(numbers), cause.label))
+        context.emit(Disowned, process.pod.name, cause.label, self._names(numbers))
         context.changed()
 
     def _seat(self, numbers: Iterable[int], cause: GapCause) -> None:

@@ -18,11 +18,10 @@ from kgctl.share.partition import AcknowledgementBatch, AcknowledgeType
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, ProcessPhase, Surroundings
 from kgctl.simulate.engine.share.accounts import ShareAccounts
-from kgctl.simulate.engine.share.client import Batches, ShareClient, SharingProcess
+from kgctl.simulate.engine.share.client import Batches, ShareClient
 from kgctl.simulate.engine.share.poison import Poison
 from kgctl.simulate.engine.share.requests import Grant
-from kgctl.simulate.recording.recording import Counted
-from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.trace import Erred
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.vocabulary import OnPoison, PodChange
 
@@ -55,7 +54,7 @@ class ShareProcess(Process):
         self,
         pod: Pod,
         around: Surroundings,
-        client: Callable[[SharingProcess], ShareClient],
+        client: Callable[[ShareProcess], ShareClient],
         accounts: ShareAccounts,
         poison: Poison,
     ) -> None:
@@ -250,8 +249,7 @@ class ShareProcess(Process):
 
     def _exit(self) -> None:
         """A record has ended the process, as an exception that nobody catches does."""
-        failed = Counted(self.loop.now_us, 1, self.pod.number, "POISON_RECORD")
-        self.context.history.errors.append(failed)
+        self.context.emit(Erred, self.pod.name, what="POISON_RECORD")
         self.die(PodChange.EXIT)
         if self.pod.is_wanted:
             self.pod.boot_after_failure()
@@ -308,5 +306,5 @@ class ShareProcess(Process):
     def _unstall(self, _: object) -> None:
         if self.phase is not ProcessPhase.RUNNING or self._stands or self._hold(self._unstall, None):
             return
-        self.context.log(PodChanged(self.context.log_time, self.pod.name, PodChange.UNSTALL))
+        self.pod.tell(PodChange.UNSTALL)
         self.set_reading_rate()

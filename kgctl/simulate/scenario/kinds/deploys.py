@@ -169,7 +169,7 @@ class _Rollout(ABC):
 
         def ready() -> None:
             if not event.never_ready:
-                delay_us = event.ready.sample(pod.boot_rng) + event.min_ready_us
+                delay_us = event.ready.sample(pod.rng("boot")) + event.min_ready_us
                 self.run.later(delay_us, lambda _: None if self._is_over else then())
 
         pod.boot(ready)
@@ -453,7 +453,7 @@ class _Comeback:
             self._then()
 
     def _probe(self, pod: PodPort) -> None:
-        delay_us = self._ready.sample(pod.boot_rng)
+        delay_us = self._ready.sample(pod.rng("boot"))
         pod.ready_from_us = self.run.now_us + delay_us
         self.run.later(delay_us, self._succeeds, pod)
 

@@ -230,7 +230,7 @@ def test_each_run_is_named_before_its_events() -> None:
 
     log.begin_run("crash", "eager", 7)
     log.on_trace(PodChanged(-5, "app-0", PodChange.BOOT))
-    log.on_trace(Disowned(9, "app-0", ("t-0", "t-1"), "detection"))
+    log.on_trace(Disowned(9, "app-0", "detection", ("t-0", "t-1")))
     log.on_step(9, None)
 
     assert "".join(lines) == (

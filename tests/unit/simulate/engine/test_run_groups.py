@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
-from kgctl.simulate.engine.run import run as engine_run
 from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.fields import changed
@@ -97,9 +96,9 @@ def test_groups_that_run_together_are_measured_of_one_run(monkeypatch: pytest.Mo
 
     def counted(scenario: Scenario, *arguments: Any, **options: Any) -> Any:
         runs.append(scenario.group_id)
-        return engine_run(scenario, *arguments, **options)
+        return run(scenario, *arguments, **options)
 
-    monkeypatch.setattr("kgctl.simulate.metrics.result.engine.run", counted)
+    monkeypatch.setattr("kgctl.simulate.batch.plan.run", counted)
     tasks = tasks_of(loaded(events), [1, 2], BatchOptions(), None)
     found = run_all(tasks, 1, lambda _: None)
     assert [(each.variant, each.seed) for each in found] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]

@@ -8,8 +8,7 @@ import pytest
 
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.recording.recording import Counted, Recording
-from kgctl.simulate.recording.streams import TaskHistory
+from kgctl.simulate.recording.recording import Counted, Recording, TaskHistory
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.fields import Commit, CommitMode
 from kgctl.simulate.scenario.metric import metric_kinds

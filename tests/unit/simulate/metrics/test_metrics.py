@@ -11,7 +11,8 @@ from kgctl.errors import UsageError
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import MetricView, run
-from kgctl.simulate.recording.recording import Counted, EventMark, GroupPoint, PodHistory, Recording
+from kgctl.simulate.recording.recording import Counted, EventMark, PodHistory, Recording
+from kgctl.simulate.recording.trace import GroupChanged
 from kgctl.simulate.scenario.group_types import CONSUMER
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
@@ -117,7 +118,7 @@ def test_rebalances_that_lie_close_together_are_one() -> None:
         made.history.unsettled.set(first, is_so=True)
         made.history.unsettled.set(last, is_so=False)
     for at_s, generation, state in ((10, 1, "PreparingRebalance"), (12, 2, "Stable"), (13, 3, "Stable"), (51, 4, "Stable")):
-        made.history.group.append(GroupPoint(at_s * S, state, generation, 3, 0))
+        made.history.group.append(GroupChanged(at_s * S, state, generation, 3, ""))
     made.history.applied_us += [12 * S, 14 * S, 20 * S, 53 * S]
     made.history.triggers += [(10 * S, "JoinGroup a-1"), (50 * S, "timer")]
     at(made, 100)

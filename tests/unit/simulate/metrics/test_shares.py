@@ -7,8 +7,16 @@ from collections import Counter
 import pytest
 
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.recording.recording import Counted, Intervals, PodHistory, Recording
-from kgctl.simulate.recording.shares import Archival, Redelivery, Return, ShareHistory
+from kgctl.simulate.recording.recording import (
+    Archival,
+    Counted,
+    Intervals,
+    PodHistory,
+    Recording,
+    Redelivery,
+    Return,
+    ShareHistory,
+)
 from kgctl.simulate.scenario.metric import DELIVERIES, metric_kinds
 from kgctl.simulate.scenario.model import Group, MemberSet, Scenario, Topic
 from kgctl.simulate.scenario.vocabulary import GivenBack

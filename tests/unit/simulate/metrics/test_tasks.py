@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.recording.recording import Counted, Recording
-from kgctl.simulate.recording.streams import TaskHistory
+from kgctl.simulate.recording.recording import Counted, Recording, TaskHistory
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import MemberSet
 from kgctl.simulate.scenario.streams import StreamsApplication
