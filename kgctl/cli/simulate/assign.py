@@ -109,15 +109,9 @@ def data_of(rounds: Sequence[Answer], *, with_rounds: bool) -> dict[str, Any]:
 
 def _figures(answer: Answer) -> dict[str, Any]:
     by_member = dict(answer.assignment)
-    return {
-        "assignment": by_member,
-        "moved": answer.moved,
-        "moves_needed": answer.moves_needed,
-        "unassigned": answer.unassigned,
-        "spread": answer.spread,
-        "topic_spread": answer.topic_spreads(by_member),
-        "cross_rack_share": answer.cross_rack_share,
-    }
+    told = {"assignment": by_member, "topic_spread": answer.topic_spreads(by_member)}
+    keys = [column.key.partition(".")[0] for column in _FIGURES]
+    return {key: told[key] if key in told else getattr(answer, key) for key in keys}
 
 
 def summaries_of(rounds: Sequence[Answer]) -> list[str]:

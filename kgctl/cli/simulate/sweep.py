@@ -26,7 +26,7 @@ from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
-    from kgctl.simulate.sweep.plan import Cell, RowLayout, RunRow, Sweep
+    from kgctl.simulate.sweep.plan import Cell, RunRow, Sweep
 
 _PARAMETER = Column("PARAMETER", "a parameter of `--param`: its value", ANY)
 SUMMED_UP = (
@@ -114,6 +114,8 @@ def simulate_sweep(
     verbose: Annotated[bool, flag("--verbose", "Show what Spark logs.")] = False,
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
+    from kgctl.simulate.batch.judge import key_of
+
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
     if out is not None:
         check_out(out)
@@ -125,7 +127,7 @@ def simulate_sweep(
     )
     what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
     swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
-    return report_of(session, sweep, swept, SweepShown.of(sweep, each_run=rows, must_hold=must_hold, out=out, html=html))
+    return report_of(session, sweep, swept, SweepShown(tuple(map(key_of, sweep.metrics)), rows, must_hold, out, html))
 
 
 def planned_sweep(
@@ -281,15 +283,6 @@ def check_page(path: Path) -> None:
     check_place(path)
 
 
-def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping[str, str]) -> None:
-    """Write the rows; whoever reads ``path`` meanwhile sees all of them or what was there before.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    write_whole(path, lambda file: _WRITERS[path.suffix](file, layout.kinds(), records, metadata))
-
-
 def _parquet(file: BinaryIO, kinds: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
     from kgctl.pipeline.store.files import write_rows
 
@@ -336,12 +329,6 @@ class SweepShown:
     out: Path | None
     html: Path | None
 
-    @classmethod
-    def of(cls, sweep: Sweep, *, each_run: bool, must_hold: bool, out: Path | None, html: Path | None) -> SweepShown:
-        from kgctl.simulate.batch.judge import key_of
-
-        return cls(tuple(map(key_of, sweep.metrics)), each_run, must_hold, out, html)
-
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> Report:
     from kgctl.simulate.sweep.plan import RowLayout, summary_columns, summary_rows
@@ -372,7 +359,8 @@ def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> N
     if shown.out is not None:
         layout = RowLayout(sweep)
         metadata = {"scenario": sweep.name, "kgctl": __version__, "digest": digest_of_rows(swept.rows)}
-        write_out(shown.out, layout, layout.records(swept.rows), metadata)
+        write, records = _WRITERS[shown.out.suffix], layout.records(swept.rows)
+        write_whole(shown.out, lambda file: write(file, layout.kinds(), records, metadata))
         session.notice(f"written: {shown.out}")
     if shown.html is not None:
         from kgctl.simulate.sweep.html import sweep_page

@@ -149,8 +149,12 @@ def _rates(name: str, folder: Path, topic: str) -> Mapping[str, str]:
         for line, row in rows:
             _cell(name, line, str(end), row, lambda text: int(text or 0))
         found = _slopes(_by_partition(times, [row for _, row in rows], str(end), partition))
-    first_us = min(found)
-    return {format_duration(at_us - first_us): f"{rate:.6f}/s" for at_us, rate in _coarse(sorted(found.items()))}
+    return _steps(found)
+
+
+def _steps(rates: Mapping[int, float]) -> Mapping[str, str]:
+    first_us = min(rates)
+    return {format_duration(at_us - first_us): f"{rate:.6f}/s" for at_us, rate in _coarse(sorted(rates.items()))}
 
 
 PROMETHEUS = "prometheus:"
@@ -173,8 +177,7 @@ def _told_by_prometheus(name: str, folder: Path, topic: str) -> Mapping[str, str
             found[at_us] = found.get(at_us, 0.0) + (0.0 if text == "NaN" else max(float(text), 0.0))
     if not found:
         raise UsageError(f"{name} has no samples of topic {topic!r}")
-    first_us = min(found)
-    return {format_duration(at_us - first_us): f"{rate:.6f}/s" for at_us, rate in _coarse(sorted(found.items()))}
+    return _steps(found)
 
 
 def _column_of(header: Mapping[str, str], known: Sequence[str]) -> str | None:
