@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
+    from kgctl.simulate.scenario.observed import Observed
     from kgctl.yaml_files import Tree
 
 VARIANT = Column("variant", "the variant")
@@ -48,10 +49,14 @@ Who = Annotated[
 
 def read_scenario(session: Session, name: str) -> Tree:
     """A scenario as its file has it, with what it takes from others. Raises as `kgctl.simulate.scenario.sources.read_source`."""
-    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.sources import read_source
 
-    return read_source(name, session.environment.stdin, live_reader(session))
+    def live(group_id: str) -> Observed:
+        from kgctl.cli.simulate.live_group import live_reader
+
+        return live_reader(session)(group_id)
+
+    return read_source(name, session.environment.stdin, live)
 
 
 def load_scenario(

@@ -192,10 +192,9 @@ class OutputFiles:
 
     def write(self, loaded: LoadedFile, outcome: Outcome) -> Iterator[str]:
         """Write them all, and yield each path when it is written. Raises `kgctl.errors.StorageError`."""
-        from kgctl.simulate.report.html import html_page
         from kgctl.simulate.report.text import junit_xml, markdown_text
 
-        makers = {"html": html_page, "junit": junit_xml, "markdown": markdown_text, "metrics": _metrics}
+        makers = {"html": _html, "junit": junit_xml, "markdown": markdown_text, "metrics": _metrics}
         for name, make in makers.items():
             path = getattr(self, name)
             if path is not None:
@@ -234,6 +233,12 @@ def _write_events(path: Path, loaded: LoadedFile, seeds: Sequence[int]) -> None:
                 write_events(loaded.name, variant, seed, file.write)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
+
+
+def _html(outcome: Outcome) -> str:
+    from kgctl.simulate.report.html import html_page  # few runs have a page
+
+    return html_page(outcome)
 
 
 def _metrics(outcome: Outcome) -> str:
