@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.project import ROOT
+from tests.support.kafka.ports import free_ports
 from tests.support.patience import PATIENCE_S
 from tests.support.run.distribution import LONG, group_of
 from tests.support.run.workers import in_groups
@@ -147,3 +148,13 @@ def test_what_was_collected_lies_in_the_order_of_its_groups(request: pytest.Fixt
 
 def test_long_files_are_there() -> None:
     assert [name for name in LONG if not (ROOT / name).is_file()] == []
+
+
+def test_each_process_looks_for_ports_from_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are forked when the module is there: two that begin at one place take each other's ports."""
+    found = []
+    for pid in (1, 2, 1):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        found += free_ports(1)
+    assert len(set(found)) == 3
+    assert abs(found[0] - found[1]) > 100

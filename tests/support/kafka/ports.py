@@ -6,16 +6,23 @@ import itertools
 import os
 import random
 import socket
+from collections.abc import Iterator
+from functools import cache
 
 # Below the range from which Linux takes the ports of outgoing connections, so that no client of a test takes one in between.
 _FIRST, _LAST = 20_000, 32_000
-_next = itertools.count(random.Random(os.getpid()).randrange(_LAST - _FIRST))
+
+
+@cache
+def _steps_of(pid: int) -> Iterator[int]:
+    """Where a process goes on looking. Each has its own place: processes that are forked would all begin at one."""
+    return itertools.count(random.Random(pid).randrange(_LAST - _FIRST))
 
 
 def free_ports(count: int) -> list[int]:
     """``count`` different loopback ports that nobody listens on now; a later call in this process gives others."""
     found: list[int] = []
-    for step in itertools.islice(_next, _LAST - _FIRST):
+    for step in itertools.islice(_steps_of(os.getpid()), _LAST - _FIRST):
         port = _FIRST + step % (_LAST - _FIRST)
         if _is_free(port):
             found.append(port)
