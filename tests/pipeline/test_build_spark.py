@@ -23,7 +23,6 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.builds import cut
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.builds.fold import Portion
-from kgctl.pipeline.builds.spark import fold_all
 from kgctl.pipeline.engines import JOBS
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
@@ -76,6 +75,8 @@ def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None
 
 def test_slices_are_built_side_by_side(tmp_path: Path, spark: SparkSession) -> None:
     """In a few jobs with a task for each slice, not in a job for each: those would come one after the other."""
+    from kgctl.pipeline.builds.spark import fold_all
+
     location = Warehouse.create(tmp_path / "w").location
     portions = [Portion(location, "c1", Slice(number, number + 1), []) for number in range(40)]
     before = _newest_job(spark)

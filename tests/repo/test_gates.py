@@ -130,3 +130,17 @@ def test_no_test_skips_itself() -> None:
         "tests/repo/test_gates.py",
         "tests/support/gates.py",
     ]
+
+
+def test_tests_are_found_without_what_they_may_lack() -> None:
+    """What a machine has not got skips tests, and ends no run where files are imported: none needs PySpark to begin."""
+    program = (
+        "import sys, pytest\n"
+        "sys.modules['pyspark'] = None\n"
+        "sys.exit(pytest.main(['--collect-only', '-q', '-n0', '-p', 'no:cacheprovider', *sys.argv[1:]]))\n"
+    )
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "spark" in path.read_text().lower())
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
