@@ -319,7 +319,7 @@ class ConfluentGroupAdmin(Closing):
             request = [ConsumerGroupTopicPartitions(group_id, asked)]
             futures |= self._calls.client.alter_consumer_group_offsets(request, **_LONG)
         for group_id in self._calls.as_completed(futures):
-            found, failed = results_of_calls({group_id: futures[group_id]}, lambda group: {"group": group})
+            found, failed = self._collect({group_id: futures[group_id]})
             if group_id in failed:
                 yield group_id, Results({}, dict.fromkeys(wanted[group_id], failed[group_id]))
             else:

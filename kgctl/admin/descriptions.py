@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kgctl.model.groups import Assignment, GroupDescription, GroupState, GroupType, MemberDescription
+from kgctl.model.groups import Assignment, GroupDescription, GroupState, GroupType, MemberDescription, Node
 from kgctl.serde.consumer_protocol import told_assignment, told_subscription
 
 if TYPE_CHECKING:
@@ -22,18 +22,21 @@ _CLASSIC_MEMBER = 0
 _MEMBER_TYPES = (_CLASSIC_MEMBER, 1)
 
 
-def description(group: Any, state: str, kind: GroupType, members: Iterable[MemberDescription], **own: Any) -> GroupDescription:
-    """A group as its coordinator describes it, with its members by id; ``own``: what is to be known beside that."""
+def description(
+    group: Any, state: str, kind: GroupType, members: Iterable[MemberDescription], coordinator: Node | None = None
+) -> GroupDescription:
+    """A group as its coordinator, this one, describes it; with its members by id."""
     return GroupDescription(
         group.group_id or "",
         group_state(state),
         kind,
         getattr(group, "protocol_type", kind.value),
         getattr(group, "assignor_name", None) or getattr(group, "protocol_data", None) or None,
-        members=tuple(sorted(members, key=lambda member: member.member_id)),
+        coordinator,
+        tuple(sorted(members, key=lambda member: member.member_id)),
         group_epoch=getattr(group, "group_epoch", None),
         assignment_epoch=getattr(group, "assignment_epoch", None),
-        **own,
+        topology=_topology(getattr(group, "topology", None)),
     )
 
 
@@ -82,12 +85,11 @@ def group_type(text: str) -> GroupType:
         return GroupType.UNKNOWN
 
 
-def topology(told: Any) -> Topology | None:
-    """The topology of a group in StreamsGroupDescribe's answer."""
-    from kgctl.model.streams import Topology
-
+def _topology(told: Any) -> Topology | None:
     if told is None:
         return None
+    from kgctl.model.streams import Topology
+
     found = told.subtopologies
     return Topology(told.epoch, None if found is None else tuple(sorted(map(_subtopology, found), key=_number)))
 

@@ -348,9 +348,8 @@ def _described(api: Api, group: Any, connection: Connection) -> Answer:
     if group.group_state == GroupState.DEAD and not group.members and api is DESCRIBE_GROUPS:
         return Failure(ErrorCode.GROUP_ID_NOT_FOUND)
     kind, of_member = _MEMBER[api]
-    own = {"topology": descriptions.topology(group.topology)} if kind is GroupType.STREAMS else {}
     members = (of_member(group, each) for each in group.members)
-    return descriptions.description(group, group.group_state, kind, members, coordinator=connection.node, **own)
+    return descriptions.description(group, group.group_state, kind, members, connection.node)
 
 
 def _of_share(told: Any) -> MemberDescription:
@@ -363,7 +362,6 @@ def _by_topic(assignment: Any) -> Assignment:
     return {topic.topic_name: tuple(sorted(topic.partitions)) for topic in topics}
 
 
-_BY_TYPE = {GroupType.SHARE: SHARE_GROUP_DESCRIBE, GroupType.STREAMS: STREAMS_GROUP_DESCRIBE}
 _MEMBER: Mapping[Api, tuple[GroupType, Callable[[Any, Any], MemberDescription]]] = {
     DESCRIBE_GROUPS: (
         GroupType.CLASSIC,
@@ -374,6 +372,7 @@ _MEMBER: Mapping[Api, tuple[GroupType, Callable[[Any, Any], MemberDescription]]]
     STREAMS_GROUP_DESCRIBE: (GroupType.STREAMS, lambda _, each: descriptions.member_of(each)),
 }
 """Of the groups that an API describes: their type, and how one of their members is read."""
+_BY_TYPE = {_MEMBER[api][0]: api for api in (SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE)}
 
 
 def _missing(connection: Connection, groups: list[str], deadline: Deadline) -> dict[str, Answer]:
