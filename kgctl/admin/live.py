@@ -11,7 +11,7 @@ lost.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,12 +45,13 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     StartOffset,
     TopicPartition,
+    new_partition,
 )
 from kgctl.serde.codec import read_varint, skip_tags
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_response
 from kgctl.wire import Deadline
-from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders
+from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders, failure_in, partitions_in
 from kgctl.wire.cluster import ClusterClient
 from kgctl.wire.connection import DESCRIBE_SHARE_GROUP_OFFSETS, LEAVE_GROUP, OFFSET_DELETE, OFFSET_FETCH, Connection, Request
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
 
 _GROUPS_PER_REQUEST = 50
 _SEVERAL_GROUPS_SINCE = 8  # KIP-709
-
-_new_partition = partial(tuple.__new__, TopicPartition)
 
 
 def list_committed_offsets(
@@ -155,7 +154,7 @@ def _text(data: bytes, position: int) -> tuple[str, int]:
 
 def _in_order(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> Committed:
     return {
-        _new_partition((name, row[0])): OffsetAndMetadata(row[1], "", row[2])
+        new_partition((name, row[0])): OffsetAndMetadata(row[1], "", row[2])
         for name in sorted(topics)
         for row in topics[name]
         if row[1] >= 0
@@ -174,16 +173,14 @@ def _one_by_one(
 
 def _committed(answer: Any) -> Committed | Failure:
     """A partition without a commit is left out; any partition's error is the group's, as its picture would have a hole."""
-    if answer.error_code:
-        return Failure(ErrorCode(answer.error_code))
+    if failure := failure_in(answer):
+        return failure
     found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for topic in answer.topics:
-        name = topic.name
-        for each in topic.partitions:
-            if each.error_code:
-                return Failure(ErrorCode(each.error_code))
-            if each.committed_offset >= 0:
-                found[_new_partition((name, each.partition_index))] = _offset(each)
+    for partition, each in partitions_in(answer.topics):
+        if failure := failure_in(each):
+            return failure
+        if each.committed_offset >= 0:
+            found[partition] = _offset(each)
     return dict(sorted(found.items()))
 
 

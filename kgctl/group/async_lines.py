@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from kgctl.errors import UnreachableError
 from kgctl.group.lines import CONNECT_MS, NO_LIMIT_MS, Metadata, check_readable, denied
 from kgctl.group.requests import CODECS
 from kgctl.model.error_codes import ErrorCode
@@ -15,7 +14,7 @@ from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
 from kgctl.wire.aio import AsyncCluster, AsyncConnection, open_async
 from kgctl.wire.asking import Failure, coordinator_in, coordinator_question, leaders_in
-from kgctl.wire.connection import FIND_COORDINATOR, LIST_OFFSETS, METADATA
+from kgctl.wire.connection import FIND_COORDINATOR, LIST_OFFSETS, METADATA, given_up
 from kgctl.wire.logs import EARLIEST, LATEST, bounds_question, offsets_in
 from kgctl.wire.settings import Address, WireSettings
 
@@ -54,7 +53,7 @@ class AsyncCoordinatorConnection:
             self._connection = await open_async(address, self._settings, Deadline(min(CONNECT_MS, timeout_ms)))
         if self.is_aborted or self._connection is None:
             self.abort()
-            raise UnreachableError(f"{address}: the connection was given up")
+            raise given_up(address)
         return self._connection
 
 

@@ -24,7 +24,7 @@ from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
 from kgctl.wire.asking import Failure, ask_leaders, find_coordinators
 from kgctl.wire.cluster import ClusterClient, ClusterLayout, layout_of
-from kgctl.wire.connection import METADATA, Connection, open_connection
+from kgctl.wire.connection import METADATA, Connection, given_up, open_connection
 from kgctl.wire.connection import Request as WireRequest
 from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
 from kgctl.wire.settings import Address, WireSettings
@@ -130,7 +130,7 @@ class CoordinatorConnection:
 
     def _open(self) -> Connection:
         if self._is_aborted:
-            raise UnreachableError(f"{self._address}: the connection was given up")
+            raise given_up(self._address)
         if self._connection is None or not self._connection.is_usable:
             if self._connection is not None:
                 self._connection.close()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 from uuid import UUID
 
@@ -26,6 +27,9 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+
+new_partition = partial(tuple.__new__, TopicPartition)
+"""A `TopicPartition` of a tuple, in half the time: for answers about very many of them."""
 
 V = TypeVar("V")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import repeat
 from typing import TypeVar
 
-from kgctl.model.groups import NO_GENERATION, Assignment, ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import NO_GENERATION, Assignment, ConsumerAssignment, ConsumerSubscription, TopicPartition, new_partition
 
 LATEST_VERSION = 3
 
@@ -22,7 +22,6 @@ TopicPartitionLists = Iterable[tuple[str, Sequence[int]]]
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_new_partition = partial(tuple.__new__, TopicPartition)
 _SMALL = 1024
 """Bytes of no more than this many are remembered with what they say: the members of a group often send the same."""
 
@@ -174,7 +173,7 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list
 def _flattened(topics: Iterable[tuple[str, tuple[int, ...]]]) -> tuple[TopicPartition, ...]:
     flat: list[TopicPartition] = []
     for topic, partitions in topics:
-        flat.extend(map(_new_partition, zip(repeat(topic), partitions)))
+        flat.extend(map(new_partition, zip(repeat(topic), partitions)))
     return tuple(flat)
 
 

@@ -17,7 +17,7 @@ from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.serde.frames import frame
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import FIRST_PATIENCE_S, no_bootstrap_server, told_last
-from kgctl.wire.connection import Api, Peer, Request, greeting, tls_context_of, tls_failure
+from kgctl.wire.connection import Api, Peer, Request, given_up, greeting, tls_context_of, tls_failure
 from kgctl.wire.settings import Address, WireSettings
 from kgctl.wire.tokens import waited_for
 
@@ -174,7 +174,7 @@ class AsyncCluster:
             connection = await open_async(address, self.settings, deadline)
             if self._is_closed:  # while it was being opened: nobody would close it any more
                 connection.close()
-                raise UnreachableError(f"{address}: the connection was given up")
+                raise given_up(address)
             self._connections[address] = connection
             return connection
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node, TopicPartition
+from kgctl.model.groups import Node, TopicPartition, new_partition
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
 from kgctl.wire.connection import FIND_COORDINATOR, Api, Connection, Request
@@ -94,8 +94,9 @@ def topics_to_commit(commits: Iterable[tuple[TopicPartition, Any]]) -> list[dict
 def partitions_in(topics: Any, *, name: str = "name") -> Iterator[tuple[TopicPartition, Any]]:
     """Yield what the topics of an answer say of each partition."""
     for topic in topics:
+        named = getattr(topic, name)
         for each in topic.partitions:
-            yield TopicPartition(getattr(topic, name), each.partition_index), each
+            yield new_partition((named, each.partition_index)), each
 
 
 class Route(NamedTuple):

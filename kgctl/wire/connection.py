@@ -455,6 +455,11 @@ def tls_context_of(settings: WireSettings) -> ssl.SSLContext | None:
     return tls_context(settings.tls)
 
 
+def given_up(address: Address) -> UnreachableError:
+    """Say that whoever wanted this connection has closed it meanwhile, for good."""
+    return UnreachableError(f"{address}: the connection was given up")
+
+
 def tls_failure(address: Address, error: OSError) -> UnreachableError:
     """Say why a handshake failed."""
     import ssl

@@ -64,11 +64,7 @@ def bounds_question(
 
 def offsets_in(response: Any) -> dict[TopicPartition, int | Failure]:
     """What an answer to ListOffsets says."""
-    return {
-        TopicPartition(topic.name, each.partition_index): Failure(ErrorCode(each.error_code)) if each.error_code else each.offset
-        for topic in response.topics
-        for each in topic.partitions
-    }
+    return {partition: failure_in(each) or each.offset for partition, each in partitions_in(response.topics)}
 
 
 _CONSUMER = -1

@@ -284,6 +284,7 @@ ROOMS = {
             (308, "share groups: requests, results, calls for the state of partitions, records"),
             (36, "Kafka's words for errors, which the server and the tool had"),
             (45, "topologies as members of streams groups declare them"),
+            (3, "partitions of an answer are made in one way, for two rooms"),
             (186, "streams groups: requests, results, records"),
         ),
     ),
