@@ -19,7 +19,7 @@ from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, GroupResults, I
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
 from kgctl.wire import LOOKS_SHARE, Deadline
 from kgctl.wire.settings import RECONNECT
 
@@ -364,10 +364,8 @@ class _Carrying(Generic[K]):
         return found
 
     def _look_for_the_last_time(self) -> None:
-        unknown = [
-            *self._account.having(ItemOutcome.UNKNOWN),
-            *filter(self._is_doubtful, self._account.having(ItemOutcome.FAILED)),
-        ]
+        doubtful = list(filter(self._is_doubtful, self._account.having(ItemOutcome.FAILED)))
+        unknown = [*self._account.having(ItemOutcome.UNKNOWN), *doubtful]
         if not unknown:
             return
         if self._account.signal is not None:
@@ -375,8 +373,10 @@ class _Carrying(Generic[K]):
         begun_s = time.monotonic()
         self._steps_limit = self._new_limit()  # who was silent is asked all the same
         self._limit(max(0.0, self._patience_s) + self._last_look_s)
+        found: Mapping[str, bool] = {}
         with suppress(Interrupted):
-            self._read(unknown)
+            found = self._read(unknown)
+        self._account.outcomes |= dict.fromkeys((item for item in doubtful if item not in found), ItemOutcome.UNKNOWN)
         self._last_look_s -= time.monotonic() - begun_s
 
 
@@ -413,9 +413,10 @@ def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, De
     listed = admin.list_groups()
     found = {group_id: listed.values.get(group_id) for group_id in group_ids}
     unlisted = [group_id for group_id, listing in found.items() if listing is None]
-    described = admin.describe_groups(unlisted).errors if unlisted else {}
+    described: GroupResults[GroupDescription] = admin.describe_groups(unlisted) if unlisted else Results()
+    found |= {group_id: group.listing for group_id, group in described.values.items()}  # one that moves is on no broker's list
     return {
-        group_id: DeletionDecision(listing, _refused(group_id, listing, described.get(group_id)))
+        group_id: DeletionDecision(listing, _refused(group_id, listing, described.errors.get(group_id)))
         for group_id, listing in found.items()
     }
 
@@ -552,6 +553,8 @@ def outdated(old: OffsetAndMetadata | None, new: OffsetAndMetadata | None) -> st
 
 
 def _are_gone(admin: GroupAdmin, group_ids: Sequence[str]) -> Mapping[str, bool]:
-    """Nothing where a broker does not tell its groups: the missing ones may be there."""
-    listed = admin.list_groups()
-    return {} if listed.unreachable else {group_id: group_id not in listed.values for group_id in group_ids}
+    """By the word of each group's own coordinator: a list lacks the groups of one that has just been lost, without a word where
+    the cluster no longer counts that among its brokers. Of a group without one nothing is said."""
+    found = admin.describe_groups(group_ids)
+    gone = {group_id: True for group_id, error in found.errors.items() if error.code is ErrorCode.GROUP_ID_NOT_FOUND}
+    return gone | dict.fromkeys(found.values, False)

@@ -141,7 +141,7 @@ class FakeGroupAdmin:
         for group_id, group in sorted(self.groups.items()):
             is_wanted = (not states or group.description.state in states) and (not types or group.description.type in types)
             if is_wanted:
-                found[group_id] = _listing(group.description)
+                found[group_id] = group.description.listing
         return Results(found, {}, dict(self.unreachable))
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
@@ -315,12 +315,6 @@ class FakeGroupAdmin:
         if partition not in self.logs:
             return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Partition {partition} does not exist")
         return answer(self.logs[partition])
-
-
-def _listing(description: GroupDescription) -> GroupListing:
-    return GroupListing(
-        description.group_id, description.protocol_type, description.state, description.type, description.coordinator
-    )
 
 
 def _split(keys: Sequence[K], answer: Callable[[K], T | ItemError]) -> Results[Any, Any]:

@@ -103,6 +103,7 @@ ROOMS = {
             (40, "a live cluster collected on Spark from the command line"),
             (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),
             (3, "groups that cannot be described at present are not empty"),
+            (4, "groups whose commits nobody can read; members of types that cannot be removed"),
         ),
     ),
     "admin": Room(
@@ -136,6 +137,7 @@ ROOMS = {
             (6, "the state of share groups that are deleted in a data folder"),
             (10, "rows beside an offset outside its log are not planned"),
             (18, "what is named and not there, for each command that says so"),
+            (6, "members that nobody can remove; what nobody could look at is unknown, neither done nor failed"),
         ),
     ),
     "coordinator": Room(
@@ -286,6 +288,7 @@ ROOMS = {
             (45, "topologies as members of streams groups declare them"),
             (3, "partitions of an answer are made in one way, for two rooms"),
             (186, "streams groups: requests, results, records"),
+            (3, "what a list has of a described group"),
         ),
     ),
     "library": Room(

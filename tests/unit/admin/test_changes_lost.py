@@ -10,6 +10,7 @@ from kgctl.admin import ItemError
 from kgctl.admin.changes import LAST_LOOK_S, Account, ChangeStep, ItemOutcome, NeverStop, StepAnswer, carry_out, decide_deletion
 from kgctl.errors import Interrupted, UnreachableError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import MemberDescription
 from kgctl.wire import Deadline
 from tests.cli.fake_admin import FakeGroupAdmin
 
@@ -171,6 +172,9 @@ def test_an_error_that_may_have_come_after_the_deed_is_looked_at(lab: Lab, is_se
     error = ItemError(DOUBTFUL.code, "broke", nothing_sent=not is_sent)
     account = lab.run(lab.step("ab", {"a": error, "b": GONE}))
     assert (lab.read, account.outcomes) == (read, {"a": FAILED, "b": FAILED})
+    lab.is_done = lambda _: None
+    account = lab.run(lab.step("ab", {"a": error, "b": GONE}))
+    assert account.outcomes == {"a": UNKNOWN if is_sent else FAILED, "b": FAILED}, "nobody could look"
 
 
 class Watching:
@@ -195,10 +199,16 @@ def test_what_was_done_is_looked_at_once_more_where_the_whole_step_was_answered(
     assert (watch.looks, account.outcomes) == (["a"], {"c": DONE, "d": UNKNOWN})
 
 
-def test_a_group_that_no_broker_has_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_no_broker_lists_is_what_its_coordinator_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that moves is on nobody's list for a moment."""
     cluster = FakeGroupAdmin()
     cluster.group("g", {})
+    cluster.group("h", {}, [MemberDescription("m")])
+    there = {group_id: group.description.listing for group_id, group in cluster.groups.items()}
     monkeypatch.setattr(cluster, "list_groups", lambda: FakeGroupAdmin().list_groups())
-    decision = decide_deletion(cluster, ["g"])["g"]
-    assert decision.refused is not None
-    assert decision.refused.code is ErrorCode.GROUP_ID_NOT_FOUND
+    found = decide_deletion(cluster, ["g", "h", "nosuch"])
+    assert {group_id: (one.listing, one.refused and one.refused.code) for group_id, one in found.items()} == {
+        "g": (there["g"], None),
+        "h": (there["h"], ErrorCode.NON_EMPTY_GROUP),
+        "nosuch": (None, ErrorCode.GROUP_ID_NOT_FOUND),
+    }

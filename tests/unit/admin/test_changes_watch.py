@@ -115,19 +115,22 @@ def test_a_group_that_went_on_since_it_was_saved_is_not_deleted(cluster: FakeGro
         ((), True, {"a": ItemOutcome.DONE, "b": ItemOutcome.DONE}),
         (("b",), True, {"a": ItemOutcome.DONE, "b": ItemOutcome.UNKNOWN}),
         ((), False, {"a": ItemOutcome.UNKNOWN, "b": ItemOutcome.UNKNOWN}),
+        (("a", "b"), False, {"a": ItemOutcome.UNKNOWN, "b": ItemOutcome.UNKNOWN}),
     ],
 )
-def test_a_deletion_without_an_answer_is_looked_for_in_the_listing(
+def test_a_deletion_without_an_answer_is_looked_for_at_the_coordinator(
     cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch, still: Sequence[str], is_told: bool, outcomes: object
 ) -> None:
-    """A group that is missing there is gone, unless a broker did not tell its own."""
+    """A group that is on no list is gone only where its own coordinator says so: those of a broker that is given up are not."""
     decisions = decide_deletion(cluster, ["a", "b"])
 
     def delete(groups: Sequence[str]) -> Results[str, None]:
         for group_id in {*groups} - {*still}:
             del cluster.groups[group_id]
+        if not is_told:
+            cluster.group_errors |= dict.fromkeys(groups, AWAY)
+            monkeypatch.setattr(cluster, "list_groups", FakeGroupAdmin().list_groups)
         raise TimedOutError("slow")
 
     monkeypatch.setattr(cluster, "delete_groups", delete)
-    cluster.unreachable = {} if is_told else {"broker 2": AWAY}
     assert execute_deletion(cluster, decisions, None, {}).outcomes == outcomes
