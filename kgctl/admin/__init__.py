@@ -194,6 +194,17 @@ def other_type(group: str, kind: str) -> ItemError:
     return ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group}' is a {kind}, not a consumer group")
 
 
+NO_LEAVING = dict.fromkeys((GroupType.SHARE, GroupType.STREAMS), "members are removed from classic and consumer groups only")
+"""Why members of groups of these types cannot be removed."""
+
+
+def unfit(group: str, kind: GroupType, whys: Mapping[GroupType, str]) -> ItemError | None:
+    """A group of a type that cannot be changed so, and why (``whys``, by type); None for one that can."""
+    if kind not in whys:
+        return None
+    return ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group}' is a {kind.value} group: {whys[kind]}")
+
+
 def _can_name(sentence: str, group: str | None, partition: TopicPartition | None, member: str | None) -> bool:
     needs = {"{group}": group, "{partition}": partition, "{topic}": partition, "{member}": member}
     return all(value is not None for name, value in needs.items() if name in sentence)

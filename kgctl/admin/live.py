@@ -17,10 +17,10 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgctl.admin import (
+    NO_LEAVING,
     Closing,
     Committed,
     GroupResults,
-    ItemError,
     PartitionResults,
     Place,
     Record,
@@ -30,6 +30,7 @@ from kgctl.admin import (
     groups,
     rights,
     share_groups,
+    unfit,
 )
 from kgctl.admin.answers import group_results, partition_results
 from kgctl.admin.groups import describe_groups, list_groups, remove_members
@@ -239,8 +240,7 @@ _SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT
 
 
 _COMMITS = {GroupType.SHARE: "it has start offsets in the place of commits"}
-_NO_LEAVING = dict.fromkeys((GroupType.SHARE, GroupType.STREAMS), "members are removed from classic and consumer groups only")
-"""Why groups of these types cannot be changed so."""
+"""Why groups of this type have no commits."""
 
 _NOT_EVERYWHERE = {rights.DELETE_OFFSETS: OFFSET_DELETE, rights.REMOVE_MEMBERS: LEAVE_GROUP}
 """Changes that old brokers have no request for."""
@@ -378,7 +378,7 @@ class LiveGroupAdmin(Closing):
         results = remove_members(
             self._cluster, group_id, self._deadline(), member_ids=member_ids, group_instance_ids=group_instance_ids, reason=reason
         )
-        return self._naming_type(group_id, rights.REMOVE_MEMBERS.told(results, self._user), _NO_LEAVING)
+        return self._naming_type(group_id, rights.REMOVE_MEMBERS.told(results, self._user), NO_LEAVING)
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -402,10 +402,8 @@ class LiveGroupAdmin(Closing):
         if not any(error.code in _SEEMS_MISSING for error in results.errors.values()):
             return results
         found = describe_groups(self._cluster, [group_id], self._deadline())
-        told = found.errors.get(group_id)
         kind = found.values[group_id].type if group_id in found.values else GroupType.UNKNOWN
-        if kind in whys:
-            told = ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group_id}' is a {kind.value} group: {whys[kind]}")
+        told = unfit(group_id, kind, whys) or found.errors.get(group_id)
         if told is None or told.code is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             return results
         return Results(results.values, {k: told if each.code in _SEEMS_MISSING else each for k, each in results.errors.items()})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from kgctl.admin import GroupAdmin, ItemError, check_supports, item_error
+from kgctl.admin import NO_LEAVING, GroupAdmin, ItemError, check_supports, item_error, unfit
 from kgctl.admin.changes import ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.admin.rights import REMOVE_MEMBERS
@@ -69,18 +69,19 @@ def remove_members(
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
         check_supports(admin, REMOVE_MEMBERS)
-        present, errors = _members(admin, chosen.group_ids, is_named=bool(groups.ids))
-        errors = [*chosen.errors, *errors]
+        present, failed = _members(admin, chosen.group_ids)
+        errors = [*chosen.errors, *_told(admin, chosen.group_ids, present, failed, is_named=bool(groups.ids))]
         members = present if all_members else _named(chosen.group_ids[0], member or [], instance or [])
         if not members:
             return Report(COLUMNS, (), errors, () if errors else ("No group has members: nothing to remove.",))
         items = {one: one for one in members}
         change = ItemChange(session, cluster, COLUMNS, NAMES, items, "removable", "removed", _explain, errors=errors)
         if dry_run:
-            return replace(change, refused={one: _unknown(one) for one in members if one not in present}).show()
+            refused = {one: _missing(one, failed) for one in members if one not in present}
+            return _each_once(replace(change, refused=refused).show(), errors)
 
         def is_as_shown() -> bool:
-            return not all_members or members == _members(admin, chosen.group_ids, is_named=bool(groups.ids))[0]
+            return not all_members or members == _members(admin, chosen.group_ids)[0]
 
         confirm(session, _question(members, cluster), yes=yes, cluster=cluster, is_as_shown=is_as_shown)
         report = change.execute(
@@ -89,13 +90,19 @@ def remove_members(
             groups=dict.fromkeys(one.group_id for one in members),
             progress=(members, "member"),
         )
-    known = {(error.group, error.code) for error in errors}  # a group that is not there is told once, not for each member
+    return _each_once(report, errors)
+
+
+def _each_once(report: Report, errors: Sequence[KgctlError]) -> Report:
+    """What is wrong with a group is told once, not for each member."""
+    known = {(error.group, error.code) for error in errors}
     others = (error for error in report.errors[len(errors) :] if (error.group, error.code) not in known)
     return replace(report, errors=(*errors, *others))
 
 
-def _unknown(member: _Member) -> KgctlError:
-    return _explain(member, item_error(ErrorCode.UNKNOWN_MEMBER_ID, group=member.group_id, member=member.name))
+def _missing(member: _Member, failed: Mapping[str, ItemError]) -> KgctlError:
+    unknown = item_error(ErrorCode.UNKNOWN_MEMBER_ID, group=member.group_id, member=member.name)
+    return _explain(member, failed.get(member.group_id, unknown))
 
 
 def _question(members: Sequence[_Member], cluster: object) -> str:
@@ -110,19 +117,28 @@ def _named(group_id: str, member_ids: Sequence[str], instances: Sequence[str]) -
     ]
 
 
-def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> tuple[list[_Member], list[KgctlError]]:
-    """The members there are, static ones by their instance. A named group without members is an error."""
+def _members(admin: GroupAdmin, group_ids: Sequence[str]) -> tuple[list[_Member], dict[str, ItemError]]:
+    """The members there are that can be removed, static ones by their instance; and the groups that failed."""
     described = admin.describe_groups(group_ids)
-    errors = [described.errors[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in described.errors]
-    found = []
-    for group_id, description in described.values.items():
-        if not description.members and is_named:
-            errors.append(NotFoundError(f"group {group_id!r} has no members", group=group_id))
-        found += [
-            _Member(group_id, one.group_instance_id or one.member_id, one.group_instance_id is not None)
-            for one in description.members
-        ]
-    return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), list(with_neighbours(admin, errors))
+    groups = described.values
+    failed = {group_id: error for group_id, each in groups.items() if (error := unfit(group_id, each.type, NO_LEAVING))}
+    found = [
+        _Member(group_id, one.group_instance_id or one.member_id, one.group_instance_id is not None)
+        for group_id, each in groups.items()
+        if group_id not in failed
+        for one in each.members
+    ]
+    return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), {**described.errors, **failed}
+
+
+def _told(
+    admin: GroupAdmin, group_ids: Sequence[str], present: Sequence[_Member], failed: Mapping[str, ItemError], *, is_named: bool
+) -> Sequence[KgctlError]:
+    """What is wrong with groups; a named one without members is."""
+    errors = [failed[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in failed]
+    bare = {*group_ids} - {*failed} - {one.group_id for one in present} if is_named else ()
+    errors += [NotFoundError(f"group {group_id!r} has no members", group=group_id) for group_id in group_ids if group_id in bare]
+    return with_neighbours(admin, errors)
 
 
 def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[ChangeStep[_Member]]:
@@ -143,9 +159,9 @@ def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: 
 
 
 def _are_gone(admin: GroupAdmin, members: Sequence[_Member]) -> Mapping[_Member, bool]:
-    described = admin.describe_groups(list(dict.fromkeys(one.group_id for one in members))).values
-    present, _ = _members(admin, list(described), is_named=False)
-    return {one: one not in present for one in members if one.group_id in described}
+    """By one look: a second might not be answered for a group that the first one was."""
+    present, failed = _members(admin, list(dict.fromkeys(one.group_id for one in members)))
+    return {one: one not in present for one in members if one.group_id not in failed}
 
 
 def _explain(member: _Member, error: ItemError) -> KgctlError:

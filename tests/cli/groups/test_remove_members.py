@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from tests.cli.fake_admin import FakeGroupAdmin
+from kgctl.admin import GroupResults
+from kgctl.errors import UnreachableError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription, GroupType, MemberDescription
+from tests.cli.fake_admin import FakeGroupAdmin, error
 from tests.cli.harness import Cli, Ran
 
 
@@ -34,6 +40,50 @@ def test_unknown_member_is_not_found_and_the_others_leave(cli: Cli, cluster: Fak
 def test_a_group_that_is_not_there_is_told_once(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("remove-members nosuch --member a --member b --yes")
     assert (ran.code, ran.err) == (4, "kgctl: Group 'nosuch' does not exist\nNothing was changed.\n")
+
+
+@pytest.mark.parametrize("more", ["--dry-run", "--yes"])
+@pytest.mark.parametrize("kind", [GroupType.SHARE, GroupType.STREAMS])
+def test_members_of_types_that_nobody_can_remove_are_no_preview_s_either(
+    cli: Cli, cluster: FakeGroupAdmin, kind: GroupType, more: str
+) -> None:
+    cluster.group("s", {}, [MemberDescription("m1")], type=kind)
+    told = f"kgctl: group 's' is a {kind.value} group: members are removed from classic and consumer groups only\n"
+    assert cli(f"remove-members s --all {more}") == Ran(1, "", told)
+    ran = cli(f"remove-members g2 s --all {more} -o json")
+    words = {"--dry-run": "removable", "--yes": "removed"}
+    assert (ran.code, {(row["group"], row["result"]) for row in ran.data}) == (3, {("g2", words[more])})
+    assert len(cluster.groups["s"].description.members) == 1
+
+
+def test_a_preview_of_named_members_says_what_is_wrong_with_their_group(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    deed, preview = (cli(f"remove-members nosuch --member a {more} -o json") for more in ("--yes", "--dry-run"))
+    assert (preview.code, preview.data, preview.json["errors"]) == (deed.code, deed.data, deed.json["errors"])
+    assert (preview.code, [row["error"] for row in preview.data]) == (4, ["GROUP_ID_NOT_FOUND"])
+
+
+def test_a_member_whose_group_nobody_tells_of_is_not_known_to_be_gone(
+    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the coordinator goes away between two looks at the group."""
+    describe, looks = cluster.describe_groups, list[object]()
+
+    def removing(*_: object, **__: object) -> None:
+        looks.append(None)
+        raise UnreachableError("the connection was closed")
+
+    def describing(group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        if len(looks) > 1:
+            cluster.group_errors["g2"] = error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if looks:
+            looks.append(None)
+        return describe(group_ids)
+
+    monkeypatch.setattr(cluster, "remove_members", removing)
+    monkeypatch.setattr(cluster, "describe_groups", describing)
+    monkeypatch.setattr("kgctl.admin.changes.time.sleep", lambda _: None)
+    ran = cli("remove-members g2 --all --yes -o json")
+    assert (ran.code, {row["result"] for row in ran.data}) == (3, {"unknown"}), ran.err
 
 
 def test_asks_first(cli: Cli, cluster: FakeGroupAdmin) -> None:
