@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -28,7 +28,7 @@ from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.environment import StopSignals
 from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, ItemChange, is_answered
 from kgctl.cli.groups.internal_topics import DELETED, DeleteAll, InternalTopics
-from kgctl.cli.groups.undo_files import Backup
+from kgctl.cli.groups.undo_files import Backup, not_saved
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.parameters import flag
 from kgctl.cli.report import WHOLE, Column, Report, shows
@@ -80,7 +80,8 @@ def delete_groups(
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = groups.select(admin)
-        plan = _groups_plan(admin, chosen.group_ids)
+        planned = partial(_groups_plan, admin, chosen.group_ids, saves=not backup.no_backup)
+        plan = planned()
         described = admin.describe_groups(list(plan.deletable) if delete_all_internal_topics else []).raise_first()
         internal = InternalTopics.of(admin, described.values.values(), everything=delete_all_internal_topics)
         change = ItemChange(
@@ -94,10 +95,8 @@ def delete_groups(
         if dry_run:
             return change.show()
         if plan.deletable:
-            is_as_shown = partial(plan.is_like, admin)
-            confirm(session, _groups_question(cluster, plan, internal), yes=yes, cluster=cluster, is_as_shown=is_as_shown)
-            if plan.unread and not backup.no_backup:
-                raise plan.unread[0]
+            question = _groups_question(cluster, plan, internal)
+            confirm(session, question, yes=yes, cluster=cluster, is_as_shown=lambda: plan.is_like(planned()))
 
         def act(stop: StopSignals) -> Account[str]:
             account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
@@ -108,7 +107,7 @@ def delete_groups(
 
 
 class _GroupRow(NamedTuple):
-    """A group that is to be deleted; ``offsets``: how many it has, None where it cannot be deleted."""
+    """A group that is to be deleted; ``offsets``: how many it has, None where it cannot be deleted, or nobody knows."""
 
     group_id: str
     decision: DeletionDecision
@@ -117,12 +116,12 @@ class _GroupRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _GroupsPlan:
-    """Which groups can be deleted, what is committed for them, and what of that cannot be learnt."""
+    """Which groups can be deleted, what is committed for them, and what of that cannot be learnt (``unsaved``: as it is told)."""
 
     decisions: Mapping[str, DeletionDecision]
     read: tuple[str, ...]
     saved: list[UndoRow]
-    unread: list[KgctlError]
+    unsaved: tuple[str, ...]
     sight: Sight
     flaws: tuple[KgctlError, ...]
     refused: Mapping[str, KgctlError]
@@ -146,7 +145,7 @@ class _GroupsPlan:
         lines = [f"{plural(shared, 'share group')}: undo brings start offsets back, not what was acknowledged past them"] * bool(
             shared
         )
-        lines += [f"{error.message}: not saved" for error in self.flaws]
+        lines += self.unsaved
         if self.sight.lacks_topics:
             lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
         return lines
@@ -154,24 +153,28 @@ class _GroupsPlan:
     @property
     def rows(self) -> dict[str, _GroupRow]:
         counts = Counter(row.group_id for row in self.saved)
-        return {name: _GroupRow(name, one, None if one.refused else counts[name]) for name, one in self.decisions.items()}
+        known = self.deletable.keys() & {*self.read}
+        return {name: _GroupRow(name, one, counts[name] if name in known else None) for name, one in self.decisions.items()}
 
-    def is_like(self, admin: GroupAdmin) -> bool:
-        """Whether it would be the same now."""
-        now = _groups_plan(admin, list(self.decisions))
+    def is_like(self, now: _GroupsPlan) -> bool:
+        """Whether this one does the same."""
         return (set(self.deletable), self.saved) == (set(now.deletable), now.saved)
 
 
-def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
+def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str], *, saves: bool) -> _GroupsPlan:
+    """``saves``: groups whose commits nobody can read are left alone, as nobody could bring these back."""
     decisions = decide_deletion(admin, group_ids)
     groups = [group_id for group_id, one in decisions.items() if not one.refused]
     found = admin.list_committed_offsets(groups)
     rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
-    unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
+    if saves:
+        decisions |= {group_id: replace(decisions[group_id], refused=error) for group_id, error in found.errors.items()}
+        found = replace(found, errors={})
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
     refused = [one.refused.to_exception(group=group_id) for group_id, one in decisions.items() if one.refused]
     told = {str(error.group): error for error in with_neighbours(admin, refused)}
-    return _GroupsPlan(decisions, tuple(found.values), rows, unread, admin.sight() if groups else Sight(), flaws, told)
+    sight = admin.sight() if groups else Sight()
+    return _GroupsPlan(decisions, tuple(found.values), rows, tuple(not_saved(found)), sight, flaws, told)
 
 
 def _groups_question(cluster: NamedCluster, plan: _GroupsPlan, internal: InternalTopics) -> str:

@@ -7,13 +7,13 @@ import json
 import os
 import shlex
 import socket
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from kgctl.admin import GroupAdmin
+from kgctl.admin import Committed, GroupAdmin, GroupResults
 from kgctl.admin.notation import FileHeader, FromFile, UndoRow, read_header, seal, share_groups, undo_rows
 from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
@@ -156,6 +156,14 @@ def start_change(
         line = shlex.join(["kgctl", *cluster.arguments, "undo", backup.backup or change_id, "--execute"])
         session.notice(f"Previous offsets saved; to undo: {line}")
     return StartedChange(session, change_id, header, rows, path)
+
+
+def not_saved(found: GroupResults[Committed]) -> Iterator[str]:
+    """What no undo will bring back."""
+    for group_id, error in found.errors.items():
+        yield f"{error.message}: offsets of group {group_id!r} are not saved"
+    for flaws in found.flaws.values():
+        yield from (f"{flaw.message}: not saved" for flaw in flaws)
 
 
 def _save(path: Path, header: FileHeader, rows: Sequence[UndoRow], *, make_folder: bool) -> None:

@@ -10,7 +10,7 @@ from kgctl.admin import Committed, GroupAdmin, GroupResults, ItemError, item_err
 from kgctl.admin.notation import UndoRow, parse_offset_file
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text
-from kgctl.cli.groups.undo_files import Backup, start_change
+from kgctl.cli.groups.undo_files import Backup, not_saved, start_change
 from kgctl.cli.kafka_tool.describe import NONE, consumer_groups, is_its_own
 from kgctl.cli.kafka_tool.java import as_committed, exception_of, hash_of_partition, in_java_order, message_of
 from kgctl.cli.kafka_tool.options import TARGETS, ToolOptions, WrongUse
@@ -259,7 +259,7 @@ def delete_groups(tool: Tool) -> None:
     ids = _groups(tool)
     found = admin.list_committed_offsets(ids)
     saved = [UndoRow(group_id, *each) for group_id, offsets in found.values.items() for each in offsets.items()]
-    for line in (*_not_saved(found), *_hidden(admin, found)):
+    for line in (*not_saved(found), *_hidden(admin, found)):
         session.notice(line)
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids)
     results = admin.delete_groups(ids)
@@ -276,14 +276,6 @@ def delete_groups(tool: Tool) -> None:
         tool.say(f"* Group '{group_id}' could not be deleted due to: {why}")
     if done:
         tool.say("", f"These consumer groups were deleted successfully: {named}")
-
-
-def _not_saved(found: GroupResults[Committed]) -> Iterator[str]:
-    """What no undo will bring back."""
-    for group_id, error in found.errors.items():
-        yield f"{error.message}: offsets of group {group_id!r} are not saved"
-    for flaws in found.flaws.values():
-        yield from (f"{flaw.message}: not saved" for flaw in flaws)
 
 
 def _hidden(admin: GroupAdmin, found: GroupResults[Committed]) -> Iterator[str]:
@@ -313,7 +305,7 @@ def delete_offsets(tool: Tool) -> None:
     partitions = [*named, *(TopicPartition(topic, number) for topic, count in counts.items() for number in range(count))]
     found = admin.list_committed_offsets([group_id])
     commits = found.values.get(group_id, {})
-    for line in _not_saved(found):
+    for line in not_saved(found):
         session.notice(line)
     saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=[group_id])

@@ -106,6 +106,34 @@ def test_question_names_only_so_many_groups(cli: Cli, cluster: FakeGroupAdmin) -
     assert "'x09' and 2 more) with 0 committed offsets on fake:9092?" in asked
 
 
+@pytest.mark.parametrize("line", ["g1 g3 --dry-run", "g1 g3 --yes"])
+def test_a_group_whose_commits_nobody_can_read_fails_alone_in_preview_and_deed(
+    cli: Cli, cluster: FakeGroupAdmin, line: str
+) -> None:
+    cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "g3 loads")
+    ran = cli(f"delete-groups {line} -o json")
+    word = "deletable" if "dry" in line else "deleted"
+    rows = [(row["group"], row["offsets"], row["result"], row["error"]) for row in ran.data]
+    assert rows == [("g1", 2, word, None), ("g3", None, "failed", "COORDINATOR_LOAD_IN_PROGRESS")]
+    assert (ran.code, "kgctl: g3 loads" in ran.err, "g1" in cluster.groups, "g3" in cluster.groups) == (
+        3,
+        True,
+        "dry" in line,
+        True,
+    )
+    assert cli(f"delete-groups {line.replace('g1 ', '')}").code == 7
+
+
+@pytest.mark.parametrize("line", ["--dry-run", "--yes"])
+def test_what_is_deleted_unread_is_said(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
+    cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "g3 loads")
+    asked = cli("delete-groups g1 g3 --no-backup", stdin="n\n").err
+    assert "with 2 committed offsets on fake:9092; g3 loads: offsets of group 'g3' are not saved?" in asked
+    ran = cli(f"delete-groups g1 g3 --no-backup {line} -o json")
+    assert (ran.code, [row["offsets"] for row in ran.data]) == (0, [2, None])
+    assert "g3 loads: offsets of group 'g3' are not saved\n" in ran.err
+
+
 def test_what_kafka_s_tool_deletes_and_no_undo_brings_back_is_said(cli: Cli, cluster: FakeGroupAdmin) -> None:
     line = "kafka-consumer-groups --bootstrap-server fake:9092 --delete --group"
     cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loads")
