@@ -133,6 +133,13 @@ def connect_group(kafka: Target) -> Iterator[str]:
         _call(broker, 13, _text(group) + _text(member))
 
 
+def test_no_offset_of_a_group_of_kafka_connect_is_deleted_while_it_has_workers(
+    kafka: Target, own_admin: GroupAdmin, connect_group: str
+) -> None:
+    found = own_admin.delete_offsets(connect_group, [TopicPartition(kafka.topic(partitions=1), 0)])
+    assert [error.code for error in found.errors.values()] == [ErrorCode.NON_EMPTY_GROUP]
+
+
 def test_a_group_of_kafka_connect_is_listed_and_described_with_its_type(own_admin: GroupAdmin, connect_group: str) -> None:
     listing = own_admin.list_groups().values[connect_group]
     assert (listing.type, listing.protocol_type, listing.state) == (GroupType.CLASSIC, "connect", GroupState.STABLE)

@@ -83,7 +83,8 @@ class ItemChange(Generic[K]):
     """A change of items of a cluster, each by itself: what it is about, and how that is told.
 
     ``items``: what the columns read of each, as ``of``. ``refused``: items that were decided against before anything was sent,
-    and why; ``errors``: what else could not be learnt. ``can`` and ``done`` are the results of a dry run and of the deed.
+    and why; ``unsure``: of which only the deed will tell; ``errors``: what else could not be learnt. ``can`` and ``done`` are the
+    results of a dry run and of the deed.
     """
 
     session: Session
@@ -95,18 +96,21 @@ class ItemChange(Generic[K]):
     done: str
     explain: Callable[[K, ItemError], KgctlError]
     refused: Mapping[K, KgctlError] = field(default_factory=dict)
+    unsure: Mapping[K, KgctlError] = field(default_factory=dict)
     errors: Sequence[KgctlError] = ()
     remarks: Sequence[str] = ()
     internal: InternalTopics = field(default_factory=InternalTopics)
 
     def show(self) -> Report:
         """The dry run."""
-        failed = len(self.refused)
-        counts = [f"{len(self.items) - failed} {self.can}, {failed} failed."] if failed else []
-        told = (*counts, *self.remarks, *self.internal.planned(), f"Dry run on {self.cluster}: nothing was changed.")
+        failures = {**self.refused, **self.unsure}
         words = dict.fromkeys(self.items, self.can) | dict.fromkeys(self.refused, ItemOutcome.FAILED.value)
-        rows = self._rows(words, self.refused)
-        return self._report(rows, self.refused, told, something_done=failed < len(self.items))
+        words |= dict.fromkeys(self.unsure, ItemOutcome.UNKNOWN.value)
+        found = Counter({self.can: 0})
+        found.update(words.values())
+        counts = [f"{', '.join(f'{count} {word}' for word, count in found.items())}."] if failures else []
+        told = (*counts, *self.remarks, *self.internal.planned(), f"Dry run on {self.cluster}: nothing was changed.")
+        return self._report(self._rows(words, failures), failures, told, something_done=bool(found[self.can]))
 
     def execute(
         self,

@@ -19,7 +19,7 @@ from kgctl.admin.changes import (
     decide_deletion,
     execute_deletion,
 )
-from kgctl.admin.group_view import check_rights_on, subscribed_topics
+from kgctl.admin.group_view import check_rights_on, is_consumer_group, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.rights import DELETE_OFFSETS
 from kgctl.admin.share_groups import in_part
@@ -236,6 +236,7 @@ def delete_offsets(
         change = ItemChange(
             *(session, cluster, OFFSETS_COLUMNS, OFFSETS_NAMES, plan.rows, "deletable", "deleted", _explain),
             refused=plan.refused,
+            unsure=plan.unsure,
             errors=errors,
         )
         if dry_run:
@@ -255,10 +256,14 @@ def delete_offsets(
 
 @dataclass(frozen=True, slots=True)
 class _OffsetsPlan:
-    """The commits that can be deleted, by group and partition; the partitions where that is refused; and groups that failed."""
+    """The commits that can be deleted, by group and partition; the partitions where that is refused; and groups that failed.
+
+    ``unsure``: those of the commits of which only the coordinator can tell whether they can be, and why.
+    """
 
     commits: Mapping[Item, OffsetAndMetadata]
     refused: Mapping[Item, KgctlError]
+    unsure: Mapping[Item, KgctlError]
     errors: tuple[KgctlError, ...]
 
     @property
@@ -276,16 +281,16 @@ def _offsets_plan(
     """What is committed there, and which of it is still read. A selected group without any is left out, a named one fails."""
     described = admin.describe_groups(group_ids)
     committed = admin.list_committed_offsets(list(described.values))
-    counts = admin.list_topics([scope.topic for scope in scopes])
+    topics = {partition.topic for commits in committed.values.values() for partition in commits} if stale else set()
+    counts = admin.list_topics(sorted(topics | {scope.topic for scope in scopes}))
     check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
-    commits: dict[Item, OffsetAndMetadata] = {}
-    refused: dict[Item, KgctlError] = {}
+    found: dict[Item, OffsetAndMetadata | None] = {}
     errors = failures(group_ids, described, committed)
     for group_id, offsets in committed.values.items():
         present = {partition: commit for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
         if stale:
             old, why_none = _stale(described.values[group_id], present, scopes)
-            commits.update({(group_id, partition): present[partition] for partition in old})
+            found |= {(group_id, partition): present[partition] for partition in old}
             errors += [why_none] if why_none and is_named else []
             continue
         for scope in scopes:
@@ -293,24 +298,38 @@ def _offsets_plan(
             wanted = sorted({*named, *(partition for partition in present if partition in scope)})
             if not wanted and is_named:
                 errors.append(_nothing(group_id, scope.topic, counts))
-            for partition in wanted:
-                _decide((group_id, partition), described.values[group_id], present, commits, refused)
-    commits = {item: commit for item, commit in commits.items() if item not in _in_part(commits, committed.values, refused)}
-    return _OffsetsPlan(commits, refused, with_neighbours(admin, errors))
+            found |= {(group_id, partition): present.get(partition) for partition in wanted}
+    refused = {item: why for item, commit in found.items() if (why := _refused(item, commit, described.values[item[0]], counts))}
+    commits = {item: commit for item, commit in found.items() if commit is not None and item not in refused}
+    refused |= _in_part(commits, committed.values)
+    commits = {item: commit for item, commit in commits.items() if item not in refused}
+    doubts = {group_id: _doubt(described.values[group_id]) for group_id, _ in commits}
+    unsure = {item: _explain(item, doubt) for item in commits if (doubt := doubts[item[0]])}
+    return _OffsetsPlan(commits, refused, unsure, with_neighbours(admin, errors))
 
 
-def _in_part(
-    commits: Mapping[Item, OffsetAndMetadata], committed: Mapping[str, Committed], refused: dict[Item, KgctlError]
-) -> Mapping[Item, KgctlError]:
-    """Refuse start offsets that Kafka cannot delete without others of their topic."""
+def _refused(
+    item: Item, commit: OffsetAndMetadata | None, description: GroupDescription, counts: Mapping[str, int]
+) -> KgctlError | None:
+    group_id, partition = item
+    if commit is None:
+        what = f"group {group_id!r} has no committed offset on {partition}"
+        return NotFoundError(what, group=group_id, topic=partition.topic, partition=partition.partition)
+    code = _refusal(description, partition, counts)
+    return None if code is None else _explain(item, item_error(code, group=group_id, partition=partition))
+
+
+def _in_part(commits: Mapping[Item, OffsetAndMetadata], committed: Mapping[str, Committed]) -> Mapping[Item, KgctlError]:
+    """The start offsets that Kafka cannot delete without others of their topic."""
     by_group: dict[str, list[TopicPartition]] = {}
     for (group_id, partition), commit in commits.items():
         if isinstance(commit, StartOffset):
             by_group.setdefault(group_id, []).append(partition)
-    for group_id, partitions in by_group.items():
-        for partition, error in in_part(committed[group_id], partitions).items():
-            refused[group_id, partition] = _explain((group_id, partition), error)
-    return refused
+    return {
+        (group_id, partition): _explain((group_id, partition), error)
+        for group_id, partitions in by_group.items()
+        for partition, error in in_part(committed[group_id], partitions).items()
+    }
 
 
 def _stale(
@@ -332,31 +351,29 @@ def _stale(
     return old, None if old else NotFoundError(f"group {group_id!r} has no stale offsets there", group=group_id)
 
 
-def _decide(
-    item: Item,
-    description: GroupDescription,
-    present: Mapping[TopicPartition, OffsetAndMetadata],
-    commits: dict[Item, OffsetAndMetadata],
-    refused: dict[Item, KgctlError],
-) -> None:
-    group_id, partition = item
-    if partition not in present:
-        what = f"group {group_id!r} has no committed offset on {partition}"
-        refused[item] = NotFoundError(what, group=group_id, topic=partition.topic, partition=partition.partition)
-    elif description.type.has_start_offsets and description.members:
-        refused[item] = _explain(item, item_error(ErrorCode.NON_EMPTY_GROUP, group=group_id))
-    elif _is_read(description, partition.topic):
-        refused[item] = _explain(item, item_error(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, group=group_id, partition=partition))
-    else:
-        commits[item] = present[partition]
+def _refusal(description: GroupDescription, partition: TopicPartition, counts: Mapping[str, int]) -> ErrorCode | None:
+    """Why its coordinator refuses to delete it, as far as members tell; brokers take no question about topics that are gone.
 
-
-def _is_read(description: GroupDescription, topic: str) -> bool:
-    """Whether a member reads the topic, as far as the members tell; the broker has the last word.
-
-    Source: ClassicGroup#isSubscribedToTopic, ModernGroup#isSubscribedToTopic.
+    Source: KafkaApis#handleOffsetDeleteRequest, ClassicGroup#validateOffsetDelete and #isSubscribedToTopic,
+    ModernGroup#isSubscribedToTopic.
     """
-    return any(topic in (member.subscribed_topics or ()) or topic in (member.assignment or {}) for member in description.members)
+    topic, number = partition
+    if description.coordinator is not None and number >= counts.get(topic, 0):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    is_other = description.type is GroupType.CLASSIC and not is_consumer_group(description.listing)
+    if description.members and (description.type.has_start_offsets or is_other):
+        return ErrorCode.NON_EMPTY_GROUP
+    if any(topic in (member.subscribed_topics or ()) or topic in (member.assignment or {}) for member in description.members):
+        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    return None
+
+
+def _doubt(description: GroupDescription) -> ItemError | None:
+    """Why nobody but its coordinator can tell what a group reads: consumers of the classic protocol say it between rebalances."""
+    if description.type is not GroupType.CLASSIC or all(one.subscribed_topics is not None for one in description.members):
+        return None
+    what = f"group {description.group_id!r} is {description.state.value}: what its members read is not told"
+    return ItemError(ErrorCode.REBALANCE_IN_PROGRESS, what)
 
 
 def _nothing(group_id: str, topic: str, counts: Mapping[str, int]) -> KgctlError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 
@@ -67,10 +67,44 @@ def test_topic_that_a_member_reads_is_refused_per_partition(cli: Cli, cluster: F
     assert ran.json["errors"][0]["partition"] == 0
 
 
-def test_topic_that_is_gone_can_be_cleaned_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
+@pytest.mark.parametrize("more", ["--yes", "--dry-run"])
+def test_topic_that_is_gone_is_in_preview_and_deed_what_brokers_say(cli: Cli, cluster: FakeGroupAdmin, more: str) -> None:
     cluster.group("g4", {TopicPartition("gone", 3): 1})
-    ran = cli("delete-offsets g4 --topic gone --yes -o json")
+    ran = cli(f"delete-offsets g4 --topic gone {more} -o json")
     assert [(row["partition"], row["error"]) for row in ran.data] == [(3, "UNKNOWN_TOPIC_OR_PARTITION")]
+    reader = MemberDescription("m", assignment={"t1": (0,)}, subscribed_topics=("t1",))
+    cluster.group("g4", {TopicPartition("gone", 3): 1, TopicPartition("t2", 0): 50}, [reader])
+    ran = cli(f"delete-offsets g4 --stale {more} -o json")
+    assert (ran.code, [row["error"] for row in ran.data]) == (3, ["UNKNOWN_TOPIC_OR_PARTITION", None])
+
+
+def test_a_topic_that_is_gone_can_be_cleaned_up_where_no_broker_is_asked(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """In ZooKeeper, and in a data folder."""
+    cluster.group("g4", {TopicPartition("gone", 3): 1}, coordinator=None)
+    ran = cli("delete-offsets g4 --topic gone --dry-run -o json")
+    assert (ran.code, [row["result"] for row in ran.data]) == (0, ["deletable"])
+
+
+UNTOLD = MemberDescription("m", assignment=None, subscribed_topics=None)
+
+
+def test_of_members_that_are_no_consumers_nothing_is_deletable(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """Kafka Connect's workers. Kafka: ClassicGroup#validateOffsetDelete."""
+    cluster.group("workers", {TopicPartition("t1", 0): 1}, [UNTOLD], protocol_type="connect")
+    preview, deed = (cli(f"delete-offsets workers --topic t1 {more} -o json") for more in ("--dry-run", "--yes"))
+    for ran in (preview, deed):
+        assert (ran.code, [(row["result"], row["error"]) for row in ran.data]) == (5, [("failed", "NON_EMPTY_GROUP")])
+
+
+def test_what_a_group_reads_that_rebalances_only_the_deed_can_tell(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("busy", {TopicPartition("t1", 0): 1}, [UNTOLD], protocol_type="consumer", state=GroupState.PREPARING_REBALANCE)
+    ran = cli("delete-offsets busy --topic t1 --dry-run -o json")
+    rows = [(row["offset"], row["result"], row["error"]) for row in ran.data]
+    assert (ran.code, rows) == (5, [(1, "unknown", "REBALANCE_IN_PROGRESS")])
+    ran = cli("delete-offsets busy g1 --topic t1 --dry-run")
+    assert (ran.code, "2 deletable, 1 unknown.\n" in ran.err) == (3, True)
+    assert "t1-0: group 'busy' is PreparingRebalance: what its members read is not told\n" in ran.err
+    assert cli("delete-offsets busy --topic t1 --yes").code == 0
 
 
 @pytest.mark.parametrize(
