@@ -9,7 +9,7 @@ authenticated. Here are too the sentence for each of Kafka's errors, and which r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
@@ -394,6 +394,27 @@ class KnowsVersions(Protocol):
 
     def check_supports(self, change: Needs) -> None:
         """Raise `kgctl.errors.UnsupportedError` where ``change`` cannot be made: before a plan of it is shown as one that can."""
+
+
+@runtime_checkable
+class TellsRights(Protocol):
+    """A `GroupAdmin` whose cluster tells beforehand which rights this user has."""
+
+    def lacking(self, change: Needs, group_ids: Sequence[str], topics: Sequence[str]) -> Lacking:
+        """The errors that ``change`` would have for want of a right; nothing where brokers do not tell."""
+
+
+class Lacking(NamedTuple):
+    """What a user has no right to change: the errors by group, and by topic."""
+
+    groups: Mapping[str, ItemError] = {}
+    topics: Mapping[str, ItemError] = {}
+
+
+def lacking(admin: GroupAdmin, change: Needs, group_ids: Iterable[str], topics: Iterable[str] = ()) -> Lacking:
+    """`TellsRights.lacking`, so that a preview fails as the deed does; nothing where nobody tells."""
+    asked = list(dict.fromkeys(group_ids)), sorted({*topics})
+    return admin.lacking(change, *asked) if isinstance(admin, TellsRights) and any(asked) else Lacking()
 
 
 def check_supports(admin: GroupAdmin, change: Needs) -> None:

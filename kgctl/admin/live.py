@@ -21,6 +21,7 @@ from kgctl.admin import (
     Closing,
     Committed,
     GroupResults,
+    Lacking,
     PartitionResults,
     Place,
     Record,
@@ -35,7 +36,7 @@ from kgctl.admin import (
 from kgctl.admin.answers import group_results, partition_results
 from kgctl.admin.groups import describe_groups, list_groups, remove_members
 from kgctl.admin.rights import Needs
-from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets, delete_topics
+from kgctl.admin.writes import commit_offsets, delete_groups, delete_offsets, delete_topics, lacking_on_groups, lacking_on_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
@@ -346,6 +347,13 @@ class LiveGroupAdmin(Closing):
         api = _NOT_EVERYWHERE.get(change)
         if api is not None:
             self._cluster.ask(lambda connection: connection.version(api), self._deadline())
+
+    def lacking(self, change: Needs, group_ids: Sequence[str], topics: Sequence[str]) -> Lacking:
+        """By what coordinators, and some broker, say of this user; from Kafka 2.3 on."""
+        on_groups, on_topics, deadline = change.group_bit, change.topic_bit, self._deadline()
+        by_group = lacking_on_groups(self._cluster, group_ids, on_groups, deadline) if on_groups and group_ids else {}
+        by_topic = lacking_on_topics(self._cluster, topics, on_topics, deadline) if on_topics and topics else {}
+        return Lacking(change.told_errors(by_group, self._user), change.told_errors(by_topic, self._user))
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, ItemError, PartitionResults
+from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, ItemError, PartitionResults, lacking
 from kgctl.admin.changes import (
     Account,
     ChangeStep,
@@ -38,6 +38,7 @@ from kgctl.admin.offset_reset import (
     of_type,
     plan_partition,
 )
+from kgctl.admin.rights import COMMIT, DELETE_OFFSETS
 from kgctl.admin.topic_scopes import TopicScope, is_within, present_scopes, resolve_scopes
 from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
@@ -84,7 +85,29 @@ def _plan_groups(
     of_groups = ((scopes.get(group_id, ()), flaw) for group_id, of_group in flaws.items() for flaw in of_group)
     apart = [flaw for scope, flaw in of_groups if (flaw.topic, flaw.partition) not in scope]
     failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)
-    return ResetPlan(tuple(plans), (*failed, *apart), request.per_partition).within_logs()
+    return _within_rights(admin, ResetPlan(tuple(plans), (*failed, *apart), request.per_partition).within_logs())
+
+
+def _within_rights(admin: GroupAdmin, plan: ResetPlan) -> ResetPlan:
+    """The plan; a row fails that this user has no right to change, as far as brokers tell it."""
+    planned = [row for row in plan.rows if row.result is ResetResult.PLANNED]
+    denied: dict[CommitKey, ItemError] = {}
+    for change, rows in (
+        (COMMIT, [row for row in planned if row.new is not None]),
+        (DELETE_OFFSETS, [row for row in planned if row.new is None]),
+    ):
+        found = lacking(admin, change, (row.group_id for row in rows), (row.partition.topic for row in rows))
+        errors = ((row, found.groups.get(row.group_id) or found.topics.get(row.partition.topic)) for row in rows)
+        denied |= {(row.group_id, row.partition): error for row, error in errors if error}
+    if not denied:
+        return plan
+    groups = (replace(group, rows=tuple(_denied(row, denied) for row in group.rows)) for group in plan.groups)
+    return replace(plan, groups=tuple(groups))
+
+
+def _denied(row: ResetRow, denied: Mapping[CommitKey, ItemError]) -> ResetRow:
+    error = denied.get((row.group_id, row.partition))
+    return row if error is None else _told_failed(row, ItemOutcome.FAILED, error)
 
 
 def _nothing_to_reset(request: ResetRequest, group_id: str, lacks: str) -> KgctlError:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from kgctl.admin import ItemError, K, Results, T, shown_user
 from kgctl.model.error_codes import ErrorCode
 
+_BITS = {"": 0, "READ": 1 << 3, "DELETE": 1 << 6, "DESCRIBE": 1 << 8}
+"""By AclOperation's numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Needs:
@@ -20,6 +23,16 @@ class Needs:
         if code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
             return self.group, "group"
         return (self.topic, "topic") if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else ("", "")
+
+    @property
+    def group_bit(self) -> int:
+        """Return what stands for the operation on the group where a broker tells what a user may do; 0 for none."""
+        return _BITS[self.group]
+
+    @property
+    def topic_bit(self) -> int:
+        """As `group_bit`, of that on the topics."""
+        return _BITS[self.topic]
 
     def told(self, results: Results[K, T], user: str | None) -> Results[K, T]:
         """The results; errors for want of a right name it, and the user."""

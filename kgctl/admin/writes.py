@@ -1,4 +1,5 @@
-"""What changes groups over kgctl's own connection: commits, their deletion, that of groups and of their own topics.
+"""What changes groups over kgctl's own connection: commits, their deletion, that of groups and of their own topics; and which
+rights this user lacks for it.
 
 A request whose answer was lost is not sent again here: whoever planned the change looks first at what became of it
 (`kgctl.admin.changes`).
@@ -27,7 +28,16 @@ from kgctl.wire.asking import (
     topics_to_commit,
 )
 from kgctl.wire.cluster import ClusterClient
-from kgctl.wire.connection import DELETE_GROUPS, DELETE_TOPICS, OFFSET_COMMIT, OFFSET_DELETE, Connection
+from kgctl.wire.connection import (
+    DELETE_GROUPS,
+    DELETE_TOPICS,
+    DESCRIBE_GROUPS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    Connection,
+    Request,
+)
 
 _NO_MEMBER = {"generation_id_or_member_epoch": -1, "member_id": "", "retention_time_ms": -1}
 """An administrator commits as a client that assigns itself does; the broker's own retention holds."""
@@ -89,6 +99,43 @@ def delete_topics(cluster: ClusterClient, topics: Sequence[str], deadline: Deadl
         if failure and failure.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             errors[topic] = item_error(failure.code, partition=TopicPartition(topic, 0), detail=failure.message)
     return Results({topic: None for topic in topics if topic not in errors}, errors)
+
+
+_RIGHTS_SINCE, _OF_ALL_GROUPS = 3, 5  # KIP-430; from version 6 on groups of other types, and those that are not there, are errors
+_NOT_TOLD = -(2**31)
+_GROUPS_PER_REQUEST = 100
+
+
+def lacking_on_groups(cluster: ClusterClient, group_ids: Sequence[str], bit: int, deadline: Deadline) -> dict[str, ItemError]:
+    """The groups, of any type, there or not, on which this user lacks the operation of this bit; none where it is not told."""
+
+    def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, int | Failure]]:
+        version = min(connection.version(DESCRIBE_GROUPS), _OF_ALL_GROUPS)
+        if version < _RIGHTS_SINCE:
+            yield dict.fromkeys(groups, _NOT_TOLD)
+            return
+        batches = [groups[at : at + _GROUPS_PER_REQUEST] for at in range(0, len(groups), _GROUPS_PER_REQUEST)]
+        fields = {"include_authorized_operations": True}
+        requests = [Request(DESCRIBE_GROUPS, version, {"groups": batch, **fields}) for batch in batches]
+        for response in connection.stream(requests, deadline):
+            yield {each.group_id: failure_in(each) or each.authorized_operations for each in response.groups}
+
+    answers = ask_coordinators(cluster, group_ids, ask, deadline)
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return {group: item_error(code, group=group) for group, operations in answers.items() if _lacks(operations, bit)}
+
+
+def lacking_on_topics(cluster: ClusterClient, topics: Sequence[str], bit: int, deadline: Deadline) -> dict[str, ItemError]:
+    """As `lacking_on_groups`, of topics that this user may see."""
+    asked = {"topics": [{"name": topic} for topic in topics], "include_topic_authorized_operations": True}
+    answer = cluster.call(METADATA, {**asked, "allow_auto_topic_creation": False}, deadline)
+    told = {each.name: failure_in(each) or getattr(each, "topic_authorized_operations", _NOT_TOLD) for each in answer.topics}
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return {name: item_error(code, partition=TopicPartition(name, 0)) for name, found in told.items() if _lacks(found, bit)}
+
+
+def _lacks(operations: int | Failure, bit: int) -> bool:
+    return not isinstance(operations, Failure) and operations != _NOT_TOLD and not operations & bit
 
 
 def delete_groups(cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[None]:

@@ -105,6 +105,7 @@ ROOMS = {
             (3, "groups that cannot be described at present are not empty"),
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
+            (7, "the same, of deletions and of members"),
         ),
     ),
     "admin": Room(
@@ -139,6 +140,7 @@ ROOMS = {
             (10, "rows beside an offset outside its log are not planned"),
             (18, "what is named and not there, for each command that says so"),
             (6, "members that nobody can remove; what nobody could look at is unknown, neither done nor failed"),
+            (75, "rights that a change will lack, so that previews fail as deeds do"),
         ),
     ),
     "coordinator": Room(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from kgctl.admin import Committed, GroupAdmin, ItemError, Sight, check_supports, item_error
+from kgctl.admin import Committed, GroupAdmin, ItemError, Sight, check_supports, item_error, lacking
 from kgctl.admin.changes import (
     Account,
     ChangeStep,
@@ -21,7 +21,7 @@ from kgctl.admin.changes import (
 )
 from kgctl.admin.group_view import check_rights_on, is_consumer_group, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
-from kgctl.admin.rights import DELETE_OFFSETS
+from kgctl.admin.rights import DELETE_GROUP, DELETE_OFFSETS
 from kgctl.admin.share_groups import in_part
 from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
@@ -164,6 +164,8 @@ class _GroupsPlan:
 def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str], *, saves: bool) -> _GroupsPlan:
     """``saves``: groups whose commits nobody can read are left alone, as nobody could bring these back."""
     decisions = decide_deletion(admin, group_ids)
+    denied = lacking(admin, DELETE_GROUP, (group_id for group_id, one in decisions.items() if not one.refused)).groups
+    decisions |= {group_id: replace(decisions[group_id], refused=error) for group_id, error in denied.items()}
     groups = [group_id for group_id, one in decisions.items() if not one.refused]
     found = admin.list_committed_offsets(groups)
     rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
@@ -301,6 +303,9 @@ def _offsets_plan(
             found |= {(group_id, partition): present.get(partition) for partition in wanted}
     refused = {item: why for item, commit in found.items() if (why := _refused(item, commit, described.values[item[0]], counts))}
     commits = {item: commit for item, commit in found.items() if commit is not None and item not in refused}
+    denied = lacking(admin, DELETE_OFFSETS, (group_id for group_id, _ in commits), (place.topic for _, place in commits))
+    why_not = {item: denied.groups.get(item[0]) or denied.topics.get(item[1].topic) for item in commits}
+    refused |= {item: _explain(item, error) for item, error in why_not.items() if error}
     refused |= _in_part(commits, committed.values)
     commits = {item: commit for item, commit in commits.items() if item not in refused}
     doubts = {group_id: _doubt(described.values[group_id]) for group_id, _ in commits}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from kgctl.admin import NO_LEAVING, GroupAdmin, ItemError, check_supports, item_error, unfit
+from kgctl.admin import NO_LEAVING, GroupAdmin, ItemError, check_supports, item_error, lacking, unfit
 from kgctl.admin.changes import ChangeStep, carry_out
 from kgctl.admin.notation import named_groups
 from kgctl.admin.rights import REMOVE_MEMBERS
@@ -121,7 +121,9 @@ def _members(admin: GroupAdmin, group_ids: Sequence[str]) -> tuple[list[_Member]
     """The members there are that can be removed, static ones by their instance; and the groups that failed."""
     described = admin.describe_groups(group_ids)
     groups = described.values
+    denied = lacking(admin, REMOVE_MEMBERS, groups).groups
     failed = {group_id: error for group_id, each in groups.items() if (error := unfit(group_id, each.type, NO_LEAVING))}
+    failed = {**denied, **failed}
     found = [
         _Member(group_id, one.group_instance_id or one.member_id, one.group_instance_id is not None)
         for group_id, each in groups.items()
