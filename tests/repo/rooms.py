@@ -141,6 +141,7 @@ ROOMS = {
             (18, "what is named and not there, for each command that says so"),
             (6, "members that nobody can remove; what nobody could look at is unknown, neither done nor failed"),
             (75, "rights that a change will lack, so that previews fail as deeds do"),
+            (3, "what a migration wrote and nobody could read back"),
         ),
     ),
     "coordinator": Room(

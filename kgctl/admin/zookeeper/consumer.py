@@ -363,22 +363,28 @@ def verify_migration(
     targets = {name: migration.names[name] for name in migration.offsets if migration.names[name] in done}
     if not targets:
         return []
-    problems: list[KgctlError] = []
-    running = source.describe_groups(list(targets)).values
-    now = source.list_committed_offsets(list(targets)).values
-    there = target.list_committed_offsets(list(targets.values())).values
+    described, committed = source.describe_groups(list(targets)), source.list_committed_offsets(list(targets))
+    written = target.list_committed_offsets(list(targets.values()))
+    running, now, there = described.values, committed.values, written.values
+    failed = (*described.errors.items(), *committed.errors.items(), *written.errors.items())
+    problems = [not_read_back(error.message, group) for group, error in failed]
     planned = {(row.group_id, row.partition): row.new for row in migration.plan.rows if row.result is not ResetResult.FAILED}
     for name, to_group in targets.items():
         if name in running and not running[name].state.is_inactive:
             problems.append(zookeeper.RunningInstancesError(name, len(running[name].members)))
-        for partition in done[to_group]:
-            wanted, found = planned.get((to_group, partition)), there.get(to_group, {}).get(partition)
+        for partition in done[to_group] if name in now and to_group in there else ():
+            wanted, found = planned.get((to_group, partition)), there[to_group].get(partition)
             if wanted is not None and (found is None or found.offset != wanted.offset):
                 problems.append(_differs(to_group, partition, f"{wanted.offset} was written, {_shown(found)} is there"))
-            before, after = migration.offsets[name].get(partition), now.get(name, {}).get(partition)
+            before, after = migration.offsets[name].get(partition), now[name].get(partition)
             if after != before:
                 problems.append(_differs(name, partition, f"{_shown(before)} was copied, {_shown(after)} is committed now"))
     return problems
+
+
+def not_read_back(why: str, group: str | None = None) -> KgctlError:
+    """What was done may be so, or not: nobody could look."""
+    return KgctlError(f"what was written could not be read back: {why}", code=NOT_VERIFIED, group=group)
 
 
 def _within(commits: Committed, scopes: Sequence[TopicScope]) -> Committed:

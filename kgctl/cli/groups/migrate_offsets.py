@@ -107,7 +107,7 @@ def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
 
 
 def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
-    from kgctl.admin.zookeeper.consumer import NOT_VERIFIED, verify_migration
+    from kgctl.admin.zookeeper.consumer import not_read_back, verify_migration
 
     done: dict[str, list[TopicPartition]] = {}
     for row in report.rows:
@@ -116,8 +116,7 @@ def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, repo
     try:
         problems = verify_migration(source, target, migration, done)
     except (KgctlError, Interrupted) as error:  # the rows are told whatever becomes of the look behind them
-        why = error.message if isinstance(error, KgctlError) else "interrupted"
-        problems = [KgctlError(f"what was written could not be read back: {why}", code=NOT_VERIFIED)]
+        problems = [not_read_back(error.message if isinstance(error, KgctlError) else "interrupted")]
     if problems:
         return replace(report, errors=(*report.errors, *problems))
     count = sum(map(len, done.values()))
