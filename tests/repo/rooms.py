@@ -106,6 +106,7 @@ ROOMS = {
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
             (7, "the same, of deletions and of members"),
+            (5, "topics and partitions that peek was asked for and that have no commit"),
         ),
     ),
     "admin": Room(

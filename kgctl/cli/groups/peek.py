@@ -18,6 +18,7 @@ from kgctl.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from kgctl.admin import Record
     from kgctl.admin.group_view import GroupViews, Neighbours
+    from kgctl.admin.topic_scopes import TopicScope
 
 EXAMPLES = """
 kgctl peek payments --topic orders:3
@@ -94,7 +95,7 @@ def peek(
         around, errors = read_neighbours(admin, found, before, after)
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, MOST_SHOWN if is_cut else None)]
-    missing = _without_commits(found, around)
+    missing = list(_without_commits(found, scopes))
     notices = [] if rows or errors or missing or found.errors else ["There is no record around these offsets."]
     if any(view.description.type.has_start_offsets for view in found.views):
         notices.append("Of share groups: records past a start offset may be acknowledged already.")
@@ -102,10 +103,17 @@ def peek(
     return replace(report, something_done=bool(around))
 
 
-def _without_commits(found: GroupViews, around: Sequence[Neighbours]) -> list[NotFoundError]:
-    seen = {each.group_id for each in around}
-    ids = [view.description.group_id for view in found.views if view.description.group_id not in seen]
-    return [NotFoundError(f"group {group_id!r} has no committed offsets there", group=group_id) for group_id in ids]
+def _without_commits(found: GroupViews, scopes: Sequence[TopicScope]) -> Iterator[NotFoundError]:
+    """The groups that have none there, and what is named on which the others have none."""
+    from kgctl.admin.topic_scopes import absent
+
+    for view in found.views:
+        group_id, own = view.description.group_id, [each.partition for each in view.partitions if each.place]
+        what = f"group {group_id!r} has no committed offsets"
+        if not own:
+            yield NotFoundError(f"{what} there", group=group_id)
+        for scope in absent(scopes, own) if own else ():
+            yield NotFoundError(f"{what} on topic '{scope}'", group=group_id, topic=scope.topic)
 
 
 def _rows(around: Neighbours, most: int | None) -> Iterator[PeekedRecord]:

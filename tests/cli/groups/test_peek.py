@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kgctl.admin import Record, Span
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import Cli
 
 SECOND = TopicPartition("t1", 1)
@@ -76,3 +77,22 @@ def test_a_group_without_commits_there_is_not_found(cli: Cli) -> None:
     assert cli("peek g1 --topic nope").err == "kgctl: topic 'nope' does not exist, or this user may not see it\n"
     assert cli("peek nosuch").code == 4
     assert (cli("peek").code, cli("peek g1 -B 0 -A 0").code) == (2, 2)
+
+
+def test_what_is_named_and_has_no_commit_is_not_found(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """g1 has none on t1-2, nor on t2."""
+    wrote(cluster, 50)
+    ran = cli("peek g1 --topic t1:1,2,7-9 --topic t2 -A 1 -B 0 -o json")
+    assert (ran.code, places(ran.data)) == (3, [(50, "next")])
+    assert [(each["topic"], each["message"]) for each in ran.json["errors"]] == [
+        ("t1", "group 'g1' has no committed offsets on topic 't1:2,7-9'"),
+        ("t2", "group 'g1' has no committed offsets on topic 't2'"),
+    ]
+    assert cli("peek g1 --topic t1 -A 1 -B 0").code == 0
+    assert cli("peek g1 --topic t1:7").err == "kgctl: group 'g1' has no committed offsets there\n"
+
+
+def test_a_commit_whose_log_nobody_tells_of_is_no_missing_one(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors[SECOND] = error(ErrorCode.LEADER_NOT_AVAILABLE, "t1-1 has no leader")
+    ran = cli("peek g1 --topic t1:1 -o json")
+    assert (ran.code, [each["message"] for each in ran.json["errors"]]) == (1, ["t1-1 has no leader"])
