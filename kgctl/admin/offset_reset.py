@@ -320,7 +320,7 @@ def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *,
     if not clamp:
         return _failed(row, OUT_OF_RANGE, str(change))
     told = f"{change}; {applied} is used"
-    return replace(_planned(row, OffsetAndMetadata(applied), f"{told}; {note}" if note else told), clamp=change)
+    return replace(_planned(row, type(target)(applied), f"{told}; {note}" if note else told), clamp=change)
 
 
 def _taken_away(row: ResetRow) -> ResetRow:
@@ -372,6 +372,19 @@ def of_type(row: ResetRow, description: GroupDescription) -> ResetRow:
     if isinstance(row.new, StartOffset):
         return replace(row, new=OffsetAndMetadata(row.new.offset, "", row.new.leader_epoch))
     return row
+
+
+def of_same_type(strategy: Strategy, row: ResetRow, description: GroupDescription) -> ResetRow:
+    """The row; refused where the group is another by now than the one that a plan or an undo file is about, by its type."""
+    if not isinstance(strategy, FromFile) or strategy.header is None or row.result is not ResetResult.PLANNED:
+        return row
+    planned = strategy.groups[row.group_id][row.partition]
+    is_share = isinstance(planned.target, StartOffset)
+    if not planned.verify or planned.target is None or is_share is description.type.has_start_offsets:
+        return row
+    note = f"the group was {'a' if is_share else 'no'} share group then, and is a {description.type.value} group now"
+    code = CHANGED_MEANWHILE if planned.undoes else PLAN_OUTDATED
+    return replace(row, result=ResetResult.REFUSED, note=f"{note}{_INSISTS * planned.undoes}", code=code)
 
 
 def _may_have(description: GroupDescription, topic: str) -> bool:

@@ -35,6 +35,7 @@ from kgctl.admin.offset_reset import (
     ToMark,
     ToTime,
     is_own_topic,
+    of_same_type,
     of_type,
     plan_partition,
 )
@@ -174,7 +175,9 @@ def _rows(
     rows = [plan_partition(request.strategy, group_id, each, fact, clamp=request.clamp) for each, fact in known.items()]
     if isinstance(request.strategy, Heal):
         rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
-    return tuple(rows) if description is None else tuple(of_type(row, description) for row in rows)
+    if description is None:
+        return tuple(rows)
+    return tuple(of_type(of_same_type(request.strategy, row, description), description) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ ROOMS = {
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
             (7, "the same, of deletions and of members"),
             (5, "topics and partitions that peek was asked for and that have no commit"),
+            (1, "plans know what is a share group"),
         ),
     ),
     "admin": Room(
@@ -143,6 +144,7 @@ ROOMS = {
             (6, "members that nobody can remove; what nobody could look at is unknown, neither done nor failed"),
             (75, "rights that a change will lack, so that previews fail as deeds do"),
             (3, "what a migration wrote and nobody could read back"),
+            (13, "groups of another type by the name that a plan or an undo file has"),
         ),
     ),
     "coordinator": Room(

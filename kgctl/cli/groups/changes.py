@@ -27,7 +27,7 @@ from kgctl.cli.selection import ChangedGroups, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
+from kgctl.model.groups import StartOffset, TopicPartition
 from kgctl.model.lag import total_of
 
 Execute = Annotated[bool, flag("--execute", "Do it; without it this is a dry run.")]
@@ -354,7 +354,8 @@ class OffsetChange:
         cluster = self.cluster
         topic_ids = admin.topic_ids(sorted({row.partition.topic for row in rows}))
         about = (cluster.identity, cluster.label, self.session.command_line, now_ms, groups, len(rows))
-        header = FileHeader("plan", *about, topic_ids=topic_ids)
+        shared = tuple(dict.fromkeys(row.group_id for row in rows if isinstance(row.new, StartOffset)))
+        header = FileHeader("plan", *about, shared, topic_ids)
         text = plan_rows([(row.group_id, row.partition, row.old.offset if row.old else None, row.new) for row in rows])
         write_new(Path(path).expanduser(), seal(header, text))
         create = ["--create"] if any(group.description is None for group in plan.groups) else []

@@ -8,8 +8,8 @@ import pytest
 
 from kgctl.admin.notation import FileHeader, seal
 from kgctl.errors import TimedOutError
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from tests.cli.fake_admin import FakeGroupAdmin
+from kgctl.model.groups import GroupType, OffsetAndMetadata, StartOffset, TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.cli.harness import Cli
 
 T1 = [TopicPartition("t1", number) for number in range(3)]
@@ -310,3 +310,53 @@ def test_a_refused_undo_of_a_deleted_group_makes_nothing(cli: Cli, cluster: Fake
     assert "Group 'g1' does not exist: --execute makes it." in cli("undo last").err
     cluster.logs.clear()
     assert "--execute makes it" not in cli("undo last").err
+
+
+def share(cluster: FakeGroupAdmin) -> None:
+    """A share group begins at 5 on t1-0."""
+    cluster.group("s", {T1[0]: StartOffset(5)}, type=GroupType.SHARE, protocol_type="share")
+
+
+def test_a_share_group_is_made_anew_as_one_also_where_its_log_begins_later_by_now(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    share(cluster)
+    assert cli("delete-groups s --yes").code == 0
+    cluster.logs[T1[0]] = FakeLog(8, 100)
+    ran = cli("undo last --execute")
+    assert (ran.code, "t1-0: 5 is before the log start 8; 8 is used\n" in ran.err) == (0, True)
+    assert cluster.groups["s"].offsets == {T1[0]: StartOffset(8)}
+
+
+THEN_NOW = [
+    (GroupType.SHARE, GroupType.CLASSIC, "a share group then, and is a classic group now"),
+    (GroupType.CLASSIC, GroupType.SHARE, "no share group then, and is a share group now"),
+]
+
+
+@pytest.mark.parametrize(("then", "now", "told"), THEN_NOW)
+def test_a_group_of_another_type_by_the_same_name_is_another_one(
+    cli: Cli, cluster: FakeGroupAdmin, then: GroupType, now: GroupType, told: str
+) -> None:
+    cluster.group("s", {T1[0]: StartOffset(5) if then is GroupType.SHARE else 5}, type=then)
+    assert cli("delete-groups s --yes").code == 0
+    cluster.group("s", {}, type=now)
+    preview, deed = (cli(f"undo last {answer} -o json") for answer in ("--dry-run", "--execute"))
+    for ran in (preview, deed):
+        rows = [(row["result"], row["note"]) for row in ran.data]
+        assert (ran.code, rows) == (5, [("refused", f"the group was {told} (--overwrite insists)")])
+    assert cluster.groups["s"].offsets == {}
+    assert cli("undo last --overwrite --execute").code == 0
+    assert type(cluster.groups["s"].offsets[T1[0]]) is (StartOffset if now is GroupType.SHARE else OffsetAndMetadata)
+
+
+def test_a_plan_knows_what_is_a_share_group(cli: Cli, cluster: FakeGroupAdmin, tmp_path: Path) -> None:
+    share(cluster)
+    plan = tmp_path / "plan.csv"
+    assert cli(f"reset-offsets s --topic t1:1 --to-earliest --plan-out {plan}").code == 0
+    line = f"reset-offsets --plan {plan} --execute -o json"
+    cluster.group("s", {})
+    ran = cli(line)
+    why = "the group was a share group then, and is a classic group now"
+    assert (ran.code, [(row["result"], row["note"]) for row in ran.data]) == (5, [("refused", why)])
+    del cluster.groups["s"]
+    assert cli(f"{line} --create").code == 0
+    assert cluster.groups["s"].offsets == {T1[1]: StartOffset(0)}
