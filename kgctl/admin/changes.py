@@ -19,7 +19,7 @@ from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, GroupResults, I
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition, listing_of
 from kgctl.wire import LOOKS_SHARE, Deadline
 from kgctl.wire.settings import RECONNECT
 
@@ -413,8 +413,10 @@ def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, De
     listed = admin.list_groups()
     found = {group_id: listed.values.get(group_id) for group_id in group_ids}
     unlisted = [group_id for group_id, listing in found.items() if listing is None]
-    described: GroupResults[GroupDescription] = admin.describe_groups(unlisted) if unlisted else Results()
-    found |= {group_id: group.listing for group_id, group in described.values.items()}  # one that moves is on no broker's list
+    described: GroupResults[Any] = admin.describe_groups(unlisted) if unlisted else Results()
+    found |= {
+        group_id: listing_of(group) for group_id, group in described.values.items()
+    }  # one that moves is on no broker's list
     return {
         group_id: DeletionDecision(listing, _refused(group_id, listing, described.errors.get(group_id)))
         for group_id, listing in found.items()

@@ -295,10 +295,10 @@ class GroupDescription:
     topology: Topology | None = None
     authorized_operations: tuple[str, ...] | None = field(default=None, compare=False)
 
-    @property
-    def listing(self) -> GroupListing:
-        """Return what a list has of it."""
-        return GroupListing(self.group_id, self.protocol_type, self.state, self.type, self.coordinator)
+
+def listing_of(group: GroupDescription) -> GroupListing:
+    """What a list has of it."""
+    return GroupListing(group.group_id, group.protocol_type, group.state, group.type, group.coordinator)
 
 
 S_co = TypeVar("S_co", bound=Enum, covariant=True)

@@ -31,6 +31,7 @@ from kgctl.model.groups import (
     Node,
     OffsetAndMetadata,
     TopicPartition,
+    listing_of,
 )
 
 NODE = Node(1, "127.0.0.1", 9092)
@@ -141,7 +142,7 @@ class FakeGroupAdmin:
         for group_id, group in sorted(self.groups.items()):
             is_wanted = (not states or group.description.state in states) and (not types or group.description.type in types)
             if is_wanted:
-                found[group_id] = group.description.listing
+                found[group_id] = listing_of(group.description)
         return Results(found, {}, dict(self.unreachable))
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:

@@ -105,7 +105,7 @@ ROOMS = {
             (3, "groups that cannot be described at present are not empty"),
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
-            (7, "the same, of deletions and of members"),
+            (8, "the same, of deletions and of members"),
             (5, "topics and partitions that peek was asked for and that have no commit"),
             (1, "plans know what is a share group"),
         ),
@@ -144,7 +144,7 @@ ROOMS = {
             (6, "members that nobody can remove; what nobody could look at is unknown, neither done nor failed"),
             (75, "rights that a change will lack, so that previews fail as deeds do"),
             (3, "what a migration wrote and nobody could read back"),
-            (13, "groups of another type by the name that a plan or an undo file has"),
+            (15, "groups of another type by the name that a plan or an undo file has"),
         ),
     ),
     "coordinator": Room(
@@ -295,7 +295,7 @@ ROOMS = {
             (45, "topologies as members of streams groups declare them"),
             (3, "partitions of an answer are made in one way, for two rooms"),
             (186, "streams groups: requests, results, records"),
-            (3, "what a list has of a described group"),
+            (2, "what a list has of a described group"),
         ),
     ),
     "library": Room(

@@ -45,6 +45,7 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     StartOffset,
     TopicPartition,
+    listing_of,
 )
 
 GROUPS_EXAMPLES = """
@@ -365,7 +366,7 @@ def _refusal(description: GroupDescription, partition: TopicPartition, counts: M
     topic, number = partition
     if description.coordinator is not None and number >= counts.get(topic, 0):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    is_other = description.type is GroupType.CLASSIC and not is_consumer_group(description.listing)
+    is_other = description.type is GroupType.CLASSIC and not is_consumer_group(listing_of(description))
     if description.members and (description.type.has_start_offsets or is_other):
         return ErrorCode.NON_EMPTY_GROUP
     if any(topic in (member.subscribed_topics or ()) or topic in (member.assignment or {}) for member in description.members):

@@ -10,7 +10,7 @@ from kgctl.admin import ItemError
 from kgctl.admin.changes import LAST_LOOK_S, Account, ChangeStep, ItemOutcome, NeverStop, StepAnswer, carry_out, decide_deletion
 from kgctl.errors import Interrupted, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MemberDescription
+from kgctl.model.groups import MemberDescription, listing_of
 from kgctl.wire import Deadline
 from tests.cli.fake_admin import FakeGroupAdmin
 
@@ -204,7 +204,7 @@ def test_a_group_that_no_broker_lists_is_what_its_coordinator_says(monkeypatch: 
     cluster = FakeGroupAdmin()
     cluster.group("g", {})
     cluster.group("h", {}, [MemberDescription("m")])
-    there = {group_id: group.description.listing for group_id, group in cluster.groups.items()}
+    there = {group_id: listing_of(group.description) for group_id, group in cluster.groups.items()}
     monkeypatch.setattr(cluster, "list_groups", lambda: FakeGroupAdmin().list_groups())
     found = decide_deletion(cluster, ["g", "h", "nosuch"])
     assert {group_id: (one.listing, one.refused and one.refused.code) for group_id, one in found.items()} == {
