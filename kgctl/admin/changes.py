@@ -373,7 +373,7 @@ class _Carrying(Generic[K]):
         begun_s = time.monotonic()
         self._steps_limit = self._new_limit()  # who was silent is asked all the same
         self._limit(max(0.0, self._patience_s) + self._last_look_s)
-        found: Mapping[str, bool] = {}
+        found: Mapping[K, bool] = {}
         with suppress(Interrupted):
             found = self._read(unknown)
         self._account.outcomes |= dict.fromkeys((item for item in doubtful if item not in found), ItemOutcome.UNKNOWN)
