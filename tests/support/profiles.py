@@ -4,6 +4,8 @@ The marker ``deep`` is for what repeats a default test with more seeds, codecs o
 ``-m`` does not name it leaves those out. Under it every test of hypothesis is deep as well: more examples, drawn at random,
 each failure with the line that repeats it. What such a run finds becomes an ``@example`` of the test.
 
+A run that came to its end has told of every test that it collected.
+
 No example has a time limit: machines are slow now and then, and the test as a whole has one. ``--budget 600`` begins no test
 after ten minutes and says how many that left out.
 """
@@ -17,6 +19,8 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from tests.support.run.workers import is_over
+
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=20)
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
@@ -26,6 +30,9 @@ DEEP_S = 900
 _END_S = pytest.StashKey[float]()
 _LEFT_OUT = pytest.StashKey[int]()
 """How many tests this process, and those that it has started, did not begin."""
+_told: set[str] = set()
+"""The tests of which something was said, by name."""
+_ENDS = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,11 +60,23 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     return True
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell the process that reports how many were left out."""
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Tell the process that reports how many were left out; there, have a run fail that says nothing of a test."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["left_out"] = session.config.stash[_LEFT_OUT]
+    elif exitstatus in _ENDS and not session.config.option.collectonly and not is_over(session) and untold(session):
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note that a test has been told of."""
+    _told.add(report.nodeid)
+
+
+def untold(session: pytest.Session) -> int:
+    """How many tests were collected, not left out, and nothing was said of."""
+    return len({item.nodeid for item in session.items} - _told) - session.config.stash[_LEFT_OUT]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,9 +86,12 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many were left out."""
+    """Say how many were left out, and how many have vanished."""
     if config.stash[_LEFT_OUT]:
         terminalreporter.line(f"no time was left for {config.stash[_LEFT_OUT]} tests")
+    session = terminalreporter._session
+    if session is not None and session.exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+        terminalreporter.line(f"NOTHING WAS SAID OF {untold(session)} TESTS THAT WERE COLLECTED", red=True)
 
 
 @pytest.fixture

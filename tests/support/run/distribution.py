@@ -62,6 +62,7 @@ LONG = (
     "tests/unit/pipeline/store/test_warehouse_foreign.py",
     "tests/unit/simulate/test_builtin.py",
     "tests/cli/test_contract.py",
+    "tests/repo/test_distribution.py",
     "tests/repo/test_tidy.py",
     "tests/unit/simulate/batch/test_shrink.py",
 )
