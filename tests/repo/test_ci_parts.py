@@ -14,26 +14,39 @@ from tests.repo.project import ROOT
 SCRIPTS = {
     ".venv/bin/pytest": 'echo "== 7 passed =="',
     ".ci/installs": 'echo "installed with $2"',
-    ".ci/bare": 'for i in 1 2 3; do sleep 0.1; echo "line $i on $1"; done; [ "$1" != {lacks} ] || exit {code}',
+    ".ci/bare": 'for i in 1 2 3; do sleep 0.1; echo "line $i on $1"; done',
     ".ci/pythons": 'echo "tests on $*"',
 }
 """In the place of the checkout's own."""
 
 
-@pytest.mark.parametrize(("code", "ended"), [(75, 0), (1, 1), (124, 0)])
-def test_all_parts_run_and_a_python_that_was_not_tried_is_tried_elsewhere(tmp_path: Path, code: int, ended: int) -> None:
-    for name, text in SCRIPTS.items():
-        path = tmp_path / name
+def test_a_run_of_pytest_that_says_nothing_has_failed(tmp_path: Path) -> None:
+    """Who ends the process while tests are collected ends it with what code he likes."""
+    done = run(tmp_path, **{".venv/bin/pytest": "echo collecting"})
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "collecting"
+    assert "pytest ended without its summary" in done.stdout
+    assert "installed" not in done.stdout
+
+
+def run(folder: Path, **scripts: str) -> subprocess.CompletedProcess[str]:
+    """The tests of CI in a checkout whose programs are `SCRIPTS`, or those given."""
+    for name, text in {**SCRIPTS, **scripts}.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("#!/bin/sh\n" + text.replace("{lacks}", "trixie").replace("{code}", str(code)) + "\n")
+        path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
-    (tmp_path / ".ci" / "setup.py").write_text("")
-    (tmp_path / ".ci" / "tests.py").write_bytes((ROOT / ".ci" / "tests.py").read_bytes())
-    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    (folder / ".ci" / "setup.py").write_text("")
+    (folder / ".ci" / "tests.py").write_bytes((ROOT / ".ci" / "tests.py").read_bytes())
+    (folder / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     command = [sys.executable, ".ci/tests.py", "100000", "dist"]
     environment = {"PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
+
+@pytest.mark.parametrize(("code", "ended"), [(75, 0), (1, 1), (124, 0)])
+def test_all_parts_run_and_a_python_that_was_not_tried_is_tried_elsewhere(tmp_path: Path, code: int, ended: int) -> None:
+    done = run(tmp_path, **{".ci/bare": f'{SCRIPTS[".ci/bare"]}; [ "$1" != trixie ] || exit {code}'})
     assert done.returncode == ended, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "== 7 passed =="
