@@ -34,7 +34,7 @@ from kgctl.wire.connection import STREAMS_GROUP_DESCRIBE
 from kgctl.wire.settings import WireSettings
 from tests.support.kafka.group_types import SHARE_GROUPS, STREAMS_GROUPS
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
-from tests.support.kafka.releases import RELEASES, own_tool, start_release
+from tests.support.kafka.releases import RELEASES, OwnTools, start_release
 from tests.support.kafka.streams import streams_member
 from tests.support.kafka.tools import kcg_rows
 from tests.support.members import wait_until
@@ -61,7 +61,7 @@ class Lab:
     """A broker with a topic, two groups that have committed and nobody in them, and one with a member."""
 
     def __init__(self, release: str, bootstrap: str, folder: Path) -> None:
-        self.release, self.bootstrap, self.folder = release, bootstrap, folder
+        self.tools, self.bootstrap, self.folder = OwnTools(release), bootstrap, folder
         admin = AdminClient({"bootstrap.servers": bootstrap})
         while admin.list_topics(timeout=PATIENCE_S).controller_id < 0:
             time.sleep(0.1)
@@ -77,12 +77,16 @@ class Lab:
         self.member = ConsumerGroup(bootstrap, LIVE, [TOPIC])
         self.member.next(timeout_ms=int(PATIENCE_S * 1000))
 
+    def close(self) -> None:
+        self.member.close()
+        self.tools.close()
+
     def tool(self, *arguments: str) -> str:
-        return own_tool(self.release, "--bootstrap-server", self.bootstrap, "--timeout", "60000", *arguments)
+        return self.tools.printed("--bootstrap-server", self.bootstrap, "--timeout", "60000", *arguments)
 
     def other_tool(self, name: str, *arguments: str) -> list[dict[str, str]]:
         """The rows that the release's tool for groups of another type prints."""
-        return kcg_rows(own_tool(self.release, "--bootstrap-server", self.bootstrap, *arguments, name=name))
+        return kcg_rows(self.tools.printed("--bootstrap-server", self.bootstrap, *arguments, name=name))
 
     def wait(self, group: str, state: str) -> None:
         """Until the group is in this state, as kgctl has it."""
@@ -288,7 +292,7 @@ def look_at(release: str) -> dict[str, str]:
             try:
                 return {what: _outcome(check, lab) for what, check in CHECKS.items()}
             finally:
-                lab.member.close()
+                lab.close()
         finally:
             broker.stop()
 

@@ -14,6 +14,7 @@ EVERY_TIME = ("1.1.1", "3.9.1", "4.0.1")
 
 
 @pytest.mark.kafka
+@pytest.mark.needs("javac")
 @pytest.mark.parametrize(
     "release", [each if each in EVERY_TIME else pytest.param(each, marks=pytest.mark.deep) for each in RELEASES]
 )

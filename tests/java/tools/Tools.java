@@ -25,14 +25,16 @@ public class Tools {
 
     public static void main(String[] none) throws Exception {
         PrintStream answers = System.out;
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream errors = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8)); // once: Scala's println keeps what it finds at first
+        System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> { throw new Ended(code); });
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = new String(Base64.getDecoder().decode(line), StandardCharsets.UTF_8).split("\0", -1);
-            ByteArrayOutputStream out = new ByteArrayOutputStream();
-            ByteArrayOutputStream errors = new ByteArrayOutputStream();
-            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
-            System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
+            out.reset();
+            errors.reset();
             int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
             System.out.flush();
             System.err.flush();

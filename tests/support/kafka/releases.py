@@ -5,14 +5,12 @@ From 3.0 on a node needs nothing beside itself; those before keep their state in
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from tests.support import maven
 from tests.support.kafka.broker import KafkaBroker
-from tests.support.kafka.install import JVM, kafka_command
-from tests.support.patience import PATIENCE_S
+from tests.support.kafka.install import kafka_class_path
+from tests.support.kafka.tools import CONSUMER_GROUPS, Tools
 from tests.support.zookeeper.old_kafka import OldKafka, old_class_path
 from tests.support.zookeeper.server import ZooKeeperServer
 
@@ -61,14 +59,17 @@ def start_release(release: str, folder: Path) -> Broker:
     return broker
 
 
-def own_tool(release: str, *arguments: str, name: str = "") -> str:
-    """What the release's own ``kafka-consumer-groups`` prints, or its tool of another ``name``."""
-    if not name:
-        core = release in _IN_THE_CORE
-        name = "kafka.admin.ConsumerGroupCommand" if core else "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    if release in OF_ZOOKEEPER:
-        command = maven.java_command(old_class_path(release), name, *arguments, jvm=JVM)
-    else:
-        command = kafka_command(name, *arguments, release=release)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    return done.stdout
+class OwnTools(Tools):
+    """Those of a release, from its ``kafka-consumer-groups`` on.
+
+    Raises:
+        Unavailable: it cannot be had on this machine.
+    """
+
+    def __init__(self, release: str) -> None:
+        self._groups = "kafka.admin.ConsumerGroupCommand" if release in _IN_THE_CORE else CONSUMER_GROUPS
+        super().__init__(old_class_path(release) if release in OF_ZOOKEEPER else kafka_class_path(release))
+
+    def printed(self, *arguments: str, name: str = "") -> str:
+        """What ``kafka-consumer-groups`` prints, or the tool of another ``name``."""
+        return self.run(name or self._groups, arguments).stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import base64
 import functools
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -25,12 +26,17 @@ _COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 class Tools:
     """A JVM in which the tools run one after the other: to start one for each takes longer than what they do."""
 
-    def __init__(self) -> None:
-        classes = compile_java(POM, [SOURCE])
-        self._process = subprocess.Popen(
-            java_command(classes, "Tools", jvm=JVM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+    def __init__(self, jars: str = "") -> None:
+        """Those of ``jars``, a class path, where it is another release's."""
+        classes, _, own = compile_java(POM, [SOURCE]).partition(os.pathsep)
+        command = java_command(f"{classes}{os.pathsep}{jars or own}", "Tools", jvm=JVM)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         atexit.register(self._process.kill)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
 
     def run(self, main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a tool to its end."""
