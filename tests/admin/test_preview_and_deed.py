@@ -134,3 +134,18 @@ def test_a_dry_run_of_a_reset_counts_what_executing_resets(
         kind for kind, (_, state) in TYPES_AND_STATES.items() if state == "Empty"
     }
     assert [error for error in errors(deed) if error[0] != "NON_EMPTY_GROUP"] == errors(preview)
+
+
+def test_members_that_a_preview_names_are_removed_and_all_else_fails_alike(
+    kafka_broker: KafkaBroker, groups: tuple[str, dict[str, str]]
+) -> None:
+    _, names = groups
+    line = ["remove-members", *names.values(), "--all"]
+    preview, deed = (run_kgctl(kafka_broker.bootstrap, *line, answer, code=3) for answer in ("--dry-run", "--yes"))
+
+    stable = {f"{protocol}-stable" for protocol in ("classic", "consumer")}
+    assert by_kind(preview, names) == dict.fromkeys(stable, ("removable", None))
+    assert by_kind(deed, names) == dict.fromkeys(stable, ("removed", None))
+    assert errors(preview) == errors(deed)
+    unfit = {each["group"] for each in preview.document["errors"] if each["code"] == "INCONSISTENT_GROUP_PROTOCOL"}
+    assert unfit == {name for kind, name in names.items() if kind.startswith(("share", "streams"))}

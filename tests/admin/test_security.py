@@ -12,15 +12,18 @@ import pytest
 import trustme
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from kgctl.admin import GroupAdmin, Sight
+from kgctl.admin import GroupAdmin, Lacking, Sight, rights
+from kgctl.admin import lacking as rights_lacking
 from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.properties import load_command_config
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, StartOffset, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
+from tests.support.kafka.consumers import joined
 from tests.support.kafka.security import pkcs8
+from tests.support.kafka.streams import streams_member
 from tests.support.patience import PATIENCE_MS, SOON_S
 
 pytestmark = pytest.mark.kafka
@@ -229,6 +232,40 @@ def test_the_rights_that_the_manual_names_are_enough(secure_kafka_broker: Secure
         assert admin.remove_members(reset, member_ids=["m"]).errors["m"].code is ErrorCode.UNKNOWN_MEMBER_ID
         assert admin.delete_offsets(cleaned, [partition]).status == "ok"
         assert admin.delete_groups([deleted]).status == "ok"
+
+
+def test_what_a_user_may_not_change_is_known_before_the_change(secure_kafka_broker: SecureKafkaBroker) -> None:
+    """Of groups of every type, there or not: by DescribeGroups before version 6, to which they all are classic groups."""
+    bootstrap = secure_kafka_broker.bootstrap
+    topic = create_topic(bootstrap, unique("topic"), 1)
+    kinds = ["classic", "consumer", "share", "streams", "missing"]
+    groups = {kind: unique(kind) for kind in kinds}
+    commit(bootstrap, groups["classic"], {(topic, 0): 0})
+    partition = TopicPartition(topic, 0)
+    with (
+        joined(bootstrap, groups["consumer"], topic, {"m": 1}, group_protocol="consumer"),
+        streams_member(bootstrap, groups["streams"], topic),
+        connect(ConnectionSettings(bootstrap, timeout_ms=PATIENCE_MS)) as root,
+        open_admin("live", secure_kafka_broker.client_properties("SASL_SSL", user="bob")) as admin,
+    ):
+        assert root.alter_offsets(groups["share"], {partition: StartOffset(0)}).status == "ok"
+        found = root.describe_groups([*groups.values()])
+        types = {kind: found.values[groups[kind]].type.value for kind in kinds[:-1]}
+        assert types == dict(zip(kinds[:-1], kinds[:-1], strict=True))
+        wanted = (rights.COMMIT, [*groups.values()], [topic])
+        secure_kafka_broker.allow("bob", ResourceType.GROUP, [*groups.values()], [AclOperation.DESCRIBE])
+        secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
+        lacking = rights_lacking(admin, *wanted)
+        assert {group: error.code for group, error in lacking.groups.items()} == dict.fromkeys(
+            groups.values(), ErrorCode.GROUP_AUTHORIZATION_FAILED
+        )
+        assert [error.message for error in lacking.topics.values()] == [
+            f"not authorised for topic '{topic}': user 'bob' lacks the right READ on the topic"
+        ]
+        secure_kafka_broker.allow("bob", ResourceType.GROUP, [*groups.values()], [AclOperation.READ])
+        secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.READ])
+        assert rights_lacking(admin, *wanted) == rights_lacking(root, *wanted) == Lacking()
+        assert set(rights_lacking(admin, rights.DELETE_GROUP, groups.values()).groups) == {*groups.values()}
 
 
 def test_a_hidden_topic_is_an_error_of_its_partition(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
