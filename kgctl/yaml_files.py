@@ -75,9 +75,13 @@ class Problem:
     severity: str = "error"
     rule: str = ""
 
+    @property
+    def where(self) -> str:
+        """The path as messages show it."""
+        return path_text(self.path)
+
     def __str__(self) -> str:
-        where = path_text(self.path)
-        return f"{self.location}: {where + ': ' if where else ''}{self.message}"
+        return f"{self.location}: {self.where + ': ' if self.where else ''}{self.message}"
 
 
 class FileError(UsageError):

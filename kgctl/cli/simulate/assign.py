@@ -6,17 +6,18 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kgctl.cli.columns import INSTANCE_ID
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.parameters import argument, flag, option
-from kgctl.cli.report import ANY, NUMBER, NUMBERS, WHOLE, Column, OutputFormat, Report, Row, below, shows
+from kgctl.cli.report import ANY, NUMBER, NUMBERS, WHOLE, Column, OutputFormat, Report, below, shows
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.simulate.assign.evaluation import Answer
+    from kgctl.assignors.spec import PartitionsByTopic
+    from kgctl.simulate.assign.evaluation import Answer, MemberChange
     from kgctl.simulate.assign.groups import ReadDocument
 
 
@@ -24,20 +25,36 @@ DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
 ID = Column("id", "the document's id, or its number", ANY)
 ASSIGNOR = Column("assignor", "the assignor")
 ROUND = Column("round", "the round, from 1", WHOLE)
-COLUMNS = (
-    ID,
-    ASSIGNOR,
-    replace(ROUND, wide=True),
-    Column("member", "the member's id"),
-    Column("partitions", "how many partitions it gets", WHOLE, header="#PARTITIONS"),
-    Column("topics", "of how many topics", WHOLE, header="#TOPICS"),
-    Column("kept", "how many of them it had before", WHOLE),
-    Column("gained", "how many it had not", WHOLE),
-    Column("lost", "how many it has no more", WHOLE),
-    Column("rack", "the member's `client.rack`", wide=True),
-    replace(INSTANCE_ID, wide=True, if_any=False),
+
+
+class AssignedMember(NamedTuple):
+    """A row: a member in a round, and the ``topics`` that it gets partitions of."""
+
+    answer: Answer
+    round: int
+    change: MemberChange
+    topics: PartitionsByTopic
+
+    @property
+    def assignment(self) -> str | None:
+        return " ".join(f"{topic}:{ranges(numbers)}" for topic, numbers in self.topics.items()) or None
+
+
+_OF_ANSWER = (ID.of("answer.id"), ASSIGNOR.of("answer.assignor"))
+_OF_MEMBER = (
+    Column("member", "the member's id", read="change.member.member_id"),
+    Column("partitions", "how many partitions it gets", WHOLE, header="#PARTITIONS", read="change.partitions"),
+    Column("topics", "of how many topics", WHOLE, header="#TOPICS", shown=len),
+    Column("kept", "how many of them it had before", WHOLE, read="change.kept"),
+    Column("gained", "how many it had not", WHOLE, read="change.gained"),
+    Column("lost", "how many it has no more", WHOLE, read="change.lost"),
+    Column("rack", "the member's `client.rack`", wide=True, read=lambda row: row.change.member.rack or None),
+    INSTANCE_ID.of("change.member.instance_id", wide=True, if_any=False),
     Column("assignment", "what it gets: `orders:0-3 users:1`", wide=True),
 )
+COLUMNS = (*_OF_ANSWER, replace(ROUND, wide=True), *_OF_MEMBER)
+ROUND_COLUMNS = (*_OF_ANSWER, ROUND, *_OF_MEMBER)
+"""Where each round is shown, the table says which is which."""
 _FIGURES = (
     Column("assignment.MEMBER.TOPIC", "the partitions of a topic that the member gets", NUMBERS),
     Column("moved", "partitions that get another owner", WHOLE),
@@ -55,33 +72,12 @@ DOCUMENT = (
     *below("rounds[]", _FIGURES),
 )
 
-ROUND_COLUMNS = tuple(ROUND if column.key == "round" else column for column in COLUMNS)
-"""Where each round is shown, the table says which is which."""
 
-
-def rows_of(rounds: Sequence[Answer]) -> list[Row]:
+def rows_of(rounds: Sequence[Answer]) -> Iterator[AssignedMember]:
     """One row a member, in the order of the group; round after round."""
-    rows: list[Row] = []
     for number, answer in enumerate(rounds, 1):
         for change in answer.changes:
-            topics = answer.assignment[change.member.member_id]
-            rows.append(
-                {
-                    "id": answer.id,
-                    "assignor": answer.assignor,
-                    "round": number,
-                    "member": change.member.member_id,
-                    "partitions": change.partitions,
-                    "topics": len(topics),
-                    "kept": change.kept,
-                    "gained": change.gained,
-                    "lost": change.lost,
-                    "rack": change.member.rack or None,
-                    "group_instance_id": change.member.instance_id,
-                    "assignment": " ".join(f"{topic}:{ranges(numbers)}" for topic, numbers in topics.items()) or None,
-                }
-            )
-    return rows
+            yield AssignedMember(answer, number, change, answer.assignment[change.member.member_id])
 
 
 def ranges(numbers: Sequence[int]) -> str:

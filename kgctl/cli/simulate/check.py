@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.parameters import argument, flag
-from kgctl.cli.report import WHOLE, Column, Report, Row, error_line, shows
+from kgctl.cli.report import WHOLE, Column, Report, error_line, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.errors import KgctlError, UsageError, plural
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("severity", "error or warning"),
-    Column("file", "the scenario's file", wide=True),
-    Column("line", "its line; null where that is not known", WHOLE),
-    Column("column", "the place in the line, from 1", WHOLE, wide=True),
-    Column("path", "the place in the scenario"),
-    Column("rule", "the rule that finds it doubtful; null for a mistake"),
+    Column("file", "the scenario's file", wide=True, read="location.file"),
+    Column("line", "its line; null where that is not known", WHOLE, read=lambda problem: problem.location.line or None),
+    Column("column", "the place in the line, from 1", WHOLE, wide=True, read=lambda problem: problem.location.column or None),
+    Column("path", "the place in the scenario", read="where"),
+    Column("rule", "the rule that finds it doubtful; null for a mistake", read=lambda problem: problem.rule or None),
     Column("message", "what is wrong with it"),
 )
 
@@ -52,24 +52,10 @@ def simulate_check(
     errors += [UsageError(str(problem)) for problem in wrong]
     notices = [] if problems or errors else [f"{name}: ok" for name in files]
     code = ExitCode.USAGE if wrong else None
-    return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code, brief=brief)
+    return Report(COLUMNS, problems, errors, notices, ("file", "line"), code, brief=brief)
 
 
 def _counted(wrong: list[Problem]) -> list[str]:
     """A line a file: the table has said what is wrong with it."""
     found = Counter(problem.location.file for problem in wrong)
     return [f"{name}: {plural(count, 'mistake')}" for name, count in found.items()]
-
-
-def _row(problem: Problem) -> Row:
-    from kgctl.yaml_files import path_text
-
-    return {
-        "severity": problem.severity,
-        "file": problem.location.file,
-        "line": problem.location.line or None,
-        "column": problem.location.column or None,
-        "path": path_text(problem.path),
-        "rule": problem.rule or None,
-        "message": problem.message,
-    }

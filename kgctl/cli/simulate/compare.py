@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.parameters import argument, flag
-from kgctl.cli.report import NUMBER, WHOLE, Column, Report, Row, shows
+from kgctl.cli.report import NUMBER, WHOLE, Column, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import METRIC
@@ -22,19 +22,33 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
+
+class ComparedMetric(NamedTuple):
+    """A row: a metric of both."""
+
+    pair: ComparedPair
+    of: MetricDifference
+
+
+def _told(figure: float) -> float | None:
+    from kgctl.simulate.batch.outcome import number
+
+    return number(figure, 3)
+
+
 COLUMNS = (
-    Column("a", "the first variant, or scenario"),
-    Column("b", "the one that is compared with it"),
-    METRIC,
-    Column("verdict", "better, worse, equal or unclear: b, as seen from a"),
-    Column("a_mean", "the mean of a over the seeds", NUMBER),
-    Column("b_mean", "that of b", NUMBER),
-    Column("difference", "b minus a, the mean over the seeds; null: never ends", NUMBER),
-    Column("low", "where its 95 % interval begins", NUMBER, header="LOW-95"),
-    Column("high", "where that ends", NUMBER, header="HIGH-95"),
-    Column("a_better", "in how many seeds a is better", WHOLE),
-    Column("b_better", "in how many seeds b is better", WHOLE),
-    Column("seeds", "how many seeds both were run with", WHOLE),
+    Column("a", "the first variant, or scenario", read="pair.a"),
+    Column("b", "the one that is compared with it", read="pair.b"),
+    METRIC.of("of.metric"),
+    Column("verdict", "better, worse, equal or unclear: b, as seen from a", read="of.verdict", shown=str),
+    Column("a_mean", "the mean of a over the seeds", NUMBER, read="of.a", shown=_told),
+    Column("b_mean", "that of b", NUMBER, read="of.b", shown=_told),
+    Column("difference", "b minus a, the mean over the seeds; null: never ends", NUMBER, read="of.difference", shown=_told),
+    Column("low", "where its 95 % interval begins", NUMBER, header="LOW-95", read="of.low", shown=_told),
+    Column("high", "where that ends", NUMBER, header="HIGH-95", read="of.high", shown=_told),
+    Column("a_better", "in how many seeds a is better", WHOLE, read="of.a_better"),
+    Column("b_better", "in how many seeds b is better", WHOLE, read="of.b_better"),
+    Column("seeds", "how many seeds both were run with", WHOLE, read="of.seeds"),
 )
 
 
@@ -64,7 +78,7 @@ def simulate_compare(
     asked = decided_by(fail_if_worse or (), "--fail-if-worse")
     pairs, troubles = _pairs(session, a, b, settings, how)
     rows = [
-        _row(pair, each)
+        ComparedMetric(pair, each)
         for pair in pairs
         for each in pair.found
         if everything or each.a_better or each.b_better or each.difference
@@ -215,15 +229,3 @@ def _only(loaded: LoadedFile, name: str) -> Variant:
         names = [variant.name for variant in loaded.variants]
         raise UsageError(f"{name} has several variants; say which, as {loaded.source}:{names[0]} (there are {', '.join(names)})")
     return loaded.variants[0]
-
-
-def _row(pair: ComparedPair, each: MetricDifference) -> Row:
-    from kgctl.simulate.batch.outcome import number
-
-    values = {"a_mean": each.a, "b_mean": each.b} | {key: getattr(each, key) for key in _FIGURES}
-    told = {key: number(value, _DIGITS) for key, value in values.items()}
-    return {"a": pair.a, "b": pair.b, "metric": each.metric, "verdict": str(each.verdict), **told}
-
-
-_FIGURES = ("difference", "low", "high", "a_better", "b_better", "seeds")
-_DIGITS = 3

@@ -6,28 +6,32 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kgctl.cli.columns import WRITTEN
+from kgctl.cli.columns import WRITTEN, rounded
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_whole
 from kgctl.cli.parameters import option
-from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
+from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, below, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import VARIANT
 from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
-    from kgctl.simulate.batch.explain import Ablation, Explanation
+    from kgctl.simulate.batch.explain import Explanation
     from kgctl.simulate.batch.shrink import Shrunk
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 
+def _figure(name: str, meaning: str, unit: str) -> Column:
+    return Column(name, meaning, NUMBER, unit, read=rounded(name, 3))
+
+
 EXPLAIN_COLUMNS = (
     Column("without", "what was left out"),
-    Column("max_gap", "the longest gap without it", NUMBER, "s"),
-    Column("max_gap_worth", "what it was worth; above 0: it cost so much", NUMBER, "s"),
-    Column("unavailable", "without a consumer, without it", NUMBER, "partition-seconds"),
-    Column("unavailable_worth", "what it was worth", NUMBER, "partition-seconds"),
+    _figure("max_gap", "the longest gap without it", "s"),
+    _figure("max_gap_worth", "what it was worth; above 0: it cost so much", "s"),
+    _figure("unavailable", "without a consumer, without it", "partition-seconds"),
+    _figure("unavailable_worth", "what it was worth", "partition-seconds"),
 )
 
 _US = "microseconds"
@@ -85,9 +89,9 @@ def simulate_explain(
     number = loaded.seed if seed is None else seed
     chosen = _chosen(session, loaded, number, variant)
     explanation = explain(chosen.scenario, number, checks=checks_of(loaded, chosen.name), settings=chosen.settings)
-    rows = [_row(each) for each in explanation.ablations]
     data = {"scenario": loaded.name, "variant": chosen.name, "seed": number, **asdict(explanation)}
-    return Report(EXPLAIN_COLUMNS, rows, name_keys=("without",), data=data, text=_text(loaded, chosen.name, number, explanation))
+    text = _text(loaded, chosen.name, number, explanation)
+    return Report(EXPLAIN_COLUMNS, explanation.ablations, name_keys=("without",), data=data, text=text)
 
 
 def _chosen(session: Session, loaded: LoadedFile, seed: int, asked: str | None) -> Variant:
@@ -108,11 +112,6 @@ def _chosen(session: Session, loaded: LoadedFile, seed: int, asked: str | None) 
         others = ", ".join(each.name for each in loaded.variants if each is not chosen)
         session.notice(f"variant {chosen.name}{why}; others by --variant: {others}")
     return chosen
-
-
-def _row(each: Ablation) -> Row:
-    numbers = ("max_gap", "max_gap_worth", "unavailable", "unavailable_worth")
-    return {"without": each.without, **{name: round(getattr(each, name), 3) for name in numbers}}
 
 
 def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> str:
