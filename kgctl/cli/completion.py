@@ -140,7 +140,9 @@ def complete_pages(_: typer.Context, __: str) -> Iterable[str]:
 def complete_history_groups(ctx: typer.Context, _: str) -> Iterable[str]:
     from kgctl.pipeline.answers.history import History
 
-    return History.open(ctx.params.get("warehouse") or _environment(ctx).warehouse, ctx.params.get("cluster")).groups()
+    where, named = ctx.params.get("warehouse") or _environment(ctx).warehouse, ctx.params.get("cluster")
+    clusters = [named] if named is None or isinstance(named, str) else named or [None]  # a report is of several
+    return {group for cluster in clusters for group in History.open(where, cluster).groups()}
 
 
 class Shell(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,9 @@ from kgctl.cli.completion import (
     complete_topics,
 )
 from kgctl.cli.environment import Environment
+from kgctl.cli.registry import COMMANDS
 from kgctl.cli.session import Session
-from kgctl.cli.tree import build_tree
+from kgctl.cli.tree import LazyCommand, build_tree
 from kgctl.errors import UnreachableError
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
@@ -106,8 +108,33 @@ def test_a_line_is_completed_by_what_stands_before(ctx: Any, line: str) -> None:
     if incomplete.startswith("--") and "=" in incomplete:
         name, _, incomplete = incomplete.partition("=")
         words.append(name)
+    assert _offered(ctx, words, incomplete) == LINES[line]
+
+
+def _offered(ctx: Any, words: list[str], incomplete: str) -> list[str]:
     completion_init()
     kind = get_completion_class("bash")
     assert kind is not None
     offered = kind(build_tree(), {"obj": ctx.obj}, "kgctl", "_KGCTL_COMPLETE").get_completions(words, incomplete)
-    assert [item.value for item in offered if item.value] == LINES[line]
+    return [item.value for item in offered if item.value]
+
+
+def _completed_lines() -> Iterator[list[str]]:
+    """The words before each option's value and each argument that names are offered for."""
+    for spec in COMMANDS:
+        before = [*spec.words, *["g2"] * (spec.path == "remove-members")]  # it offers the members of the group that is named
+        arguments = 0
+        for param in LazyCommand(spec).real.params:
+            is_argument = param.param_type_name == "argument"
+            if param._custom_shell_complete is not None:
+                yield [*spec.words, *["g1"] * arguments] if is_argument else [*before, max(param.opts, key=len)]
+            arguments += is_argument
+
+
+def test_every_completer_finds_what_is_there(ctx: Any, cli: Cli) -> None:
+    """One that fails offers nothing, and says nothing."""
+    (cli.folder / "config.yaml").write_text("contexts: {desk: {}}")
+    example_history(cli.folder / "warehouse")
+    lines = list(_completed_lines())
+    assert len(lines) > len(COMMANDS)
+    assert [line for line in lines if not _offered(ctx, line, "")] == []
