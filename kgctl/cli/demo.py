@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
-from kgctl.cli.environment import Environment, handling
+from kgctl.cli.environment import Environment, handling, interrupt
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.parameters import flag
 from kgctl.cli.report import shows
@@ -41,7 +40,7 @@ def demo(
     """
     outer = session.environment
     # SIGTERM ends it as Ctrl-C does, so that the cluster and the folder do not stay.
-    with handling({signal.SIGTERM: _interrupt}), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
+    with handling({signal.SIGTERM: interrupt}), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
         stage = DemoStage(outer, Path(folder))
         with played(stage) as bootstrap:
             if keep:
@@ -160,7 +159,3 @@ def _stay(stage: DemoStage, bootstrap: str) -> None:
             signal.pause()
     except KeyboardInterrupt:
         stage.write("\n")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
-    raise KeyboardInterrupt

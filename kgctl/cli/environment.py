@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from kgctl.errors import Interrupted
 
@@ -211,6 +211,11 @@ def handling(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None],
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
+    """Handle another signal as Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 AGAIN_S = 0.5

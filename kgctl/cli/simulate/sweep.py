@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-from kgctl.cli.environment import handling
+from kgctl.cli.environment import handling, interrupt
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.parameters import flag, option
@@ -245,9 +245,6 @@ def _verify(session: Session, swept: Swept, sweep: Sweep, share: float) -> None:
 @contextmanager
 def _ends_early(limit_s: float | None) -> Iterator[None]:
     """SIGTERM ends the work as Ctrl-C does, and so does the end of the time: all three leave what is done."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
 
     def time_is_up(*_: object) -> None:
         raise TimeIsUp
