@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from kgctl.errors import StorageError, UsageError
+from kgctl.errors import RefusedError, StorageError, UsageError
 
 
 def check_place(path: Path) -> None:
@@ -17,6 +17,12 @@ def check_place(path: Path) -> None:
         raise UsageError(f"{path} is a folder; name a file")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}")
+
+
+def check_is_new(path: Path | None) -> None:
+    """Raise `kgctl.errors.RefusedError` for a file that is there: what somebody may have written is not replaced."""
+    if path is not None and path.exists():
+        raise RefusedError(f"{path} is there already; name another file or remove it")
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -11,11 +11,12 @@ from typing import Annotated
 
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
+from kgctl.cli.files import check_is_new
 from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate.running import seconds
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, UsageError
 
 NAME = Column("name", "the built-in scenario's name")
 LIST_COLUMNS = (NAME, Column("question", "the question that it answers"))
@@ -78,8 +79,7 @@ def simulate_init(
     if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
     file = None if file is not None and str(file) == "-" else file
-    if file is not None and file.exists():
-        raise RefusedError(f"{file} is there already; name another file or remove it")
+    check_is_new(file)
     text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
     if file is None:
         return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.columns import WRITTEN, rounded
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import write_whole
+from kgctl.cli.files import check_is_new, write_whole
 from kgctl.cli.parameters import option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, below, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import VARIANT
-from kgctl.errors import RefusedError
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.explain import Explanation
@@ -154,8 +153,7 @@ def simulate_shrink(
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
 
-    if out is not None and out.exists():
-        raise RefusedError(f"{out} is there already; name another file or remove it")
+    check_is_new(out)
     tree = prepared(running.read_scenario(session, file), settings or (), check)
     loaded = load(tree, variants=variant or ())
     verdict = failing(tree, loaded, range(loaded.seed, loaded.seed + loaded.runs) if seed is None else [seed])
