@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, Row, below, shows
@@ -323,7 +322,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
         _rows_beside(outcome) if is_beside else _rows(outcome),
         errors,
         name_keys=("variant", "metric"),
-        fixed_exit_code=_exit_code(errors),
+        something_done=False,  # where there are errors: of a part of the seeds, or of the files, nothing is settled
         data=result_of(outcome),
         text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome), explains=explains, assumes=assumes),
         brief=[troubles.get(error.message, error.message) for error in errors],
@@ -375,9 +374,3 @@ def _verdict(outcome: Outcome) -> str:
     lines, failed = ({each.check for each in some} for some in (asked, broken))
     cases = "" if len(asked) == len(lines) else f" ({len(broken)} of {len(asked)} cases: one a variant)"
     return f"{len(failed)} of {len(lines)} expectations did not hold{cases}"
-
-
-def _exit_code(errors: list[KgctlError]) -> ExitCode | None:
-    if any(isinstance(error, ExpectationError) for error in errors):
-        return ExitCode.EXPECTATION
-    return ExitCode.FAILED if errors else None
