@@ -48,6 +48,7 @@ def test_import_contracts_hold() -> None:
         ["describe", "--help"],
         ["describe", "group", "--help"],
         ["history", "offsets", "--help"],
+        ["simulate", "run", "--help"],
         ["simulate", "list"],
     ],
 )

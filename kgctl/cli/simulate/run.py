@@ -17,7 +17,6 @@ from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
 from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError, plural
-from kgctl.simulate.batch.files import OutputFiles
 from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class Outputs:
     """Flags, and what the file asks for where they say nothing."""
 
     def __init__(self, session: Session, in_file: Mapping[str, str], options: OutputOptions) -> None:
+        from kgctl.simulate.batch.files import OutputFiles
+
         given = {name: value for name, value in asdict(options).items() if value is not None}
         summary = session.environment.variables.get(_JOB_SUMMARY)
         self._session = session
