@@ -77,8 +77,11 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """The path as messages show it."""
-        return path_text(self.path)
+        """The path as messages show it: ``events[2].at``."""
+        text = ""
+        for step in self.path:
+            text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        return text
 
     def __str__(self) -> str:
         return f"{self.location}: {self.where + ': ' if self.where else ''}{self.message}"
@@ -94,14 +97,6 @@ class FileError(UsageError):
     @property
     def each(self) -> Sequence[UsageError]:
         return [UsageError(str(problem)) for problem in self.problems]
-
-
-def path_text(path: Path) -> str:
-    """Return the path as messages show it: ``events[2].at``."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
 
 
 @dataclass(slots=True)

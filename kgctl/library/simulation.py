@@ -20,7 +20,7 @@ from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.sources import read_source
-from kgctl.yaml_files import FileError, Problem, path_text
+from kgctl.yaml_files import FileError, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +122,4 @@ def _tree(name: str) -> Any:
 
 def _without_place(problem: Problem) -> str:
     """A document that was handed in has paths, but no lines."""
-    return f"{path_text(problem.path)}: {problem.message}" if problem.path else problem.message
+    return f"{problem.where}: {problem.message}" if problem.path else problem.message
