@@ -295,6 +295,14 @@ def parse_names(option: str, given: Iterable[str], known: Sequence[str]) -> tupl
     return tuple(dict.fromkeys(found))
 
 
+def parse_name(option: str, text: str, known: Sequence[str]) -> str:
+    """Read an option that takes one name. Raises `UsageError` as `parse_names`, and for several."""
+    names = parse_names(option, [text], known)
+    if len(names) > 1:
+        raise UsageError(f"{option} {text!r}: give one of {', '.join(names)}")
+    return names[0]
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 

@@ -97,6 +97,13 @@ MISTAKES = {
     "reset-offsets --match g --to-offsets t1:0=5": "--to-offsets needs groups by name",
     "reset-offsets g1 --to-offsets t1:0=5 --topic t1": "the offsets say which partitions are meant",
     "context set stage": "unknown context 'stage'",
+    "list groups --sort lag,name": "--sort 'lag,name': give one of lag, name",
+    "describe group g1 --sort lag,partition": "--sort 'lag,partition': give one of lag, partition",
+    "top --sort lag,drain": "--sort 'lag,drain': give one of lag, drain",
+    "describe group g1 --lag-mode committed,read-committed": "give one of committed, read-committed",
+    "list groups --sort=": "--sort '' is unknown",
+    "describe group g1 --sort=": "--sort '' is unknown",
+    "describe group g1 --lag-mode=": "--lag-mode '' is unknown",
 }
 
 

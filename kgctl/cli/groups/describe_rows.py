@@ -34,7 +34,7 @@ from kgctl.cli.groups.thresholds import ThresholdJudgement
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import BOOL, NUMBER, TEXTS, TIME, WHOLE, Column, Report, asked_for
-from kgctl.cli.selection import parse_names, told_lag
+from kgctl.cli.selection import parse_name, told_lag
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
 
@@ -79,12 +79,12 @@ class DescribeShown:
     @cached_property
     def sort_key(self) -> str:
         """A key of `SORTS`, or "" for groups, topics, partitions."""
-        return parse_names("--sort", [self.sort], tuple(SORTS))[0] if self.sort else ""
+        return "" if self.sort is None else parse_name("--sort", self.sort, tuple(SORTS))
 
     @cached_property
     def read_committed(self) -> bool:
         """Whether logs end at their last stable offset."""
-        return bool(self.lag_mode) and parse_names("--lag-mode", [self.lag_mode or ""], LAG_MODES) == LAG_MODES[1:]
+        return self.lag_mode is not None and parse_name("--lag-mode", self.lag_mode, LAG_MODES) == LAG_MODES[1]
 
     def check(self, view: str, *, has_limits: bool) -> None:
         """Raises `UsageError`: what is given is no topic, order or mode, or has no place in the view."""

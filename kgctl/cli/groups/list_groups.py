@@ -16,7 +16,7 @@ from kgctl.cli.groups.thresholds import Scope, ThresholdJudgement, Thresholds, h
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import TEXTS, WHOLE, Column, Report, asked_for, shows
-from kgctl.cli.selection import KindFilter, NameFilter, failures, parse_names, told_lag
+from kgctl.cli.selection import KindFilter, NameFilter, failures, parse_name, told_lag
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, plural
 from kgctl.model.error_codes import ErrorCode
@@ -92,7 +92,7 @@ def list_groups(
     --fail-if options hold groups against limits; what cannot be measured is not within them.
     """
     scopes = parse_topic_scopes(topic or ())
-    (sort_key,) = parse_names("--sort", [sort or "name"], tuple(SORTS))
+    sort_key = "name" if sort is None else parse_name("--sort", sort, tuple(SORTS))
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     with session.connect() as admin:
         listed, sight = admin.list_groups(states=kinds.states, types=kinds.types), admin.sight()

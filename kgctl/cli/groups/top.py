@@ -19,7 +19,7 @@ from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_li
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import NUMBER, Column, Report, shows
-from kgctl.cli.selection import KindFilter, NameFilter, parse_names, told_lag
+from kgctl.cli.selection import KindFilter, NameFilter, parse_name, parse_names, told_lag
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import ExpectationError, KgctlError, NotFoundError, UsageError, plural
 from kgctl.extras import install_line, is_there
@@ -120,7 +120,7 @@ def top(
     """
     wanted = merged_groups(groups, group)
     interval_ms = parse_interval_ms(interval)
-    (sort_key,) = parse_names("--sort", [sort], tuple(SORTS))
+    sort_key = parse_name("--sort", sort, tuple(SORTS))
     if limits and iterations is None:
         raise UsageError("--fail-if options need --iterations N: they are about the last look")
 
