@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from kgctl.admin import GroupAdmin, GroupResults
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
@@ -14,6 +14,9 @@ from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean, plural
 from kgctl.model.groups import GroupListing, GroupState, GroupType
+
+if TYPE_CHECKING:
+    from kgctl.admin.topic_scopes import TopicScope
 
 MatchOption = Annotated[str | None, option("REGEX", "Only groups whose id matches, anywhere unless anchored.", "--match")]
 ExcludeOption = Annotated[str | None, option("REGEX", "Not the groups whose id matches.", "--exclude")]
@@ -305,6 +308,27 @@ def parse_name(option: str, text: str, known: Sequence[str]) -> str:
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
+
+
+def check_topics(admin: GroupAdmin, known: Collection[str], scopes: Sequence[TopicScope]) -> None:
+    """Tell a topic that is not there from one that groups, which have something on the ``known`` ones, have nothing on.
+
+    Raises:
+        NotFoundError: no group has anything on a topic, and there is none of its name that this user may see.
+        AuthError: this user may not see it, there or not.
+    """
+    wanted = [scope.topic for scope in scopes if scope.topic not in known]
+    if wanted and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
+        from kgctl.admin.group_view import check_rights_on, missing_topic
+
+        check_rights_on(admin, missing)
+        raise missing_topic(admin, missing[0], "does not exist, or this user may not see it")
+
+
+def nothing_on(scopes: Iterable[TopicScope], what: str, group_id: str | None = None) -> Iterator[NotFoundError]:
+    """An error for each topic, or part of one, that was named and is not there."""
+    for scope in scopes:
+        yield NotFoundError(f"{what} on topic {str(scope)!r}", group=group_id, topic=scope.topic)
 
 
 def confirm(

@@ -23,7 +23,7 @@ from kgctl.admin.group_view import check_rights_on, is_consumer_group, subscribe
 from kgctl.admin.notation import UndoRow, named_groups
 from kgctl.admin.rights import DELETE_GROUP, DELETE_OFFSETS
 from kgctl.admin.share_groups import in_part
-from kgctl.admin.topic_scopes import TopicScope, is_within, parse_topic_scopes
+from kgctl.admin.topic_scopes import TopicScope, absent, is_within, parse_topic_scopes
 from kgctl.cli.columns import BY_RESULT, GROUP, PARTITION, STATE, TOPIC, TYPE
 from kgctl.cli.environment import StopSignals
 from kgctl.cli.groups.changes import RESULT_AND_ERROR, AtOnce, ItemChange, is_answered
@@ -32,7 +32,7 @@ from kgctl.cli.groups.undo_files import Backup, not_saved
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.parameters import flag
 from kgctl.cli.report import WHOLE, Column, Report, shows
-from kgctl.cli.selection import ChangedGroups, confirm, failures, with_neighbours
+from kgctl.cli.selection import ChangedGroups, confirm, failures, nothing_on, with_neighbours
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
@@ -232,8 +232,6 @@ def delete_offsets(
         planned = partial(_offsets_plan, admin, chosen.group_ids, scopes, is_named=bool(groups.ids), stale=stale)
         plan = planned()
         errors = (*chosen.errors, *plan.errors)
-        if scopes and not stale and not (plan.commits or plan.refused or errors):
-            raise NotFoundError("none of the groups has committed offsets there")
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
         change = ItemChange(
@@ -311,6 +309,9 @@ def _offsets_plan(
     commits = {item: commit for item, commit in commits.items() if item not in refused}
     doubts = {group_id: _doubt(described.values[group_id]) for group_id, _ in commits}
     unsure = {item: _explain(item, doubt) for item in commits if (doubt := doubts[item[0]])}
+    if not errors and not is_named and not stale:
+        gaps = absent(scopes, (partition for _, partition in found))
+        errors += nothing_on(gaps, "none of the groups has committed offsets")
     return _OffsetsPlan(commits, refused, unsure, with_neighbours(admin, errors))
 
 

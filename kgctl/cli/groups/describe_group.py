@@ -15,7 +15,7 @@ from kgctl.cli.groups.describe_rows import DescribeShown
 from kgctl.cli.groups.thresholds import Scope, Thresholds, hidden, judge
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import GroupChoice, with_neighbours
+from kgctl.cli.selection import GroupChoice, check_topics, with_neighbours
 from kgctl.cli.session import Session
 from kgctl.cli.settings import cluster_reference
 from kgctl.errors import UsageError
@@ -23,7 +23,6 @@ from kgctl.errors import UsageError
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
     from kgctl.admin.group_view import GroupViews
-    from kgctl.admin.topic_scopes import TopicScope
 
 EXAMPLES = """
 kgctl describe group payments
@@ -107,8 +106,8 @@ class DescribeQuestion:
             admin.watch_groups(ids, changed)
         found = self._view(admin, ids)
         found = replace(found, errors=(*chosen.errors, *with_neighbours(admin, found.errors)))
-        if scopes:
-            check_topics(admin, found, scopes)
+        if found.views:
+            check_topics(admin, {each.partition.topic for each in found.partitions}, scopes)
         scope = Scope(names_groups=bool(self.wanted.ids), topics=scopes)
         judgement = judge(admin, found, limits, self.session.environment.now_ms(), scope) if limits else None
         builders: dict[str, Callable[[GroupViews], Report]] = {
@@ -161,22 +160,6 @@ def _frames(question: DescribeQuestion, admin: GroupAdmin, interval_ms: int, ite
         iterations,
         redraws=environment.stdout_is_terminal,
     )
-
-
-def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicScope]) -> None:
-    """Tell a topic that is not there from one that a group has nothing on.
-
-    Raises:
-        NotFoundError: no group has anything on a topic, and there is none of its name that this user may see.
-        AuthError: this user may not see it, there or not.
-    """
-    present = {each.partition.topic for each in found.partitions}
-    wanted = [scope.topic for scope in scopes if scope.topic not in present]
-    if wanted and found.views and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
-        from kgctl.admin.group_view import check_rights_on, missing_topic
-
-        check_rights_on(admin, missing)
-        raise missing_topic(admin, missing[0], "does not exist, or this user may not see it")
 
 
 def _chosen_view(**views: bool) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
-from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes
+from kgctl.admin.topic_scopes import TopicScope, absent, parse_topic_scopes
 from kgctl.cli.columns import (
     ASSIGNOR,
     CLIENT_ID,
@@ -34,7 +34,7 @@ from kgctl.cli.groups.thresholds import ThresholdJudgement
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import BOOL, NUMBER, TEXTS, TIME, WHOLE, Column, Report, asked_for
-from kgctl.cli.selection import parse_name, told_lag
+from kgctl.cli.selection import nothing_on, parse_name, told_lag
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, Assignment, GroupDescription, GroupState, GroupType, MemberDescription
 
@@ -350,8 +350,7 @@ def offsets_report(found: GroupViews, shown: DescribeShown, judgement: Threshold
     if shown.sort_key:
         rows.sort(key=SORTS[shown.sort_key])
     errors: list[KgctlError] = [*(judgement.errors if judgement else found.errors)]
-    if shown.scopes:
-        errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
+    errors += _out_of_scope(found, shown.scopes, is_judged=judgement is not None)
     notices = [*_offset_notices(found.views, is_whole=not shown.scopes), *(judgement.notices if judgement else ())]
     if shown.read_committed:
         notices.append("Log ends are last stable offsets: records of open transactions are not counted.")
@@ -436,13 +435,21 @@ def _without_topology(group: GroupDescription) -> str:
     return f"the topology of group {group.group_id!r} is not known ({group.state.value}): {why}"
 
 
-def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator[KgctlError]:
-    group_id = view.description.group_id
-    for scope in scopes:
-        message = f"group {group_id!r} has no offsets and no members on topic {scope.topic!r}"
-        if scope.ranges is not None:
-            message += ", or not on these partitions"
-        yield NotFoundError(message, group=group_id, topic=scope.topic)
+def _out_of_scope(found: GroupViews, scopes: Sequence[TopicScope], *, is_judged: bool) -> Iterator[KgctlError]:
+    """What was named, and a group has nothing on at all, or none has; limits tell the second themselves."""
+    ids = [view.description.group_id for view in found.views]
+    for group_id, view in zip(ids, found.views, strict=True):
+        if not view.partitions:
+            yield from nothing_on(scopes, _has_nothing(group_id), group_id)
+    there = {each.partition for each in found.partitions}
+    if there and not found.errors and not is_judged:
+        lone = ids[0] if len(ids) == 1 else None
+        yield from nothing_on(absent(scopes, there), _has_nothing(lone), lone)
+
+
+def _has_nothing(group_id: str | None) -> str:
+    who = "none of the groups has offsets or members"
+    return who if group_id is None else f"group {group_id!r} has no offsets and no members"
 
 
 def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:

@@ -16,7 +16,7 @@ from kgctl.cli.groups.thresholds import Scope, ThresholdJudgement, Thresholds, h
 from kgctl.cli.options import TopicOptions
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import TEXTS, WHOLE, Column, Report, asked_for, shows
-from kgctl.cli.selection import KindFilter, NameFilter, failures, parse_name, told_lag
+from kgctl.cli.selection import KindFilter, NameFilter, check_topics, failures, parse_name, told_lag
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, plural
 from kgctl.model.error_codes import ErrorCode
@@ -102,6 +102,8 @@ def list_groups(
         rows = list(map(Listed, listings))
         if members:
             rows = _with_members(admin, rows, errors, scopes)
+        if not errors:
+            check_topics(admin, {name for row in rows for name in row.topics or ()}, scopes)
         if lag:
             _add_lag(admin, rows, errors)
         measured = [row.group_id for row in rows] if lag else ()

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
-from kgctl.cli.groups.describe_group import check_topics
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
 from kgctl.cli.parameters import option
 from kgctl.cli.report import TEXTS, TIME, WHOLE, Column, Report, shows
-from kgctl.cli.selection import as_shown
+from kgctl.cli.selection import as_shown, check_topics
 from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, UsageError
 
@@ -91,7 +90,8 @@ def peek(
     scopes = parse_topic_scopes(topic or ())
     with session.connect() as admin:
         found = view_offsets(admin, as_shown(admin, group_ids), scopes)
-        check_topics(admin, found, scopes)
+        if found.views:
+            check_topics(admin, {each.partition.topic for each in found.partitions}, scopes)
         around, errors = read_neighbours(admin, found, before, after)
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, MOST_SHOWN if is_cut else None)]

@@ -28,8 +28,17 @@ def test_execute_deletes_without_asking(cli: Cli, cluster: FakeGroupAdmin) -> No
 @pytest.mark.parametrize("more", ["", " --yes", " --dry-run"])
 def test_a_topic_on_which_no_selected_group_has_anything_is_not_found(cli: Cli, more: str) -> None:
     assert cli(f"delete-offsets --match g --topic nosuch{more}") == Ran(
-        4, "", "kgctl: none of the groups has committed offsets there\n"
+        4, "", "kgctl: none of the groups has committed offsets on topic 'nosuch'\n"
     )
+
+
+def test_a_topic_on_which_no_selected_group_has_anything_is_told_beside_others(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for where, shown in (("nosuch", "nosuch"), ("t1:0,2", "t1:2")):
+        ran = cli(f"delete-offsets --match g1 --topic t1:1 --topic {where} --dry-run")
+        told = f"kgctl: none of the groups has committed offsets on topic '{shown}'\n"
+        assert (ran.code, told in ran.err) == (3, True), ran.err
+    assert cli("delete-offsets --match g1 --topic t1:1 --topic nosuch --yes").code == 3
+    assert cluster.commits("g1") == {("t1", 0): 100}
 
 
 def test_whole_topic_means_what_is_committed(cli: Cli, cluster: FakeGroupAdmin) -> None:

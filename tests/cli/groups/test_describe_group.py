@@ -327,6 +327,19 @@ def test_topic_that_is_not_there_is_told_from_one_without_commits(cli: Cli) -> N
     assert (ran.code, ran.err) == (4, "kgctl: topic 'nope' does not exist, or this user may not see it\n")
 
 
+@pytest.mark.parametrize("more", ["", " --totals", " --only-lagging"])
+@pytest.mark.parametrize(("where", "shown"), [("t2", "t2"), ("t1:0,7-8", "t1:7-8")])
+def test_a_topic_or_partition_that_was_named_is_not_forgotten_beside_others(cli: Cli, where: str, shown: str, more: str) -> None:
+    ran = cli(f"describe group g1 --topic t1:0 --topic {where}{more}")
+    assert (ran.code, f"kgctl: group 'g1' has no offsets and no members on topic '{shown}'\n" in ran.err) == (3, True), ran.err
+
+
+def test_a_topic_that_one_of_several_groups_reads_is_there(cli: Cli) -> None:
+    assert cli("describe group g1 g3 --topic t1:0-1 --topic t2").code == 0
+    ran = cli("describe group g1 g3 --topic t1:0,9 --topic t2")
+    assert (ran.code, "kgctl: none of the groups has offsets or members on topic 't1:9'\n" in ran.err) == (3, True), ran.err
+
+
 def test_a_topic_that_was_named_and_that_no_group_reads_is_within_no_limit(cli: Cli) -> None:
     """Beside one that it reads it is not forgotten; nor is a partition that there is not."""
     for where, shown in (("t2", "topic 't2'"), ("t1:0,7-8", "topic 't1:7-8'")):

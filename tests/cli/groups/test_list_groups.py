@@ -174,6 +174,15 @@ def test_the_groups_of_some_partitions_of_a_topic(cli: Cli) -> None:
     assert cli("list groups --topic t2:x").code == 2
 
 
+def test_a_topic_that_is_not_there_is_not_one_that_nobody_reads(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.topic("unread", FakeLog(0, 5))
+    assert (cli("list groups --topic unread").code, cli("list groups --topic t1 --topic unread").code) == (0, 0)
+    for line in ("list groups --topic nosuch", "list groups --topic t1 --topic nosuch -o name"):
+        assert cli(line) == Ran(4, "", "kgctl: topic 'nosuch' does not exist, or this user may not see it\n")
+    cluster.group("old", {TopicPartition("gone", 0): 3})
+    assert cli("list groups --topic gone -o name").out == "old\n"
+
+
 def test_a_group_of_a_topic_need_have_no_commit_on_it(cli: Cli, cluster: FakeGroupAdmin) -> None:
     """A member is enough: one that reads these partitions, or of the whole topic one that subscribes to it."""
     cluster.group("reads", members=[MemberDescription("m", assignment={"t2": (3,)})])
