@@ -108,10 +108,11 @@ def diff_offsets(
         raise UsageError("stdin can be only one of the two")
     scopes = parse_topic_scopes(topic or ())
     here, there = _sides(session, one, other)
+    names_group = not all(map(_is_file, filter(None, (one, other))))
     failed = here.failed | there.failed
     rows = [
         row
-        for pair in _pairs(here.groups, there.groups)
+        for pair in _pairs(here.groups, there.groups, names_group=names_group)
         if not {*pair} & failed
         for row in _rows(pair, here.groups.get(pair[0], {}), there.groups.get(pair[1], {}))
         if not scopes or is_within(row.partition, scopes)
@@ -207,8 +208,8 @@ def _from_cluster(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool
     )
 
 
-def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets]) -> list[tuple[str, str]]:
-    """Which group is compared with which.
+def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets], *, names_group: bool) -> list[tuple[str, str]]:
+    """Which group is compared with which: of a file beside a group that is named, only this one.
 
     Raises:
         NotFoundError: the only group of one side is none of the several of the other.
@@ -220,7 +221,8 @@ def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets]) -> list[tu
             (name,) = few
             if name not in many:
                 raise NotFoundError(f"the other side has {plural(len(many), 'group')}, and {name!r} is none of them", group=name)
-            return [(name, name)]
+            if names_group:
+                return [(name, name)]
     return [(name, name) for name in sorted({*here, *there})]
 
 

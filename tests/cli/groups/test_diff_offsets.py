@@ -66,6 +66,17 @@ def test_two_files_need_no_cluster(cli: Cli, cluster: FakeGroupAdmin, snapshot: 
     assert cluster.calls == []
 
 
+def test_a_group_that_one_of_two_files_has_no_more_is_a_difference(cli: Cli, snapshot: str) -> None:
+    """Though the other one has a single group."""
+    after = cli.folder / "after.csv"
+    after.write_text(cli("describe group g3 -o csv").out)
+    gone = [("t1", 0, 100, None, None, "only-here"), ("t1", 1, 50, None, None, "only-here")]
+    assert shown(cli, f"{snapshot} {after} --all") == [*gone, ("t2", 0, 10, 10, 0, "same")]
+    for files in (f"{snapshot} {after}", f"{after} {snapshot}"):
+        assert cli(f"diff-offsets {files} --fail-if-different").code == 6
+    assert cli(f"diff-offsets {snapshot} g3 --fail-if-different").code == 0
+
+
 def test_what_cannot_be_learnt_is_no_difference(cli: Cli, cluster: FakeGroupAdmin, snapshot: str) -> None:
     cluster.offset_errors["g1"] = ItemError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")
     ran = cli(f"diff-offsets {snapshot} --all --fail-if-different -o json")
