@@ -12,17 +12,27 @@ from kgctl.errors import RefusedError, StorageError, UsageError
 
 
 def check_place(path: Path) -> None:
-    """Raise `kgctl.errors.UsageError` if there is no such folder, or one of the file's name."""
+    """Raise `kgctl.errors.UsageError` if there is no such folder, or one of the file's name; - is none, as it is not stdout."""
+    if str(path) == "-":
+        raise UsageError("- would be a file of this name: stdout has the result; name a file")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}")
 
 
-def check_is_new(path: Path | None) -> None:
-    """Raise `kgctl.errors.RefusedError` for a file that is there: what somebody may have written is not replaced."""
-    if path is not None and path.exists():
+def new_file(path: Path | None) -> Path | None:
+    """Return where to write what is nowhere yet; None is stdout, and so is -.
+
+    Raises:
+        RefusedError: it is there: what somebody may have written is not replaced. UsageError: as `check_place`.
+    """
+    if path is None or str(path) == "-":
+        return None
+    if path.exists():
         raise RefusedError(f"{path} is there already; name another file or remove it")
+    check_place(path)
+    return path
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -104,6 +104,9 @@ MISTAKES = {
     "list groups --sort=": "--sort '' is unknown",
     "describe group g1 --sort=": "--sort '' is unknown",
     "describe group g1 --lag-mode=": "--lag-mode '' is unknown",
+    "reset-offsets g1 --all-topics --to-latest --plan-out -": "--plan-out -: stdout has the result; name a file",
+    "reset-offsets g1 --all-topics --to-latest --execute --backup -": "--backup -: stdout has the result; name a file",
+    "delete-groups g1 --yes --backup -": "--backup -: stdout has the result; name a file",
 }
 
 

@@ -48,6 +48,18 @@ def test_check_of_a_wrong_file_exits_2_with_rows_and_errors(cli: Cli) -> None:
     assert [error["code"] for error in ran.json["errors"]] == ["USAGE"]
 
 
+BREAKS = "kgctl: 1\nname: x\ntopics: {t: 1}\nmembers: {app: {count: 1}}\nduration: 5s\nvariants: {one: {}, other: {}}\n"
+
+
+def test_shrink_writes_to_stdout_or_where_nothing_is(cli: Cli) -> None:
+    path = cli.folder / "s.yaml"
+    path.write_text(BREAKS)
+    line = f"simulate shrink {path} --check members==0 --most-runs 2"
+    assert (cli(f"{line} --out -").out, [*cli.folder.glob("-")]) == (cli(line).out, [])
+    assert (cli(f"{line} --out {path}").code, cli(f"{line} --out {cli.folder}/no/s.yaml").code) == (5, 2)
+    assert cli(f"simulate init {cli.folder}/no/s.yaml").code == 2
+
+
 def test_a_number_with_leading_zeros_is_refused_in_every_file(cli: Cli) -> None:
     told = "010: a number has no leading zeros: write 10, or '010' where text is meant"
     for name, text, line in (

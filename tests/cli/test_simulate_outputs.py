@@ -150,6 +150,8 @@ def test_group_and_its_records_can_be_looked_at_afterwards(cli: Cli, scenario: P
         ("--state-out {folder}/new", "--state-out is for one run: add --variant, one of eager, cooperative"),
         ("--variant eager --records-out {folder}", "is not empty: name a new folder"),
         ("--html {folder}/no/page.html", "there is no folder"),
+        ("--junit -", "- would be a file of this name: stdout has the result; name a file"),
+        ("--variant eager --records-out -", "- would be a file of this name"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is_run(

@@ -265,6 +265,8 @@ def test_the_time_limit_is_kept(cli: Cli) -> None:
 REFUSED = {
     "crash.yaml --out x.txt": "--out x.txt: its name must end in one of .parquet, .csv, .json, .jsonl",
     "crash.yaml --out no/x.csv": "no/x.csv: there is no folder ",
+    "crash.yaml --html -": "- would be a file of this name",
+    "crash.yaml --out x.csv --html x.csv": "x.csv: each output needs a file of its own",
     "crash.yaml --metric mves": "there is no metric 'mves'; did you mean 'moves'?",
     "crash.yaml --verify 2": "--verify: '2' is no share; write one between 0% and 100%, such as 0.1%",
     "crash.yaml --set seed=1,2": "seed is no parameter: it stands for the whole file",

@@ -35,6 +35,8 @@ def check_new_file(option: str, path: str | None) -> None:
     check_file_name(option, path)
     if path is None:
         return
+    if path == "-":
+        raise UsageError(f"{option} -: stdout has the result; name a file, from which it can be read again")
     place = Path(path).expanduser()
     if place.exists():
         raise UsageError(f"{option} {path}: there is such a file already, and it is not replaced")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
-from kgctl.cli.files import check_is_new
+from kgctl.cli.files import new_file
 from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
@@ -78,8 +78,7 @@ def simulate_init(
     """Write a scenario: from a group of the cluster, a saved description of one, manifests, or an example to start from."""
     if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
-    file = None if file is not None and str(file) == "-" else file
-    check_is_new(file)
+    file = new_file(file)
     text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
     if file is None:
         return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)

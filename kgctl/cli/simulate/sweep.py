@@ -121,6 +121,8 @@ def simulate_sweep(
         check_out(out)
     if html is not None:
         check_page(html)
+        if html == out:
+            raise UsageError(f"{html}: each output needs a file of its own")
     limit_s, share = how.time_limit_s(), share_of(verify)
     sweep = planned_sweep(
         session, file, grid, settings or (), variants=variant or (), checks=check, seeds=how, metrics=metric or ()

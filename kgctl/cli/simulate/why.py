@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.columns import WRITTEN, rounded
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import check_is_new, write_whole
+from kgctl.cli.files import new_file, write_whole
 from kgctl.cli.parameters import option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, below, shows
 from kgctl.cli.session import Session
@@ -153,7 +153,7 @@ def simulate_shrink(
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
 
-    check_is_new(out)
+    out = new_file(out)
     tree = prepared(running.read_scenario(session, file), settings or (), check)
     loaded = load(tree, variants=variant or ())
     verdict = failing(tree, loaded, range(loaded.seed, loaded.seed + loaded.runs) if seed is None else [seed])

@@ -176,6 +176,8 @@ class OutputFiles:
 
             require_library()
         paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]
+        if Path("-") in (*paths, *self._folders().values()):
+            raise UsageError("- would be a file of this name: stdout has the result; name a file")
         for path in paths:
             if paths.count(path) > 1:
                 raise UsageError(f"{path}: each output needs a file of its own")
