@@ -44,7 +44,7 @@ class AgainstOptions:
         str | None,
         option("HOST:PORT", "Play it with real clients on this cluster too, in real time, and show both side by side."),
     ] = None
-    plays: Annotated[int, option("N", "How often --against plays each variant.", min=1)] = 1
+    plays: Annotated[int | None, option("N", "How often --against plays each variant. [default: 1]", min=1)] = None
     client: Annotated[
         str | None,
         option("NAME", "What --against plays with: librdkafka, java (needs a JDK and --kafka-libs), aiokafka or kafka-python."),
@@ -57,6 +57,13 @@ class AgainstOptions:
     def __post_init__(self) -> None:
         if self.against is None and self.client is not None:
             raise UsageError("--client is what --against HOST:PORT plays with; without it nothing is played")
+        if self.against is None and self.plays is not None:
+            raise UsageError("--plays is how often --against HOST:PORT plays; without it nothing is played")
+
+    @property
+    def times(self) -> int:
+        """How often each variant is played."""
+        return self.plays or 1
 
     @property
     def address(self) -> str:
@@ -149,7 +156,7 @@ def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Itera
         groups.check()  # before minutes of work
         session.end_limit()  # a play is as long as it is: each request has a time limit of its own
         try:
-            yield PlayStage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
+            yield PlayStage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.times)
         finally:
             kind.close()  # after the last of all plays
 
@@ -162,7 +169,7 @@ def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kin
     from kgctl.simulate.report.outcome import duration
 
     pods = max(sum(members.count for members in variant.scenario.members) for variant in loaded.variants)
-    minutes = duration(length_us(loaded, options.plays) // 1_000_000 * 1_000_000)
+    minutes = duration(length_us(loaded, options.times) // 1_000_000 * 1_000_000)
     what = f"{loaded.name} with {pods} pods ({kind.profile}) on {options.address}, for about {minutes}"
     if options.address.startswith(_LOCAL):
         session.notice(f"playing {what}")

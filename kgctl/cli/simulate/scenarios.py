@@ -73,13 +73,17 @@ def simulate_init(
     from_manifest: Annotated[
         list[Path] | None, option("FILE", "Kubernetes manifests, KEDA's, .properties files; repeatable.")
     ] = None,
-    sample: Annotated[str, option("TIME", "How long to watch offsets for the rates; 0s: not at all.")] = "5s",
+    sample: Annotated[
+        str | None, option("TIME", "How long to watch offsets for the rates; 0s: not at all. [default: 5s]")
+    ] = None,
 ) -> Report:
     """Write a scenario: from a group of the cluster, a saved description of one, manifests, or an example to start from."""
     if sum(bool(each) for each in (from_group, from_file, from_manifest)) > 1:
         raise UsageError("say one of --from-group, --from-file and --from-manifest")
+    if sample is not None and from_group is None:
+        raise UsageError("--sample is how long a group of the cluster is watched: it has a place beside --from-group only")
     file = new_file(file)
-    text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample)
+    text = _of_manifests(session, from_manifest, file) if from_manifest else _text(session, from_group, from_file, sample or "5s")
     if file is None:
         return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)
     try:

@@ -155,7 +155,7 @@ def simulate_shrink(
 
     out = new_file(out)
     tree = prepared(running.read_scenario(session, file), settings or (), check)
-    loaded = load(tree, variants=variant or ())
+    loaded = load(tree, variants=variant or (), checks=check)
     verdict = failing(tree, loaded, range(loaded.seed, loaded.seed + loaded.runs) if seed is None else [seed])
     with running.progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
         found = shrink(tree, verdict, verdict.seed, most_runs=most_runs, on_run=lambda: on_done(None))
