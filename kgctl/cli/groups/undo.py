@@ -113,13 +113,18 @@ def undo(
     Resets, deleted offsets and deleted groups can be undone, and so can an undo. It is a dry run unless --execute is given. A
     file of another cluster is refused, and so is a group that has committed anything since the change, unless --overwrite.
     """
+    is_undo = execute or overwrite or per_partition or summary or other_cluster
     if prune is not None:
-        if file is not None or execute or log:
+        if file is not None or is_undo or log:
             raise UsageError("--prune stands alone: it removes files, and undoes nothing")
         return _prune(session, prune, dry_run=dry_run)
     check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
-    if file is None or log:
-        if execute or (log and file):
+    if file is not None and (log or all_clusters):
+        raise UsageError(
+            f"{'--log' if log else '--all-clusters'} lists changes, and undoes none: {file!r} has no place beside it"
+        )
+    if file is None:
+        if is_undo:
             raise UsageError("say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back")
         return _listed(session, all_clusters=all_clusters, log=log)
     if is_path(file):
