@@ -359,7 +359,7 @@ class OffsetChange:
         text = plan_rows([(row.group_id, row.partition, row.old.offset if row.old else None, row.new) for row in rows])
         write_new(Path(path).expanduser(), seal(header, text))
         create = ["--create"] if any(group.description is None for group in plan.groups) else []
-        line = ["kgctl", *cluster.arguments, "reset-offsets", "--plan", path, *create, "--execute"]
+        line = ["kgctl", *cluster.arguments, "reset-offsets", "--plan", path, *create, *self.internal.words, "--execute"]
         self.session.notice(f"Plan written; to execute: {shlex.join(line)}")
 
     def show(self, plan: ResetPlan) -> Report:

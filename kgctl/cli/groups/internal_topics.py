@@ -63,6 +63,11 @@ class InternalTopics:
         return [topic for topics in self.topics.values() for topic in topics]
 
     @property
+    def words(self) -> list[str]:
+        """The options that mean them."""
+        return [word for topic in self._all for word in (ONE, topic)]
+
+    @property
     def loss(self) -> str:
         """What is lost for good, "" where nothing is."""
         return f"{_named(self._all)} with all records, which no undo brings back" if self._all else ""

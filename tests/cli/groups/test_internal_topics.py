@@ -57,6 +57,13 @@ def test_one_of_them_is_deleted_and_what_stays_is_said(cli: Cli, cluster: FakeGr
     assert f"its own topics (app-own, {BETWEEN}) and its instances' local state stay as they are." in ran.err
 
 
+def test_the_line_that_executes_a_plan_deletes_what_the_plan_told(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli(f"{RESET} --delete-all-internal-topics --plan-out {cli.folder}/plan.csv")
+    assert f"To be deleted: 2 internal topics ({CHANGES}, {BETWEEN})" in ran.err
+    (line,) = (line for line in ran.err.splitlines() if line.startswith("Plan written; to execute: "))
+    assert (cli(line.partition(": kgctl ")[2] + " --yes").code, topics(cluster)) == (0, {"app-own"})
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
