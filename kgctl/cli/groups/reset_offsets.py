@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,7 @@ from kgctl.admin.offset_reset import ResetPlan, ResetRequest, Strategy, ToHistor
 from kgctl.admin.resets import from_group as copied
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import parse_duration_ms
+from kgctl.admin.topic_scopes import TopicScope, absent
 from kgctl.cli.columns import BY_RESULT
 from kgctl.cli.groups.changes import (
     COLUMNS,
@@ -33,10 +34,10 @@ from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import TopicOptions, Yes
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import Report, shows
-from kgctl.cli.selection import ChangedGroups, Selection, check_count, with_neighbours
+from kgctl.cli.selection import ChangedGroups, Selection, check_count, nothing_on, with_neighbours
 from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
-from kgctl.errors import UnsupportedError, UsageError
+from kgctl.errors import NotFoundError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
@@ -101,6 +102,9 @@ def reset_offsets(
     """
     check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
     wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
+    if other_cluster and target.file is None:
+        raise UsageError("--other-cluster has a place beside --from-file and --plan only")
+    _check_export(session, export=export, summary=summary)
     if target.file is None or not groups.is_by_name:
         groups.check()
     strategy = target.strategy(groups.ids, session.environment.now_ms(), session.environment.stdin)
@@ -114,7 +118,7 @@ def reset_offsets(
             strategy = beside_topics(admin, strategy, cluster)
         chosen = _chosen(admin, groups, strategy)
         if target.from_group is not None:
-            strategy = copied(admin, target.from_group, chosen.group_ids, scopes or ())
+            strategy = _copied(admin, target.from_group, chosen, scopes or (), skip_missing=skip_missing)
         if history is not None:
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
@@ -133,9 +137,27 @@ def reset_offsets(
         return change.show(planned)
 
 
+def _check_export(session: Session, *, export: bool, summary: bool) -> None:
+    shown = session.flags.output
+    if export and (summary or not (shown is None or shown.is_for_people)):
+        raise UsageError(f"--export has a form of its own: {'--summary' if summary else f'-o {shown}'} has no place beside it")
+
+
+def _copied(admin: GroupAdmin, source: str, chosen: Selection, scopes: Sequence[TopicScope], *, skip_missing: bool) -> FromFile:
+    """What another group has committed. Raises `KgctlError` for none, and for the first of ``scopes`` that it has nothing on."""
+    strategy = copied(admin, source, chosen.group_ids, scopes)
+    there = {partition for offsets in strategy.groups.values() for partition in offsets}
+    for error in () if skip_missing else nothing_on(absent(scopes, there), "nothing is committed", source):
+        raise error
+    return strategy
+
+
 def _planned(admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:
     planned = plan_reset(admin, request)
-    return replace(planned, errors=with_neighbours(admin, (*chosen.errors, *planned.errors)))
+    errors = with_neighbours(admin, (*chosen.errors, *planned.errors))
+    if isinstance(request.strategy, FromFile) and request.skip_missing and not planned.rows and not errors:
+        errors = (NotFoundError("none of these topics or partitions exists: nothing to reset"),)
+    return replace(planned, errors=errors)
 
 
 def _history(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:

@@ -120,9 +120,8 @@ def undo(
         return _prune(session, prune, dry_run=dry_run)
     check_deed(execute=execute, dry_run=dry_run, yes=yes, backup=backup)
     if file is not None and (log or all_clusters):
-        raise UsageError(
-            f"{'--log' if log else '--all-clusters'} lists changes, and undoes none: {file!r} has no place beside it"
-        )
+        which = "--log" if log else "--all-clusters"
+        raise UsageError(f"{which} lists changes, and undoes none: {file!r} has no place beside it")
     if file is None:
         if is_undo:
             raise UsageError("say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back")

@@ -34,6 +34,14 @@ def test_from_group_copies_what_another_group_has(cli: Cli, cluster: FakeGroupAd
     assert cli("reset-offsets new2 --from-group g1 --execute").code == 4
 
 
+def test_what_another_group_has_nothing_on_is_not_left_out_in_silence(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for where, shown in (("t1:0-2", "t1:2"), ("t2", "t2")):
+        line = f"reset-offsets g2 --from-group g1 --topic t1:0 --topic {where}"
+        assert cli(line) == Ran(4, "", f"kgctl: group 'g1': nothing is committed on topic '{shown}'\n")
+        assert cli(f"{line} --skip-missing").code == 0
+    assert cli("reset-offsets g2 --from-group g1 --topic t1").code == 0
+
+
 def test_each_partition_goes_to_its_own_offset(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g1 g3 --to-offsets t1:0=5,2=7 --to-offsets t2:0=41 --execute")
     assert ran.code == 0, ran.err
@@ -116,6 +124,9 @@ def test_skip_missing_leaves_out_what_is_not_there(cli: Cli, cluster: FakeGroupA
         4,
         "kgctl: group 'g1': none of these topics or partitions exists: nothing to reset",
     )
+    assert cli("reset-offsets g1 --to-offsets nope:0=3 --skip-missing").code == 4
+    ran = cli("reset-offsets g1 --to-offsets nope:0=3 --to-offsets t1:0=3 --skip-missing -o json")
+    assert (ran.code, [row["topic"] for row in ran.data]) == (0, ["t1"])
     ran = cli("reset-offsets g1 --topic nope --topic t1:1-7 --to-latest --skip-missing -o json")
     assert (ran.code, [row["partition"] for row in ran.data]) == (0, [1, 2])
 
