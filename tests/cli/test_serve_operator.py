@@ -68,6 +68,21 @@ def test_status_of_some_groups_and_of_their_members(cli: Cli, server: Background
     assert (missing.code, [error["group"] for error in missing.json["errors"]]) == (3, ["nosuch"])
 
 
+def test_a_group_that_is_not_there_is_none_without_a_rebalance(
+    cli: Cli, server: BackgroundServer, stuck: tuple[str, str]
+) -> None:
+    with RawClient(server.bootstrap) as raw:
+        raw.call(OFFSET_COMMIT, 8, commit_values("t", None, group_id="quiet"))
+    assert cli(f"serve status {server.bootstrap} --rebalancing --group quiet").code == 0
+    ran = cli(f"serve status {server.bootstrap} --rebalancing --group {stuck[0]} --group quiet --group nosuch -o json")
+    assert (ran.code, [error["group"] for error in ran.json["errors"]]) == (3, ["nosuch"])
+
+
+def test_two_servers_are_not_asked_as_one(cli: Cli, server: BackgroundServer) -> None:
+    ran = cli(f"serve status {server.bootstrap} --bootstrap-server other:9092")
+    assert (ran.code, "both say which server is meant" in ran.err) == (2, True), ran.err
+
+
 def test_a_group_from_before_the_start_has_no_time_of_making(cli: Cli, tmp_path: Path) -> None:
     for asked in (commit_values("t", None, group_id="g"), None):
         with BackgroundServer(topics={"t": 1}, config=CONFIG, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
@@ -216,3 +231,7 @@ def test_the_commit_log_is_filtered_and_replayed(cli: Cli, server: BackgroundSer
     assert [row["offset"] for row in cli(f"serve commits {data} --at 1970-01-01T00:00:00Z -o json").data] == []
     assert cli(f"serve commits {data} --at {first['time']} --since {first['time']}").code == 2
     assert cli(f"serve commits {tmp_path / 'nosuch'}").code == 4
+    ran = cli(f"serve commits {data} --group a --group nosuch -o json")
+    assert (ran.code, [error["message"] for error in ran.json["errors"]]) == (3, ["group 'nosuch' has never committed"])
+    assert cli(f"serve commits {data} --group nosuch --at {last['time']}").code == 4
+    assert cli(f"serve commits {data} --group a --until 1970-01-01T00:00:00Z").err == "No commits.\n"

@@ -55,6 +55,8 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
     if target is not None and "/" in target and "://" not in target:
         raise UsageError(f"there is no folder {target!r}, and it is no HOST:PORT")
     if target is not None:
+        if session.flags.bootstrap_server not in (None, target):
+            raise UsageError(f"{target} and --bootstrap-server both say which server is meant: give one of them")
         session.flags = replace(session.flags, bootstrap_server=target)
     settings = connection_settings(session.flags, session.environment)
     servers = settings.bootstrap or settings.properties.get("bootstrap.servers")
@@ -141,9 +143,10 @@ def serve_status(
     wanted = Wanted(groups=tuple(dict.fromkeys(group or ())), only_rebalancing=rebalancing, with_members=members)
     with connected(session, target) as (connection, deadline):
         found = ask_status(connection, deadline, wanted)
-    shown = {row["group"] for row in found["group_rows"]}
-    missing = [NotFoundError(f"group {name!r} does not exist", group=name) for name in wanted.groups if name not in shown]
-    errors = [] if rebalancing else missing
+        shown = {row["group"] for row in found["group_rows"]}
+        if rebalancing and (quiet := tuple(name for name in wanted.groups if name not in shown)):
+            shown |= {row["group"] for row in ask_status(connection, deadline, Wanted(groups=quiet))["group_rows"]}
+    errors = [NotFoundError(f"group {name!r} does not exist", group=name) for name in wanted.groups if name not in shown]
     summary = {column.key: found.get(column.key) for column in SUMMARY}
     if members:
         rows = [{"group": each["group"], **row} for each in found["group_rows"] for row in each["member_rows"]]
@@ -224,8 +227,11 @@ def serve_commits(
             entries = [entry for name in groups or reader.committing_groups() for entry in reader.offsets_at(name, at_ms)]
         else:
             entries = list(reader.commits(groups, since_ms=since_ms, until_ms=until_ms))
-    notices = () if entries else ("No commits.",)
-    return Report(COMMITS_COLUMNS, entries, (), notices, ("group", "topic", "partition"))
+        without = set(groups).difference(entry.group for entry in entries)
+        missing = sorted(without.difference(reader.committing_groups())) if without else []
+    errors = [NotFoundError(f"group {name!r} has never committed", group=name) for name in missing]
+    notices = () if entries or errors else ("No commits.",)
+    return Report(COMMITS_COLUMNS, entries, errors, notices, ("group", "topic", "partition"))
 
 
 def _instant(text: str | None, now_ms: int) -> int | None:
