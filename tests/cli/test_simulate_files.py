@@ -110,6 +110,8 @@ def test_show_prints_the_file_itself(cli: Cli) -> None:
 def test_schema_describes_events_and_sections(cli: Cli) -> None:
     schema = json.loads(cli("simulate schema").out)
     assert schema == cli("simulate schema -o json").data
+    for output in ("csv", "name", "name0"):
+        assert cli(f"simulate schema -o {output}").err == f"kgctl: -o {output}: a schema has no rows; without -o it is JSON\n"
     titles = [each["title"] for each in schema["properties"]["events"]["items"]["anyOf"]]
     assert {"rolling_restart", "crash", "scale"} <= set(titles)
 

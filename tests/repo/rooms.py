@@ -108,7 +108,7 @@ ROOMS = {
             (8, "the same, of deletions and of members"),
             (5, "topics and partitions that peek was asked for and that have no commit"),
             (1, "plans know what is a share group"),
-            (34, "what was named and is not there; options that had no effect, and - as a file's name"),
+            (36, "what was named and is not there; options that had no effect, and - as a file's name"),
         ),
     ),
     "admin": Room(

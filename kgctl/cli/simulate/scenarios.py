@@ -13,7 +13,7 @@ from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
 from kgctl.cli.files import new_file
 from kgctl.cli.parameters import argument, option
-from kgctl.cli.report import Column, Report, shows
+from kgctl.cli.report import Column, OutputFormat, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate.running import seconds
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -52,10 +52,12 @@ def simulate_show(
 
 
 @shows(examples="kgctl simulate schema > scenario.schema.json")
-def simulate_schema() -> Report:
+def simulate_schema(session: Session) -> Report:
     """Print the JSON Schema of scenario files, for editors that complete and check."""
     from kgctl.simulate.scenario.schema import scenario_schema
 
+    if session.flags.output in (OutputFormat.CSV, OutputFormat.NAME, OutputFormat.NAME0):
+        raise UsageError(f"-o {session.flags.output}: a schema has no rows; without -o it is JSON")
     schema = scenario_schema()
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
 
