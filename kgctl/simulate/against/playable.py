@@ -82,7 +82,8 @@ _COMMON = (
     *("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "enable.auto.commit", "auto.commit.interval.ms"),
     *("auto.offset.reset", "retry.backoff.ms", "group.instance.id", _STRATEGY),
 )
-_PYTHON = {name: name for name in (*_COMMON, "metadata.max.age.ms", "request.timeout.ms", "client.rack")}
+_AS_KAFKA = {name: name for name in (*_COMMON, "metadata.max.age.ms", "request.timeout.ms", "client.rack")}
+"""What the clients of Python and of Go are told, whose processes know each setting by Kafka's name."""
 _LIBRDKAFKA = {
     "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
     "request.timeout.ms": "socket.timeout.ms",
@@ -105,10 +106,10 @@ def _as_named(*assignors: str) -> dict[str, str]:
 _FAMILIES = {
     "java": _Family(_JAVA_ASSIGNORS),
     "librdkafka": _Family(_as_named("range", "roundrobin", "cooperative-sticky"), _LIBRDKAFKA),
-    "kafka-python": _Family(_as_named(*_JAVA_ASSIGNORS), _PYTHON),
-    "aiokafka": _Family(_as_named("range", "roundrobin", "sticky"), _PYTHON),
-    "kafka-go": _Family(_as_named("range", "roundrobin"), _PYTHON),
-    "franz-go": _Family(_as_named(*_JAVA_ASSIGNORS), _LIBRDKAFKA),
+    "kafka-python": _Family(_as_named(*_JAVA_ASSIGNORS), _AS_KAFKA),
+    "aiokafka": _Family(_as_named("range", "roundrobin", "sticky"), _AS_KAFKA),
+    "kafka-go": _Family(_as_named("range", "roundrobin"), _AS_KAFKA),
+    "franz-go": _Family(_as_named(*_JAVA_ASSIGNORS), _AS_KAFKA),
 }
 
 

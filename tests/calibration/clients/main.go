@@ -287,7 +287,7 @@ func newFranz(m *member, topics string, all settings) consumer {
 	}
 	all.given("session.timeout.ms", func(value time.Duration) { options = append(options, kgo.SessionTimeout(value)) })
 	all.given("heartbeat.interval.ms", func(value time.Duration) { options = append(options, kgo.HeartbeatInterval(value)) })
-	all.given("topic.metadata.refresh.interval.ms", func(value time.Duration) {
+	all.given("metadata.max.age.ms", func(value time.Duration) {
 		options = append(options, kgo.MetadataMaxAge(value), kgo.MetadataMinAge(min(value, 2500*time.Millisecond)))
 	})
 	client, err := kgo.NewClient(options...)
