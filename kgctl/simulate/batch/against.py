@@ -116,7 +116,8 @@ def with_measured(outcome: Outcome, loaded: LoadedFile, stage: PlayStage, values
     asked = replace(loaded, checks=tuple(check for check in loaded.checks if is_measured(check)))
     left_out = [check.shown for check in loaded.checks if not is_measured(check)]
     real = outcome_of(asked, list(range(1, stage.plays + 1)), values)
-    unsaid = [name for name, kind in metric_kinds().items() if kind.is_summary and not kind.is_playable]
+    of_groups = {name: kind for name, kind in metric_kinds().items() if kind.is_summary and kind.about.is_playable}
+    unsaid = [name for name, kind in of_groups.items() if not kind.is_playable]
     told = f"not measured, as real clients cannot say it: {', '.join(unsaid)}"
     notes = (
         *real.notes,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from kgctl.simulate.against.fleet import PythonClient
 from kgctl.simulate.batch import against
 from kgctl.simulate.batch.against import (
     PlaySettings,
+    PlayStage,
     PodStay,
     RecordedGroup,
     RecordedPod,
@@ -19,9 +21,15 @@ from kgctl.simulate.batch.against import (
     document,
     first,
     scenario_of,
+    with_measured,
 )
+from kgctl.simulate.batch.outcome import outcome_of
+from kgctl.simulate.batch.plan import task_of, values_of
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.yaml_files import read_yaml
 
 SECOND = 1_000_000
 STORY = RecordedGroup(
@@ -140,3 +148,15 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
     assert best.ranges == {"pause": (10, 10, 10), "heartbeat": (100, 100, 100), "latency": (50, 50, 50)}
     assert len(tried) == len(set(tried))
     assert found.runs == len(tried) * len(against.SEARCH_SEEDS)
+
+
+def test_a_play_says_which_metrics_of_its_group_it_does_not_know() -> None:
+    """Not those of groups that nobody plays: of share groups, of an application's tasks."""
+    text = "kgctl: 1\nname: tiny\ntopics: {orders: 2}\nmembers: {app: {count: 1}}\nduration: 5s\n"
+    loaded, nowhere = load(read_yaml(text, "tiny.yaml")), cast("Any", None)
+    values = [values_of(run(each.scenario, 1), task_of(loaded, each, 1), {}) for each in loaded.variants]
+    stage = PlayStage(kind=PythonClient(), connection={}, cluster=nowhere, label="here")
+    measured = with_measured(outcome_of(loaded, [1], values), loaded, stage, values).measured
+    assert measured is not None
+    unsaid = "load_jain, cross_rack, aborted, heartbeat_time, fenced, requests, record_bytes, drain_time"
+    assert measured.notes == (f"not measured, as real clients cannot say it: {unsaid}",)
