@@ -34,7 +34,7 @@ _ADMIN_S = 30.0
 
 
 def say(name: str, what: str, *rest: str) -> None:
-    """Print one line of JSON with the present time."""
+    """Print one line with the present time."""
     line = "\t".join((str(time.time_ns() // 1000), name, what, *rest))  # noqa: TID251  # what it does is in real time
     with _SAYING:
         sys.stdout.write(line + "\n")

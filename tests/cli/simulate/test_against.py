@@ -10,6 +10,7 @@ from kgctl.admin import ItemError
 from kgctl.cli.simulate.against import ClusterGroups
 from kgctl.errors import AuthError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.simulate.against import fleet
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
 
@@ -37,6 +38,14 @@ def _scenario(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         ("--against b:1 --client java", "--client java needs --kafka-libs DIR"),
         ("--against b:1 --client java --kafka-libs /no/libs", "--kafka-libs /no/libs: there is no such folder"),
         (
+            "--against b:1 --yes --client aiokafka -X security.protocol=SSL",
+            "--client aiokafka takes no settings of a connection: security.protocol",
+        ),
+        (
+            "--against b:1 --client kafka-python --set group.config.group.protocol=consumer",
+            "tiny.yaml:1:1: members app: this client does not speak the consumer protocol",
+        ),
+        (
             "--against b:1 --set nemesis={rate:1_per_1m,of:[network]}",
             "tiny.yaml:1:1: nemesis: faults of the network are not made against real clients",
         ),
@@ -51,6 +60,19 @@ def test_what_cannot_be_is_refused_before_anything_is_contacted(cli: Cli, line: 
     assert ran.code == 2, ran.err
     assert message in ran.err
     assert cli.settings == []
+
+
+@pytest.mark.parametrize(("client", "package"), [("kafka-python", "kafka"), ("aiokafka", "aiokafka")])
+def test_a_client_that_is_not_installed_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch, client: str, package: str) -> None:
+    monkeypatch.setattr(fleet, "find_spec", lambda name: None if name == package else object())
+    ran = cli(f"simulate run tiny.yaml --against b:1 --client {client}")
+    assert (ran.code, cli.settings) == (2, [])
+    assert f"the client {client} is not installed: there is no Python package {package}" in ran.err
+
+
+def test_the_help_names_every_client(cli: Cli) -> None:
+    told = " ".join(cli("simulate run --help").out.split()).partition("--client NAME")[2].partition("--kafka-libs DIR ")[0]
+    assert [name for name in ("java", *fleet.PythonClient.names) if name not in told] == []
 
 
 @pytest.mark.parametrize("right", ["describe", "delete"])

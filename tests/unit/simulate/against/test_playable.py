@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
 
 import pytest
 
+from kgctl.simulate.against import fleet
+from kgctl.simulate.against.client import ClientLoop
+from kgctl.simulate.against.consumers import CONSUMERS
 from kgctl.simulate.against.playable import can_be_killed, is_measured, obstacles, settings_of, unknown_to
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.scenario.fields import changed
@@ -13,8 +19,12 @@ from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.metric import TASKS, metric_kinds
 from kgctl.simulate.scenario.sources import builtin_text
 from kgctl.yaml_files import read_yaml
+from tests.calibration.cases import FOLDER
 from tests.docs.pages import MANUAL
 
+AGAINST = Path(fleet.__file__).parent
+SOURCES = (AGAINST / "client.py", AGAINST / "Fleet.java", FOLDER / "clients" / "main.go")
+"""One protocol of lines in three languages, which only the tests here hold together."""
 BASE = """\
 kgctl: 1
 name: tiny
@@ -156,3 +166,38 @@ def test_a_setting_of_the_other_protocol_reaches_the_client_that_refuses_it() ->
     other = "group: {config: {group.protocol: consumer, session.timeout.ms: 9s, partition.assignment.strategy: [range]}}"
     asked = ("session.timeout.ms", "partition.assignment.strategy")
     assert [told(other, client).get(name) for client in ("java", "librdkafka") for name in asked] == ["9000", "range"] * 2
+
+
+def test_what_members_are_told_of_their_loop_every_client_reads() -> None:
+    base = BASE.replace(
+        "count: 2, boot: 0s",
+        "count: 2, poll: {timeout: 50ms, pause: 20ms}, rate: 10/s, commit: every 2s,"
+        " callbacks: {assigned: 30ms, revoked: 30ms, lost: 30ms}",
+    )
+    kafkas = {"group.protocol", "group.id", "client.id", "partition.assignment.strategy"}
+    assert set(told(base=base)) - kafkas == ClientLoop.NAMES
+    begins = {"callback." if name.startswith("callback.") else name for name in ClientLoop.NAMES - {"max.poll.records"}}
+    left_out = {path.name: [name for name in begins if name not in path.read_text(encoding="utf-8")] for path in SOURCES}
+    assert left_out == {"client.py": [], "Fleet.java": [], "main.go": []}
+
+
+def test_what_clients_say_of_their_members_is_heard() -> None:
+    """But for ``stalls``, which is for who looks at one client alone, and what the process and the helper say of themselves."""
+    said = re.compile(r'say\((?:\w+(?:\.\w+)?, )?"([a-z-]+)')
+    words = {path.name: set(said.findall(path.read_text(encoding="utf-8"))) - {"client", "helper"} for path in SOURCES}
+    assert {name: "subscribed" in found for name, found in words.items()} == dict.fromkeys(words, True)
+    assert {name: found - {*fleet._HEAR, "stalls"} for name, found in words.items()} == {name: set() for name in words}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of kafka-python, as it is imported
+@pytest.mark.parametrize(("client", "consumer"), [("kafka-python", "KafkaConsumer"), ("aiokafka", "AIOKafkaConsumer")])
+def test_each_setting_that_a_client_of_python_is_told_is_one_of_its_own(client: str, consumer: str) -> None:
+    kind = getattr(import_module(CONSUMERS[client][0]), consumer)
+    known = {*getattr(kind, "DEFAULT_CONFIG", ()), *signature(kind).parameters}
+    names = ("session.timeout", "heartbeat.interval", "max.poll.interval", "retry.backoff", "metadata.max.age", "request.timeout")
+    settings = {f"{name}.ms" for name in names}
+    text = ", ".join(f"{name}: 9000" for name in settings)
+    group = f"group: {{config: {{{text}, enable.auto.commit: true, auto.offset.reset: latest}}}}"
+    found = told(f"cluster: {{racks: [a]}}\n{group}", client, BASE.replace("boot: 0s", "boot: 0s, rack: a"))
+    assert {*settings, "client.rack"} < found.keys()
+    assert {name for name in found.keys() - ClientLoop.NAMES if name.replace(".", "_") not in known} == set()

@@ -315,12 +315,13 @@ spec:
     spec:
       volumes: [{name: v, configMap: {name: c}}]
       containers:
-        - envFrom: [{secretRef: {name: s}}, {configMapRef: {name: gone}}, {configMapRef: {name: c}}]
+        - envFrom: [{secretRef: {name: c}}, {configMapRef: {name: gone}}, {configMapRef: {name: c}}]
           env:
             - {name: KAFKA_MAX_POLL_INTERVAL_MS, valueFrom: {secretKeyRef: {name: s, key: k}}}
             - {name: KAFKA_SESSION_TIMEOUT_MS, valueFrom: {configMapKeyRef: {name: c, key: SESSION}}}
             - {name: KAFKA_HEARTBEAT_INTERVAL_MS, valueFrom: {configMapKeyRef: {name: gone, key: x}}}
             - {name: PASSWORD, valueFrom: {secretKeyRef: {name: s, key: p}}}
+            - {name: KAFKA_CLIENT_RACK, value: ""}
 """
 
 
@@ -328,7 +329,7 @@ def test_what_may_hold_settings_and_is_not_known_is_told() -> None:
     (pods,) = read_manifests([("k.yaml", UNREAD)])
     assert pods.left_out() == [
         "Deployment d, volumes (k.yaml): application.yml of ConfigMap c is not read: put its settings of consumers in",
-        "Deployment d, envFrom (k.yaml): Secret s is not known here: put its settings of consumers in",
+        "Deployment d, envFrom (k.yaml): Secret c is not known here: put its settings of consumers in",
         "Deployment d, envFrom (k.yaml): ConfigMap gone is not known here: put its settings of consumers in",
         "Deployment d, env (k.yaml): what KAFKA_MAX_POLL_INTERVAL_MS is, is not known here: put max.poll.interval.ms in",
         "Deployment d, env (k.yaml): what KAFKA_HEARTBEAT_INTERVAL_MS is, is not known here: put heartbeat.interval.ms in",
@@ -336,3 +337,21 @@ def test_what_may_hold_settings_and_is_not_known_is_told() -> None:
     text = scenario_of([pods], ["k.yaml"])
     assert [line for line in text.splitlines() if line.startswith("# ")] == [f"# {line}" for line in pods.left_out()]
     assert remarks([pods]) == pods.left_out()
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.yml", "a.json", "a.conf", "a.toml", "a.xml", "a.properties", "a.env", "MOTD"])
+def test_files_of_settings_in_a_form_that_is_not_read_are_told(name: str) -> None:
+    (pods,) = read_manifests([("k.yaml", UNREAD.replace("application.yml", name))])
+    is_read = name in ("a.properties", "a.env", "MOTD")
+    assert [line for line in pods.left_out() if f"{name} of ConfigMap c" in line] == ([] if is_read else pods.left_out()[:1])
+
+
+def test_what_an_autoscaler_scales_by_and_no_scenario_has_is_told_beside_it() -> None:
+    by_clock = SCALED.replace("triggers: [", "triggers: [{type: cron}, ")
+    pods = read_manifests([("k.yaml", DEPLOYMENT), ("s.yaml", by_clock)])
+    told = (
+        "ScaledObject scaler (s.yaml) scales by the most that cron, kafka (topic orders) ask for;"
+        " the scenario scales by kafka (topic orders) alone"
+    )
+    assert remarks(pods) == [told]
+    assert f"# {told}\n" in scenario_of(pods, ["k.yaml", "s.yaml"])
