@@ -58,13 +58,15 @@ class HeartbeatDrift:
 
     Each beat comes ``constant_us`` late, plus an evenly spread number of ``-walk_us..walk_us`` that adds up over the beats (the
     phases of members part), plus one of ``-jitter_us..jitter_us`` that does not. ``phase_locked``: the timer starts anew with
-    each generation, so that all members beat together; without it each generation begins at a random phase.
+    each generation, so that all members beat together; without it each generation begins at a random phase. ``goes_on``: no
+    generation touches the timer: a beat leaves an interval after the one before, or when the member is in a generation again.
     """
 
     constant_us: int = 0
     walk_us: int = 0
     jitter_us: int = 0
     phase_locked: bool = True
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +339,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
             start_us=(54_000, 57_000),
-            classic_drift=_PUNCTUAL,
+            classic_drift=replace(_PUNCTUAL, goes_on=True),  # rkcg_heartbeat_intvl, which no generation resets
             consumer_drift=_PUNCTUAL,
         ),
         partition_assignment_strategy=("range", "roundrobin"),

@@ -172,8 +172,11 @@ class HeartbeatClock:
         return self._interval_us + self._drift.constant_us
 
     def restart(self, now_us: int, interval_us: int) -> None:
-        """Count from now: a generation has begun (or, for a client whose phase is not locked, anywhere within the interval)."""
+        """A generation has begun: count from now, from anywhere in the interval (not ``phase_locked``), or on (``goes_on``)."""
         self._interval_us = max(interval_us, 1)
+        if self._drift.goes_on:
+            self.next_us = max(self.next_us, now_us)
+            return
         self._nominal_us = now_us + (0 if self._drift.phase_locked else draw(self._rng, self._interval_us) - self._interval_us)
         self._step(now_us)
 

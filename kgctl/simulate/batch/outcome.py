@@ -158,7 +158,8 @@ def _measured_drift(drift: HeartbeatDrift) -> str:
         f"±{format_duration(drift.walk_us)} that adds up" if drift.walk_us else "",
         f"±{format_duration(drift.jitter_us)}" if drift.jitter_us else "",
     ]
-    locked = "beats begin anew with each generation" if drift.phase_locked else "phases are kept from each start"
+    is_kept = drift.goes_on or not drift.phase_locked
+    locked = "phases are kept from each start" if is_kept else "beats begin anew with each generation"
     return f"{', '.join(filter(None, parts))}; {locked}"
 
 

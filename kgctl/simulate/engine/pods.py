@@ -359,6 +359,8 @@ def with_drift(members: MemberSet, config: MemberConfig) -> MemberConfig:
         is_tight = members.poll.upper_us == 0 and config.behaviour.reads_every_us
         return replace(config, behaviour=replace(config.behaviour, classic_drift=TIGHT)) if is_tight else config
     drift = drift_of(members.heartbeat_drift_us)
+    if drift.phase_locked:
+        drift = replace(drift, goes_on=config.behaviour.classic_drift.goes_on)
     return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
 
 

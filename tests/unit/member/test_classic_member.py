@@ -397,6 +397,18 @@ def test_librdkafka_commits_what_it_gives_up_after_its_callback_and_joins_then(s
     assert sorted(map(len, world.owners().values())) == [8, 8, 8]
 
 
+@pytest.mark.parametrize("profile", ["librdkafka", "java"])
+def test_librdkafka_beats_an_interval_after_its_last_beat_whatever_generations_begin(profile: str) -> None:
+    """Java's timer begins with each generation, librdkafka's with the first one, in which a beat leaves at once."""
+    world = World({"orders": 24})
+    member = world.pod("m0", EAGER, profile=profile, poll_gap_us=(seconds(2), seconds(2)))
+    world.pod("other", EAGER, profile=profile, at_s=7.5)
+    world.run_until(40)
+    beats, (first_us, again_us) = member.times(Heartbeat), member.times(SyncGroup)[-2:]
+    gaps = [round((later - earlier) / SECOND, 1) for earlier, later in pairwise(beats) if earlier < again_us < later]
+    assert (gaps == [3.0], beats[0] < first_us + 10_000) == ((True, True) if profile == "librdkafka" else (False, False))
+
+
 def test_commit_of_the_application_is_answered() -> None:
     world = group_of(2, EAGER | {"enable.auto.commit": "false"})
     pod = world.pods["m0"]

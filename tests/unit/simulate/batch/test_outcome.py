@@ -8,6 +8,8 @@ import pytest
 
 from kgctl.simulate.batch.outcome import assumptions_of, outcome_of, rehearsed_in
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
+from kgctl.simulate.engine.pods import with_drift
+from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.load import Variant, load
 from kgctl.simulate.scenario.model import MemberSet
 from kgctl.yaml_files import read_yaml
@@ -116,6 +118,17 @@ def test_what_members_of_a_share_group_do_with_a_record_that_nobody_can_process_
 def test_the_drift_that_is_told_is_that_of_the_poll_loop(poll: str, drift: str) -> None:
     (variant,) = load(read_yaml(f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{a: {{poll: {poll}}}}}\n", "f")).variants
     assert assumptions_of(variant)["a: each heartbeat is late by"] == f"{drift}; beats begin anew with each generation"
+
+
+@pytest.mark.parametrize(
+    ("given", "goes_on"), [("", True), (", heartbeat_drift: 10ms", True), (", heartbeat_drift: random", False)]
+)
+def test_beats_that_no_generation_touches_go_on_with_a_drift_of_the_scenario_too(given: str, goes_on: bool) -> None:
+    (variant,) = _of(f"client: librdkafka{given}")
+    (members,) = variant.scenario.members
+    assert with_drift(members, member_config(members, members.config)).behaviour.classic_drift.goes_on == goes_on
+    told = assumptions_of(variant)["a: each heartbeat is late by"]
+    assert given or told == "1ms, ±2ms that adds up, ±2ms; phases are kept from each start"
 
 
 def test_an_expectation_that_was_never_asked_has_not_passed() -> None:
