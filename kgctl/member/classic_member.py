@@ -30,7 +30,7 @@ class Rebalance:
     """The rounds of one member: revoke, join, sync, assigned. Kafka: ConsumerCoordinator, AbstractCoordinator."""
 
     __slots__ = (
-        "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
+        "_assigned", "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
         "_is_joining", "_joined_topics", "_member", "_membership", "_outcome", "_rebalance_timeout_ms", "_remembered",
         "_topics", "is_cooperative",
     )  # fmt: skip
@@ -53,6 +53,7 @@ class Rebalance:
         self._has_looked = True
         self._elected: JoinGroupResult | None = None
         self._outcome: bytes | ErrorCode | None = None
+        self._assigned: set[TopicPartition] | None = None
 
     @property
     def is_under_way(self) -> bool:
@@ -83,7 +84,7 @@ class Rebalance:
     @property
     def calls_back(self) -> bool:
         """Whether the round goes on by a callback: what is given up before JoinGroup, or was assigned."""
-        if self._outcome is not None:
+        if self._outcome is not None or self._assigned is not None:
             return not isinstance(self._outcome, ErrorCode)
         membership = self._member.membership
         begins = membership.needs_prepare and not self._is_joining and self._commit is RoundCommit.NOT_SENT
@@ -94,6 +95,8 @@ class Rebalance:
         member = self._member
         if self._outcome is not None:
             return self._end_round
+        if self._assigned is not None:
+            return self._hand_over_rest
         if self._elected is not None:
             return self._lead if member.topics.image is not None else None
         # Nothing is given up before there is a coordinator to join at (AbstractCoordinator#ensureCoordinatorReady): a cluster
@@ -333,16 +336,21 @@ class Rebalance:
 
     def _end_round(self) -> None:
         outcome, self._outcome = self._outcome, None
-        membership = self._member.membership
         if isinstance(outcome, ErrorCode):
             self._is_joining = False
             self._elected = None
             self._round_failed(outcome)
-        elif membership.generation.generation_id == NO_GENERATION_ID or membership.phase is not JoinPhase.STABLE:
-            self._is_joining = False
-            membership.reset("the generation was lost before its callbacks ran")
-        elif outcome is not None:
+        elif outcome is not None and not self._is_lost():
             self._complete(outcome)
+
+    def _is_lost(self) -> bool:
+        """Whether the generation is lost whose callbacks are to run: then the round ends without them."""
+        membership = self._member.membership
+        if membership.generation.generation_id != NO_GENERATION_ID and membership.phase is JoinPhase.STABLE:
+            return False
+        self._is_joining = False
+        membership.reset("the generation was lost before its callbacks ran")
+        return True
 
     def _round_failed(self, error: ErrorCode) -> None:
         member = self._member
@@ -380,7 +388,17 @@ class Rebalance:
 
     def _revoked(self, assigned: set[TopicPartition]) -> None:
         self._member.membership.request_rejoin("need to revoke partitions and re-join")
-        self._hand_over(assigned)
+        # librdkafka's rd_kafka_cgrp_incr_unassign_done: what was revoked is committed, and then a poll() hands over what is
+        # assigned, be it nothing. ConsumerCoordinator#onJoinComplete does both in one go.
+        if self._member.config.behaviour.queues_callbacks:
+            self._assigned = assigned
+        else:
+            self._hand_over(assigned)
+
+    def _hand_over_rest(self) -> None:
+        assigned, self._assigned = self._assigned, None
+        if assigned is not None and not self._is_lost():
+            self._hand_over(assigned)
 
     def _hand_over(self, assigned: set[TopicPartition]) -> None:
         member = self._member

@@ -108,20 +108,23 @@ class MemberReconciliation:
         self.is_under_way = True
         self._round += 1
         number = self._round
-        consumed = set(member.positions.consumed)
-        member.stop(member.owned - assigned, StopReason.REVOKED)
-        if not member.config.enable_auto_commit:
-            self._revoke(number, resolved, assigned)
-            return
+        consumed, revoked = set(member.positions.consumed), member.owned - assigned
+        offsets = member.committer.of_given_up(consumed & revoked)
+        member.stop(revoked, StopReason.REVOKED)
 
         def committed(_: ErrorCode) -> None:
             if self._goes_on(number):
-                self._revoke(number, resolved, assigned)
+                self._revoke(number, resolved, assigned, offsets)
 
-        retry_us = member.config.effective_rebalance_timeout_ms * 1000
-        member.committer.commit(consumed, is_automatic=True, retry_for_us=retry_us, done=committed)
+        if member.committer.commits_first:
+            retry_us = member.config.effective_rebalance_timeout_ms * 1000
+            member.committer.commit(consumed, is_automatic=True, retry_for_us=retry_us, done=committed)
+        else:
+            self._revoke(number, resolved, assigned, offsets)
 
-    def _revoke(self, number: int, resolved: LocalAssignment, assigned: set[TopicPartition]) -> None:
+    def _revoke(
+        self, number: int, resolved: LocalAssignment, assigned: set[TopicPartition], offsets: dict[TopicPartition, int]
+    ) -> None:
         member = self._member
         revoked = member.owned - assigned
 
@@ -132,6 +135,10 @@ class MemberReconciliation:
         def after() -> None:
             if self._goes_on(number):
                 member.owned.difference_update(revoked)
+                member.committer.commit_given_up(offsets, given_up)
+
+        def given_up(_: ErrorCode) -> None:
+            if self._goes_on(number):
                 self._assign(number, resolved, assigned)
 
         if revoked:

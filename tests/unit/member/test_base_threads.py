@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.member.api import CallbackKind
 from kgctl.member.config import STREAMS, profile_names
-from kgctl.model.requests import JoinGroup, SyncGroup
+from kgctl.model.requests import JoinGroup, OffsetCommit, SyncGroup
 from tests.support.member_harness import World, seconds
 
 POLLS_S = tuple(range(0, 60, 5))
@@ -50,3 +51,30 @@ def test_of_librdkafka_what_is_assigned_is_not_read_before_the_application_polls
     world.run_until(5.1)
     assert [at_us for at_us, _ in pod.callbacks()] == [seconds(5)]
     assert len(pod.member.consumed_partitions) == 4
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"group.protocol": "classic", "partition.assignment.strategy": "cooperative-sticky"}, {"group.protocol": "consumer"}],
+    ids=["classic", "consumer"],
+)
+def test_librdkafka_gives_up_in_one_poll_and_is_handed_what_it_gets_in_the_next(settings: dict[str, str]) -> None:
+    """Only then others hear that it has given up. Polls are every five seconds, those of a member that comes 1.3 s later."""
+    world = World({"t": 4})
+    pod, new = (
+        world.pod(
+            name,
+            settings | {"auto.commit.interval.ms": "600000"},
+            profile="librdkafka",
+            at_s=at_s,
+            poll_gap_us=(seconds(5), seconds(5)),
+        )
+        for name, at_s in (("a", 0), ("b", 21.3))
+    )
+    world.run_until(49)
+    ((revoked_us, _),) = pod.callbacks(CallbackKind.REVOKED)
+    assigned_us, rest = next(each for each in pod.callbacks() if each[0] > revoked_us)
+    taken_us = next(at_us for at_us, callback in new.callbacks() if callback.partitions)
+    assert (rest.partitions, assigned_us) == ((), revoked_us + seconds(5))
+    assert pod.times(OffsetCommit) == [revoked_us]
+    assert assigned_us < taken_us
