@@ -83,6 +83,8 @@ class Ownership:
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The member says that the process reads these no longer."""
         numbers = self._partitions.numbers_of(partitions)
+        if process.hands_over:  # and reads on while others join: its last commit may be refused
+            self.settle_unseen(process)
         if reason is StopReason.POLL_TIMEOUT and numbers:
             self._kicked(process, numbers)
         elif reason is not StopReason.CLOSED and numbers and _works_on_when_revoked(process):

@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue
+from kgctl.model.error_codes import ErrorCode
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.recording.trace import TraceEvent
+from kgctl.simulate.recording.trace import Committed, TraceEvent
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Uniform
@@ -34,6 +35,31 @@ def test_what_a_crash_costs(commit: Commit, most_repeated: int, most_lost: int) 
         costs.append((result.metric("duplicates"), result.metric("lost")))
     assert all(0 <= repeated <= most_repeated + 1 and 0 <= lost <= most_lost + 1 for repeated, lost in costs)  # type: ignore[operator]
     assert max(max(cost) for cost in costs) > max(most_repeated, most_lost) / 10  # type: ignore[type-var, operator]
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_a_last_commit_that_is_refused_leaves_those_of_the_quiet_time(reset: str) -> None:
+    """It ends while others are on their way into the generation that it waits for itself: cooperative members give up twice."""
+    events = (event("scale", "app", at_s=31, by=1), event("stop", "app/0", at_s=34))
+    config = COOPERATIVE | {"auto.offset.reset": reset}
+    found = scenario(*events, count=2, partitions=6, rate=60, config=config, duration_s=60, client="librdkafka")
+    errors = list[str]()
+    result = run(found, 3, observers=[_Refusals(errors)])
+    assert errors == [ErrorCode.REBALANCE_IN_PROGRESS.name]
+    assert 0 < result.metric("duplicates") <= 60 * 5 + 1  # type: ignore[operator]
+    assert result.metric("lost") == 0
+
+
+class _Refusals:
+    def __init__(self, found: list[str]) -> None:
+        self._found = found
+
+    def on_trace(self, event: TraceEvent) -> None:
+        if isinstance(event, Committed) and event.error != ErrorCode.NONE.name:
+            self._found.append(event.error)
+
+    def on_step(self, at_us: int, metrics: object) -> None:
+        """Nothing is looked at."""
 
 
 @pytest.mark.parametrize("mode", [CommitMode.AUTO, CommitMode.EVERY, CommitMode.AFTER_BATCH])
