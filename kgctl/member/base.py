@@ -450,6 +450,19 @@ class BaseMember(MemberParts):
         if stopped:
             self.runtime.actions.append(StopConsuming(stopped, reason))
 
+    def auto_commit(self) -> None:
+        """Commit what was read: the interval is over."""
+        self.committer.auto_commit(self.positions.consumed)
+
+    def commit_last(self, release: Step) -> None:
+        """Read nothing more, and go on with ``release`` when what was read is committed, where the client does so by itself."""
+        consumed = set(self.positions.consumed)
+        self.stop(consumed, StopReason.CLOSED)
+        if self.config.enable_auto_commit:
+            self.committer.commit(consumed, is_automatic=True, retry_for_us=CLOSE_TIMEOUT_US, done=lambda _: release())
+        else:
+            release()
+
     def fail(self, error: str, message: str = "") -> None:
         """End the member by an error that the consumer does not get over."""
         self.stop(set(self.owned), StopReason.FAILED)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionsOf, Rng, RunAssignor, StopReason
-from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
+from kgctl.member.base import HEARTBEAT, SESSION, BaseMember, Step
 from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, ClassicSession, JoinPhase, Membership, SessionGeneration
 from kgctl.member.commits import CommitIdentity, RoundCommit
 from kgctl.member.config import MemberConfig, is_cooperative
@@ -30,7 +30,7 @@ class Rebalance:
     """The rounds of one member: revoke, join, sync, assigned. Kafka: ConsumerCoordinator, AbstractCoordinator."""
 
     __slots__ = (
-        "_assigned", "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
+        "_assigned_from", "_assignor", "_commit", "_compared_image", "_elected", "_group_topics", "_has_looked",
         "_is_joining", "_joined_topics", "_member", "_membership", "_outcome", "_rebalance_timeout_ms", "_remembered",
         "_topics", "is_cooperative",
     )  # fmt: skip
@@ -52,8 +52,7 @@ class Rebalance:
         self._is_joining = False
         self._has_looked = True
         self._elected: JoinGroupResult | None = None
-        self._outcome: bytes | ErrorCode | None = None
-        self._assigned: set[TopicPartition] | None = None
+        self._outcome: bytes | set[TopicPartition] | ErrorCode | None = None
 
     @property
     def is_under_way(self) -> bool:
@@ -84,7 +83,7 @@ class Rebalance:
     @property
     def calls_back(self) -> bool:
         """Whether the round goes on by a callback: what is given up before JoinGroup, or was assigned."""
-        if self._outcome is not None or self._assigned is not None:
+        if self._outcome is not None:
             return not isinstance(self._outcome, ErrorCode)
         membership = self._member.membership
         begins = membership.needs_prepare and not self._is_joining and self._commit is RoundCommit.NOT_SENT
@@ -95,8 +94,6 @@ class Rebalance:
         member = self._member
         if self._outcome is not None:
             return self._end_round
-        if self._assigned is not None:
-            return self._hand_over_rest
         if self._elected is not None:
             return self._lead if member.topics.image is not None else None
         # Nothing is given up before there is a coordinator to join at (AbstractCoordinator#ensureCoordinatorReady): a cluster
@@ -336,21 +333,18 @@ class Rebalance:
 
     def _end_round(self) -> None:
         outcome, self._outcome = self._outcome, None
+        membership = self._member.membership
         if isinstance(outcome, ErrorCode):
             self._is_joining = False
             self._elected = None
             self._round_failed(outcome)
-        elif outcome is not None and not self._is_lost():
+        elif membership.generation.generation_id == NO_GENERATION_ID or membership.phase is not JoinPhase.STABLE:
+            self._is_joining = False
+            membership.reset("the generation was lost before its callbacks ran")
+        elif isinstance(outcome, bytes):
             self._complete(outcome)
-
-    def _is_lost(self) -> bool:
-        """Whether the generation is lost whose callbacks are to run: then the round ends without them."""
-        membership = self._member.membership
-        if membership.generation.generation_id != NO_GENERATION_ID and membership.phase is JoinPhase.STABLE:
-            return False
-        self._is_joining = False
-        membership.reset("the generation was lost before its callbacks ran")
-        return True
+        elif outcome is not None:
+            self._hand_over(outcome)
 
     def _round_failed(self, error: ErrorCode) -> None:
         member = self._member
@@ -391,13 +385,8 @@ class Rebalance:
         # librdkafka's rd_kafka_cgrp_incr_unassign_done: what was revoked is committed, and then a poll() hands over what is
         # assigned, be it nothing. ConsumerCoordinator#onJoinComplete does both in one go.
         if self._member.config.behaviour.queues_callbacks:
-            self._assigned = assigned
+            self._outcome = assigned
         else:
-            self._hand_over(assigned)
-
-    def _hand_over_rest(self) -> None:
-        assigned, self._assigned = self._assigned, None
-        if assigned is not None and not self._is_lost():
             self._hand_over(assigned)
 
     def _hand_over(self, assigned: set[TopicPartition]) -> None:
@@ -553,7 +542,7 @@ class ClassicMember(BaseMember):
         if self.rebalance.is_needed():
             return None if self.callback_waits() else self.rebalance.step()
         if self.committer.is_automatic and self.committer.is_due() and self.connection.is_known:
-            return self._auto_commit
+            return self.auto_commit
         return self.positions.step() if self.positions.awaiting else None
 
     def callback_waits(self) -> bool:
@@ -589,12 +578,7 @@ class ClassicMember(BaseMember):
 
     def begin_close(self) -> None:
         """Commit, then callbacks, then leave. Kafka: ``ConsumerCoordinator#close``."""
-        consumed = set(self.positions.consumed)
-        self.stop(consumed, StopReason.CLOSED)
-        if self.config.enable_auto_commit:
-            self.committer.commit(consumed, is_automatic=True, retry_for_us=CLOSE_TIMEOUT_US, done=lambda _: self._release())
-        else:
-            self._release()
+        self.commit_last(self._release)
 
     def _release(self) -> None:
         self.session.disable()
@@ -613,6 +597,3 @@ class ClassicMember(BaseMember):
 
     def _throw(self) -> None:
         self.fail((self.session.fatal or ErrorCode.UNKNOWN_SERVER_ERROR).name)
-
-    def _auto_commit(self) -> None:
-        self.committer.auto_commit(self.positions.consumed)

@@ -15,7 +15,7 @@ from kgctl.member.api import (
     StopConsuming,
     StopReason,
 )
-from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, BaseMember, Step
+from kgctl.member.base import HEARTBEAT, BaseMember, Step
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig
 from kgctl.member.consumer_heartbeats import (
@@ -327,7 +327,7 @@ class ConsumerMember(BaseMember):
         if self.membership.phase is _RECONCILING and self.reconciliation.needs_poll():
             return self._reconcile
         if self.committer.is_due() and self.connection.is_known:
-            return self._auto_commit
+            return self.auto_commit
         if self._queue and self._may_run(self._queue[0][0]):
             return self._run_queued
         if self.membership.phase in OUTSIDE:
@@ -429,19 +429,11 @@ class ConsumerMember(BaseMember):
     def _reconcile(self) -> None:
         self.reconciliation.run(in_poll=True)
 
-    def _auto_commit(self) -> None:
-        self.committer.auto_commit(self.positions.consumed)
-
     def begin_close(self) -> None:
         """Commit, callbacks, leave. Kafka: ``AsyncKafkaConsumer#close``."""
         self.reconciliation.abort()
         self._queue.clear()
-        consumed = set(self.positions.consumed)
-        self.stop(consumed, StopReason.CLOSED)
-        if self.config.enable_auto_commit:
-            self.committer.commit(consumed, is_automatic=True, retry_for_us=CLOSE_TIMEOUT_US, done=lambda _: self._release())
-        else:
-            self._release()
+        self.commit_last(self._release)
 
     def _release(self) -> None:
         if self.owned:
