@@ -216,6 +216,7 @@ ROOMS = {
             (36, "whose thread joins, and whose poll() calls back"),
             (7, "what libraries are called that are made with a client"),
             (27, "librdkafka commits what it gives up as it gives it up"),
+            (10, "librdkafka's beats go on over generations, and its poll() runs one callback at a time"),
             (2, "kafka-go collects commits, and makes them as a generation ends"),
             (13, "clients that do not start with settings of the other protocol"),
             (104, "members of share groups"),
