@@ -140,7 +140,7 @@ class Stall(Event):
         run.later(duration_us, run.over)
 
 
-_USUAL_PPM = 1_000_000
+_USUAL_PPM = _ALL_PPM = 1_000_000
 
 
 class Slow(Event):
@@ -217,7 +217,9 @@ class BadNetwork(Event):
         pods = run.pods()
         duration_us = run.length(self.length)
         until_us = FOREVER_US if duration_us is None else run.now_us + duration_us
-        fault = LinkFault(latency=self.latency, loss_ppm=self.loss_ppm, is_partition=self.partition, until_us=until_us)
+        # Where all is lost nothing comes through, what a process fetches neither.
+        is_cut, loss_ppm = (True, None) if self.partition or self.loss_ppm == _ALL_PPM else (False, self.loss_ppm)
+        fault = LinkFault(latency=self.latency, loss_ppm=loss_ppm, is_partition=is_cut, until_us=until_us)
         for pod in pods:
             pod.harm(fault)
 

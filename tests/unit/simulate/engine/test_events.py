@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -242,8 +243,9 @@ def test_a_zombie_reads_no_more_than_its_polls_return() -> None:
     assert 50 <= result.metric("duplicates") <= 2 * 60 + 6 * 50  # type: ignore[operator]
 
 
-def test_a_partitioned_pod_is_taken_out_and_comes_back() -> None:
-    result = run(scenario(event("network", "app/1", for_us=90 * S, partition=True), config=CONSUMER), 1)
+@pytest.mark.parametrize("fault", [{"partition": True}, {"loss_ppm": 1_000_000}], ids=["partition", "loss: 100%"])
+def test_a_partitioned_pod_is_taken_out_and_comes_back(fault: dict[str, Any]) -> None:
+    result = run(scenario(event("network", "app/1", for_us=90 * S, **fault), config=CONSUMER), 1)
     assert (result.metric("kicked"), result.metric("members"), result.metric("state")) == (1, 4, "Stable")
     assert result.metric("unavailable", ("cause detection",)) > 2 * 39  # type: ignore[operator]
 
