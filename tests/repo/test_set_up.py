@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,21 @@ def test_changelog_starts_with_unreleased_or_this_version() -> None:
 def test_scripts_parse(script: str) -> None:
     done = subprocess.run(["bash", "-n", str(ROOT / ".ci" / script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("list_of_needs", "code", "told"),
+    [("exit 3", 3, ""), ("echo", 0, "everything is there\n"), ("echo zsh", 1, "names of what is missing: zsh\n")],
+)
+def test_what_the_system_lacks_is_told(tmp_path: Path, list_of_needs: str, code: int, told: str) -> None:
+    """A list that cannot be made is not an empty one. On a machine that has nothing but these programs: no apt."""
+    programs = {"python3": f'case "$1" in *machine.py) {list_of_needs} ;; esac', "debootstrap": "", "dirname": "echo .ci"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = [str(shutil.which("bash")), ".ci/tools"]
+    done = subprocess.run(command, cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, (done.stdout + done.stderr).endswith(told)) == (code, True)
 
 
 def test_set_up_refuses_an_unknown_extra() -> None:
