@@ -388,7 +388,8 @@ class _Stretches:
         """The rows (from, before) in whose windows they hold for a moment at least."""
         behind = windows.from_window(self.group, (self.to_ms - 1) // windows.window_ms + 1)
         first = windows.at(self.group, self.from_ms)
-        return first, self._end(windows, np.maximum(behind, first + 1))
+        least = np.where(self.from_ms > BEGIN_MS, first + 1, first)  # of one from before the horizon the windows may all be gone
+        return first, self._end(windows, np.maximum(behind, least))
 
     def _end(self, windows: Windows, closed: Int64s) -> Int64s:
         return np.where(self.is_open, windows.ends(self.group), closed)

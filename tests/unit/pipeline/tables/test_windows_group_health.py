@@ -15,7 +15,7 @@ from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import windows
 from kgctl.pipeline.tables.lag import STATUSES as BURROW
 from kgctl.pipeline.tables.lag import stalls
-from kgctl.pipeline.tables.registry import PartitionInputs
+from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs
 from kgctl.pipeline.tables.series import NONE
 from kgctl.pipeline.tables.windows import Windows
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
@@ -137,3 +137,12 @@ def test_sums_and_maxima_over_stretches_of_rows(found: list[tuple[int, int, int]
 
     assert windows.summed(first, end, values).tolist() == [int(each.sum()) for each in held]
     assert windows.highest(first, end, values).tolist() == [int(each.max(initial=NONE)) for each in held]
+
+
+def test_what_ended_as_the_first_window_begins_is_not_in_it() -> None:
+    """It is from before the horizon: the windows in which it held were made by earlier builds."""
+    rows = Windows(np.zeros(2, np.int64), np.array([7, 8]), WINDOW_MS)
+    began, ended = np.array([BEGIN_MS, BEGIN_MS, 70_000]), np.array([70_000, 70_001, 70_000])
+    low, high = windows._Stretches(np.zeros(3, np.int64), began, ended).touched(rows)
+
+    assert (high - low).tolist() == [0, 1, 1]
