@@ -170,12 +170,15 @@ def entries_of(commits: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([columns[each.name].cast(each.type) for each in ENTRIES], schema=ENTRIES)
 
 
-def carry(inputs: PartitionInputs, before: Carried, after: Horizon, played: set[str]) -> dict[str, pa.Table]:
-    """What of these inputs is kept for rows from later horizons on; all tables have been made of them. ``played``: the groups
-    that were played back."""
+def carry(
+    inputs: PartitionInputs, made: PartitionInputs, before: Carried, after: Horizon, played: set[str]
+) -> dict[str, pa.Table]:
+    """What of these inputs is kept for rows from later horizons on. ``made``: those of which tables were made, which have all
+    commits from before; ``played``: the groups that were played back."""
     commits, found = series(inputs), spans(inputs)
-    until = after.of_groups(commits.groups)[commits.group[np.flatnonzero(begins(commits.key))]]
-    numbers = {**moves_until(inputs, until), **status_until(inputs, until), **cells_until(inputs, until)}
+    until = series(made).of_each(after)
+    numbers = {**moves_until(made, until), **status_until(made, until), **cells_until(made, until)}
+    later = () if made is inputs else [inputs.offset_commits.filter(pc.invert(pa.array(commits.is_before(after))))]
     states = found.states()
     columns = [list(states), [state for state, _ in states.values()], [is_waiting for _, is_waiting in states.values()]]
     fresh = {
@@ -187,8 +190,8 @@ def carry(inputs: PartitionInputs, before: Carried, after: Horizon, played: set[
     }
     others = {name: before.table(name).filter(pc.invert(is_of(before.table(name), played))) for name in fresh}
     return {
-        "entries": _kept_entries(inputs, commits, until),
-        "known": known_table(inputs, numbers),
+        "entries": pa.concat_tables([_kept_entries(made, series(made), until), *later]).unify_dictionaries(),
+        "known": known_table(made, numbers),
         **{name: pa.concat_tables([others[name], fresh[name].cast(SCHEMAS[name])]).unify_dictionaries() for name in fresh},
     }
 
@@ -211,7 +214,7 @@ def _kept_entries(inputs: PartitionInputs, commits: CommitSeries, until: Int64s)
     columns["clock_ms"] = pa.array(np.where(is_old[rows], commits.clock_ms[rows], int64s(table, "clock_ms")))
     columns["end"] = pa.array(end[rows], mask=~is_known)
     columns["out"] = pa.array(np.where(is_old[rows], out[rows], 0))
-    return pa.table(columns, schema=ENTRIES).unify_dictionaries()
+    return pa.table(columns, schema=ENTRIES)
 
 
 def _kept_generations(inputs: PartitionInputs, commits: CommitSeries, after: Horizon, played: set[str]) -> pa.Table:

@@ -144,8 +144,9 @@ class _Fold:
                 portion.rounds[portion.rounds < to_ms // DEFAULT_WINDOW_MS],
                 self._seen(to_ms, is_end=is_end),
                 self.carried,
+                is_last=is_end and portion.is_last,
             )
-            self._take(_stepped(given, samples, to_ms), is_end=is_end)
+            self._take(_stepped(given, samples, to_ms), is_last=given.is_last)
             from_ms = to_ms
         homes = self.carried.table("homes")
         places = zip(homes.column("group").to_pylist(), homes.column("log_partition").to_pylist(), strict=True)
@@ -160,13 +161,13 @@ class _Fold:
         first, end = self.portion.slice
         return self.portion.seen if is_end else dict.fromkeys(range(first, end), EndSeen(BEGIN_MS, to_ms - 1))
 
-    def _take(self, made: StepMade, *, is_end: bool) -> None:
+    def _take(self, made: StepMade, *, is_last: bool) -> None:
         self.carried = made.carried
         self.runs.append(made.coverage)
         self.counts.update(made.counts)
         self.counts["partitions_without_samples"] = made.counts["partitions_without_samples"]
         for tables, is_provisional in ((made.tables, False), (made.provisional, True)):
-            if not is_provisional or (is_end and self.portion.is_last):
+            if is_last or not is_provisional:
                 self._write(tables, is_provisional=is_provisional)
 
     def _write(self, tables: Mapping[str, pa.Table], *, is_provisional: bool) -> None:

@@ -126,10 +126,9 @@ def kept_samples(inputs: PartitionInputs, raw: pa.Table, until: Int64s, until_ms
     """What is kept for rows from later horizons on, one of each series; ``until_ms``: before which no sample changes any more."""
     commits, known = series(inputs), samples(inputs)
     wanted = _wanted(commits, known, until)
-    every = known.table(np.ones(len(known.log), np.bool_)).cast(CLEANED)
     is_settled = known.time_ms < until_ms
     wanted |= _lookback(known, until) | _is_among_last(known.log, np.arange(len(known.log)), is_settled, 1)
-    settled = every.filter(pa.array(wanted & is_settled))
+    settled = known.table(wanted & is_settled).cast(CLEANED)
     order, log, times = _ordered(raw)
     is_old = times < until_ms
     moments: Int64s = np.cumsum(begins(log, times)).astype(np.int64)

@@ -54,7 +54,8 @@ class StepInput:
 
     ``raw``: new records (`RAW`), places for offsets, sorted by them; ``fresh``: samples since the last step, as collected;
     ``rounds``: the windows up to now in which anything of the cluster was
-    sampled; ``seen``: by partition, when no record of it was missing; ``before``: what earlier steps left.
+    sampled; ``seen``: by partition, when no record of it was missing; ``before``: what earlier steps left; ``is_last``: no step
+    follows for now, so that rows which may still change are asked for.
     """
 
     raw: pa.Table
@@ -62,11 +63,12 @@ class StepInput:
     rounds: Int64s = field(default_factory=NO_ROUNDS.copy)
     seen: Mapping[int, EndSeen] = field(default_factory=dict)
     before: Carried = field(default_factory=Carried)
+    is_last: bool = True
 
 
 @dataclass(frozen=True)
 class StepMade:
-    """Rows by table of `GOLD`: ``tables`` are for good, ``provisional`` until the next step of the slice; ``coverage``: the
+    """Rows by table of `GOLD`: ``tables`` are for good, ``provisional``, of a last step, until the next one; ``coverage``: the
     runs of the new records; ``counts`` of what people should know; ``carried``: what that next step goes on from."""
 
     tables: Mapping[str, pa.Table]
@@ -108,20 +110,20 @@ def step(given: StepInput) -> StepMade:
         rounds=given.rounds,
         carried={**before.tables, **_played_again(before, played), NAMES: names, STATES: states.filter(is_of(states, played))},
     )
-    if missing := unsure_topics(inputs):
-        raise SamplesMissingError(missing)
     after = Horizon(_horizons(partitions), where)
-    tables, provisional = _rows(inputs, after)
+    made = inputs if given.is_last else inputs.with_commits(entries.filter(pa.array(series(inputs).is_before(after))))
+    if missing := unsure_topics(made):
+        raise SamplesMissingError(missing)
+    tables, provisional = _rows(made, after)
     _events(inputs, before, played, tables, provisional)
     tables["offset_commits"] = fresh.filter(pa.array(is_new_commit(fresh, entries, is_new))).select(OFFSET_COMMITS.names)
     tables["undecoded"] = decoded.undecoded
     counts.update(inputs.counts)
     counts["partitions_without_samples"] = _without_samples(inputs)
-    until = after.of_groups(series(inputs).groups)[series(inputs).group[np.flatnonzero(begins(series(inputs).key))]]
     sampled_ms = max(before.sampled_ms, settled_until(given.rounds, BEGIN_MS) if len(given.rounds) else BEGIN_MS)
-    kept = kept_samples(inputs, raw_samples, until, sampled_ms)
+    kept = kept_samples(inputs, raw_samples, series(inputs).of_each(after), sampled_ms)
     carried = {
-        **carry(inputs, before, after, played),
+        **carry(inputs, made, before, after, played),
         "partitions": partitions,
         "homes": homes,
         NAMES: names,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -118,6 +118,11 @@ class PartitionInputs:
     def table(self, name: str) -> pa.Table:
         """The table ``name`` of these inputs; built when it is first asked for, so that tables can stand on one another."""
         return self.once(f"table {name}", lambda _: table_named(name).build(self))
+
+    def with_commits(self, commits: pa.Table) -> PartitionInputs:
+        """The same with other commits; what group records tell is known already."""
+        known = {f"table {name}": self.table(name) for name in ("group_generations", "members")}
+        return replace(self, offset_commits=commits, _memory=known)
 
     def with_carried(self, name: str, own: pa.Table) -> pa.Table:
         """``own`` behind the rows that were carried of table ``name``."""

@@ -457,7 +457,7 @@ def text_of(state: Any) -> str:
 
 def state_of(text: str) -> Any:
     """Return the state that `text_of` wrote."""
-    return _unmarked(json.loads(text))
+    return _READER.decode(text)
 
 
 _PLAIN = frozenset((type(None), bool, int, str))
@@ -501,29 +501,19 @@ _WRITTEN: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-def _unmarked(value: Any) -> Any:
-    if type(value) is not dict:
-        return value
-    name = value.get("class")
+def _unmarked(found: dict[str, Any]) -> Any:
+    """What a mark stands for; what is in it was read before."""
+    name = found.get("class")
     if name is not None:
-        return _CLASSES[name](*_read(value["fields"]))
-    ((kind, found),) = value.items()
-    return _READ[kind](found)
-
-
-def _read(found: Sequence[Any]) -> list[Any]:
-    return [_unmarked(value) if type(value) is dict else value for value in found]
-
-
-def _all(kind: Callable[[Iterable[Any]], Any], found: Sequence[Any]) -> Any:
-    return kind(_read(found))
+        return _CLASSES[name](*found["fields"])
+    ((kind, value),) = found.items()
+    return _READ[kind](value)
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "cause": Cause,
     "bytes": bytes.fromhex,
     "uuid": UUID,
-    "dict": lambda found: dict(map(_read, found)),
-    "list": _read,
-    **{kind.__name__: partial(_all, kind) for kind in (tuple, set, frozenset)},
+    **{kind.__name__: kind for kind in (dict, list, tuple, set, frozenset)},
 }
+_READER = json.JSONDecoder(object_hook=_unmarked)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, ranked
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, order_by, ranked
 from kgctl.pipeline.tables.rounds import is_soon, rounds_of
 from kgctl.pipeline.tables.series import CommitSeries, begins, last_at_or_before, series
 
@@ -149,7 +149,7 @@ def _samples(inputs: PartitionInputs) -> Samples:
     partition, time_ms, start, end = (
         int64s(table, name, UNKNOWN) for name in ("partition", "timestamp_ms", "log_start_offset", "log_end_offset")
     )
-    order = np.lexsort((time_ms, partition, topic))
+    order = order_by([topic, partition, time_ms])
     order = order[topic[order] >= 0]
     topic, partition, time_ms, start, end = (column[order] for column in (topic, partition, time_ms, start, end))
     log = np.cumsum(begins(topic, partition)) - 1

@@ -16,7 +16,7 @@ from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, packed
 from kgctl.pipeline.decode.schemas import TEXT
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
+    from kgctl.pipeline.tables.registry import Horizon, PartitionInputs
 
 
 _BITS = 63
@@ -92,6 +92,16 @@ class CommitSeries:
     def is_asked(self) -> Bools:
         """Return the rows that are asked for: those from the horizon on."""
         found: Bools = self.clock_ms >= self.horizon[self.key]
+        return found
+
+    def of_each(self, later: Horizon) -> Int64s:
+        """Return a later horizon of each series."""
+        found: Int64s = later.of_groups(self.groups)[self.group[np.flatnonzero(begins(self.key))]]
+        return found
+
+    def is_before(self, later: Horizon) -> Bools:
+        """Return the rows from before a later horizon."""
+        found: Bools = self.clock_ms < self.of_each(later)[self.key]
         return found
 
     def names(self, rows: Int64s) -> dict[str, pa.Array]:

@@ -17,6 +17,7 @@ import pytest
 
 from kgctl.pipeline.builds import cut, fold, run
 from kgctl.pipeline.builds.carry import SCHEMAS, bytes_of, of_bytes
+from kgctl.pipeline.builds.step import StepInput, StepMade, step
 from kgctl.pipeline.store.files import is_provisional
 from kgctl.pipeline.store.states import SLICE, named, packed, read_state
 from kgctl.pipeline.store.tables import LOG_OFFSETS
@@ -212,6 +213,26 @@ def test_a_build_in_many_steps_gives_the_rows_of_one(tmp_path: Path, monkeypatch
 
     assert built(stepped).failed == []
     assert tables_of(stepped) == tables_of(whole)
+
+
+def test_the_steps_of_a_build_make_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a later step makes, because it may still change, is left to it."""
+    made: list[StepMade] = []
+
+    def noted(given: StepInput) -> StepMade:
+        made.append(step(given))
+        return made[-1]
+
+    monkeypatch.setattr(fold, "step", noted)
+    monkeypatch.setattr(cut, "PORTION_ROWS", 1_000)
+    warehouse = collected(tmp_path / "w", [generated_log(0, Size(4_000, groups=4, topics=1, partitions=2, interval_ms=50))])
+    built(warehouse)
+
+    tables = [found["commit_rate"] for each in made for found in (each.tables, each.provisional)]
+    assert len(made) > 3
+    assert sum(pc.sum(each.column("commits")).as_py() or 0 for each in tables) == sum(
+        row["commits"] for row in rows_of(warehouse, "commit_rate")
+    )
 
 
 class Death(BaseException):
