@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
-from kgctl.cli.report import Column, JsonKind, Report, Row
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import TIME, Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
@@ -33,53 +33,31 @@ TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, `now`, `2h ago
 
 Warehouse = Annotated[
     str | None,
-    typer.Option(
-        "--warehouse",
-        metavar="DIR|URL",
-        help="The history: a folder, or s3://, gs://, abfss://, hdfs://. [env: KGCTL_WAREHOUSE]",
-        show_default=False,
-    ),
+    option("DIR|URL", "The history: a folder, or s3://, gs://, abfss://, hdfs://. [env: KGCTL_WAREHOUSE]", "--warehouse"),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="NAME", help="The cluster's name in the warehouse, if it has several.", show_default=False),
+    option("NAME", "The cluster's name in the warehouse, if it has several.", "--cluster"),
 ]
 Groups = Annotated[
     list[str] | None,
-    typer.Option(
-        "--group", metavar="GROUP", help="A group id; repeatable.", show_default=False, autocompletion=complete_history_groups
-    ),
+    option("GROUP", "A group id; repeatable.", "--group", complete=complete_history_groups),
 ]
 GroupArguments = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="GROUP", help="Group ids; all groups otherwise.", show_default=False, autocompletion=complete_history_groups
-    ),
+    argument("GROUP", "Group ids; all groups otherwise.", complete=complete_history_groups),
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic",
-        metavar="TOPIC[:PARTITIONS]",
-        help="Only this topic, or some of its partitions as in orders:0,2-5; repeatable.",
-        show_default=False,
-    ),
+    option("TOPIC[:PARTITIONS]", "Only this topic, or some of its partitions as in orders:0,2-5; repeatable.", "--topic"),
 ]
-At = Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of this time: {TIMES}.", show_default=False)]
+At = Annotated[str | None, option("TIME", f"As of this time: {TIMES}.", "--at")]
 AsOfVersion = Annotated[
     int | None,
-    typer.Option(
-        "--as-of-version",
-        metavar="N",
-        min=0,
-        help="Ask the tables as an earlier build left them; history build tells its version.",
-        show_default=False,
-    ),
+    option("N", "Ask the tables as an earlier build left them; history build tells its version.", "--as-of-version", min=0),
 ]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="From this time on, written like --at.", show_default=False)
-]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Before this time, written like --at.", show_default=False)]
+From = Annotated[str | None, option("TIME", "From this time on, written like --at.", "--from")]
+To = Annotated[str | None, option("TIME", "Before this time, written like --at.", "--to")]
 
 
 @dataclass(frozen=True)
@@ -178,6 +156,37 @@ def read_span(from_: str | None, to: str | None, environment: Environment) -> Ti
     return span
 
 
+class RecordReader(StrEnum):
+    """The values of ``--reader``."""
+
+    AUTO = "auto"
+    WIRE = "wire"
+    CONFLUENT = "confluent"
+
+
+@dataclass(frozen=True)
+class AskedLive:
+    """How a live cluster is collected."""
+
+    sample_every: Annotated[
+        str | None, option("TIME", "Of a live cluster: sample the topics' log offsets so often. [default: 10s]")
+    ] = None
+    all_topics: Annotated[
+        bool, flag("--all-topics", "Of a live cluster: sample every topic, not only those that groups have commits on.")
+    ] = False
+    reader: Annotated[RecordReader, option("", "Who reads a live cluster; auto takes confluent where only it can log in.")] = (
+        RecordReader.AUTO
+    )
+
+
+@dataclass(frozen=True)
+class AskedSpark:
+    """Where Spark runs."""
+
+    master: Annotated[str | None, option("URL", "Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.")] = None
+    remote: Annotated[str | None, option("URL", "A server of Spark Connect: sc://HOST:PORT.")] = None
+
+
 _SHORTEST_SAMPLE_MS = 1_000
 _DEFAULT_SAMPLE_MS = 10_000
 
@@ -210,22 +219,24 @@ class LiveOptions:
         )
 
 
-def live_options(*, once: bool, for_: str | None, sample_every: str | None, all_topics: bool, reader: str) -> LiveOptions:
+def live_options(asked: AskedLive, *, once: bool, for_: str | None) -> LiveOptions:
     """Read them. Raises `UsageError` for what is no span of time, and for ``--once`` with ``--for``."""
     flags = {
         "--once": once,
         "--for": for_ is not None,
-        "--sample-every": sample_every is not None,
-        "--all-topics": all_topics,
-        "--reader": reader != "auto",
+        "--sample-every": asked.sample_every is not None,
+        "--all-topics": asked.all_topics,
+        "--reader": asked.reader is not RecordReader.AUTO,
     }
     if once and for_ is not None:
         raise UsageError("--once and --for exclude each other")
-    every_ms = _DEFAULT_SAMPLE_MS if sample_every is None else span_ms("--sample-every", sample_every)
+    every_ms = _DEFAULT_SAMPLE_MS if asked.sample_every is None else span_ms("--sample-every", asked.sample_every)
     if every_ms < _SHORTEST_SAMPLE_MS:
-        raise UsageError(f"--sample-every {sample_every}: the shortest is 1s")
+        raise UsageError(f"--sample-every {asked.sample_every}: the shortest is 1s")
     for_ms = None if for_ is None else span_ms("--for", for_)
-    return LiveOptions(once, for_ms, every_ms, all_topics, reader, tuple(flag for flag, is_given in flags.items() if is_given))
+    return LiveOptions(
+        once, for_ms, every_ms, asked.all_topics, asked.reader.value, tuple(flag for flag, is_given in flags.items() if is_given)
+    )
 
 
 def span_ms(flag: str, text: str) -> int:
@@ -360,8 +371,7 @@ class Shape:
 
     def row(self, found: dict[str, Any]) -> Row:
         """Return the cells; those of times are milliseconds in the table."""
-        times = {each.key: moment(found[f"{each.key}_ms"]) for each in self.columns if each.kind is JsonKind.TIME}
-        return {each.key: times[each.key] if each.key in times else found[each.key] for each in self.columns}
+        return {each.key: found[f"{each.key}_ms" if each.kind is TIME else each.key] for each in self.columns}
 
 
 def answer(
@@ -406,11 +416,6 @@ def answer(
         something_done=len(absent) < max(len(scopes), 1),
         summary=not_built(question.behind),
     )
-
-
-def moment(value: int | None) -> str | None:
-    """Return a time of a table, for people and programs."""
-    return None if value is None else format_instant(value)
 
 
 def _times(session: Session, asked: AskedTimes, shape: Shape) -> tuple[int | None, TimeSpan]:
@@ -472,9 +477,9 @@ def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, c
 
     if isinstance(strategy, ToHistory):
         return open_history(session, warehouse, cluster, "--history-cluster")
-    for option, given in (("--warehouse", warehouse), ("--history-cluster", cluster)):
+    for name, given in (("--warehouse", warehouse), ("--history-cluster", cluster)):
         if given is not None:
-            raise UsageError(f"{option} has a place beside --to-history only")
+            raise UsageError(f"{name} has a place beside --to-history only")
     return None
 
 

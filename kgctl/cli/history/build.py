@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgctl.cli.environment import Environment
-from kgctl.cli.history.asking import Cluster, Warehouse, require_tables, warehouse_path
+from kgctl.cli.history.asking import AskedSpark, Cluster, Warehouse, require_tables, warehouse_path
 from kgctl.cli.history.columns import CLUSTER, TABLE
-from kgctl.cli.report import Column, JsonKind, Report, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import BOOL, WHOLE, Column, Report, shows
+from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
@@ -93,55 +92,39 @@ def _bar(environment: Environment) -> Iterator[Callable[[Progress], object]]:
 COLUMNS = (
     CLUSTER,
     TABLE,
-    Column("rows", kind=JsonKind.WHOLE, meaning="rows that it has now"),
-    Column("written", kind=JsonKind.WHOLE, meaning="rows that were written"),
-    Column("changed", kind=JsonKind.BOOL, meaning="whether anything in it is another than before"),
+    Column("rows", "rows that it has now", WHOLE),
+    Column("written", "rows that were written", WHOLE),
+    Column("changed", "whether anything in it is another than before", BOOL),
 )
-SUMMARY = (Column("version", kind=JsonKind.WHOLE, meaning="what `--as-of-version` calls the tables as they are now"),)
+SUMMARY = (Column("version", "what `--as-of-version` calls the tables as they are now", WHOLE),)
 
 
 @shows(COLUMNS, summary=SUMMARY, examples="kgctl history build --warehouse /srv/history")
 def history_build(
-    ctx: typer.Context,
+    session: Session,
     *,
     warehouse: Warehouse = None,
     cluster: Cluster = None,
     engine: Annotated[
         EngineName,
-        typer.Option(
-            help="Who does the work: processes of kgctl, or Spark; auto takes Spark for much, or where a master is given."
-        ),
+        option("", "Who does the work: processes of kgctl, or Spark; auto takes Spark for much, or where a master is given."),
     ] = EngineName.AUTO,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
-    ] = None,
-    remote: Annotated[
-        str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", metavar="N", min=1, help="Use N processors of this machine.", show_default=False)
-    ] = None,
+    spark: AskedSpark,
+    jobs: Annotated[int | None, option("N", "Use N processors of this machine.", "-j", "--jobs", min=1)] = None,
     step: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Keep what is made every N records (default: 1000000): a build that is killed goes on from there.",
-            show_default=False,
-        ),
+        option("N", "Keep what is made every N records (default: 1000000): a build that is killed goes on from there.", min=1),
     ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything anew, also what has not changed.")] = False,
+    rebuild: Annotated[bool, flag("--rebuild", "Build everything anew, also what has not changed.")] = False,
     skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Leave out files of the warehouse that cannot be read; they are named.")
+        bool, flag("--skip-damaged", "Leave out files of the warehouse that cannot be read; they are named.")
     ] = False,
 ) -> Report:
     """Make the tables of the history from what was collected. Only what is new is worked on: the same again changes nothing.
 
     A partition that cannot be built keeps the tables it had, is named, and the others are built: exit code 3.
     """
-    session = session_of(ctx)
-    options = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="kgctl history build")
+    options = EngineOptions(name=engine, jobs=jobs, what="kgctl history build", **vars(spark))
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     require_tables(options)

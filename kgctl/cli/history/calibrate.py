@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import HistoryQuestion, ask, limits, not_built
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import BOOL, NUMBER, WHOLE, Column, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -20,47 +19,40 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.against import RecordedGroup, RecordedPod, Search, Trial
 
 COLUMNS = (
-    Column("metric", meaning="what is compared; those that end with `_s` are seconds"),
-    Column("recorded", kind=JsonKind.NUMBER, meaning="its value in the history; null: nothing tells it"),
-    Column("sim_min", header="SIM-MIN", kind=JsonKind.NUMBER, meaning="the lowest of the seeds"),
-    Column("simulated", kind=JsonKind.NUMBER, meaning="the median of the seeds"),
-    Column("sim_max", header="SIM-MAX", kind=JsonKind.NUMBER, meaning="the highest of the seeds"),
-    Column("inside", kind=JsonKind.BOOL, meaning="whether what was recorded lies within their range"),
-    Column("before", kind=JsonKind.NUMBER, meaning="the median with the defaults"),
-    Column("meaning", wide=True, meaning="what the metric is, in words"),
+    Column("metric", "what is compared; those that end with `_s` are seconds"),
+    Column("recorded", "its value in the history; null: nothing tells it", NUMBER),
+    Column("sim_min", "the lowest of the seeds", NUMBER, header="SIM-MIN"),
+    Column("simulated", "the median of the seeds", NUMBER),
+    Column("sim_max", "the highest of the seeds", NUMBER, header="SIM-MAX"),
+    Column("inside", "whether what was recorded lies within their range", BOOL),
+    Column("before", "the median with the defaults", NUMBER),
+    Column("meaning", "what the metric is, in words", wide=True),
 )
 SUMMARY = (
-    Column("pause_ms", kind=JsonKind.WHOLE, unit="ms", meaning="what fits best: the longest pause of the poll loop"),
-    Column("heartbeat_ms", kind=JsonKind.WHOLE, unit="ms", meaning="the heartbeat interval"),
-    Column("session_ms", kind=JsonKind.WHOLE, unit="ms", meaning="the session time-out"),
-    Column("latency_ms", kind=JsonKind.NUMBER, unit="ms", meaning="the network's latency, one way"),
-    Column("distance", kind=JsonKind.NUMBER, meaning="how far the best is from what was recorded: 0 the same, 1 nothing like it"),
-    Column("distance_before", kind=JsonKind.NUMBER, meaning="the same with the defaults"),
+    Column("pause_ms", "what fits best: the longest pause of the poll loop", WHOLE, "ms"),
+    Column("heartbeat_ms", "the heartbeat interval", WHOLE, "ms"),
+    Column("session_ms", "the session time-out", WHOLE, "ms"),
+    Column("latency_ms", "the network's latency, one way", NUMBER, "ms"),
+    Column("distance", "how far the best is from what was recorded: 0 the same, 1 nothing like it", NUMBER),
+    Column("distance_before", "the same with the defaults", NUMBER),
     *NOT_BUILT,
 )
 
 
 @shows(COLUMNS, summary=SUMMARY, examples="kgctl history calibrate payments --from '2h ago' --to '1h ago' --out payments.yaml")
 def history_calibrate(
-    ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="A group id.", show_default=False)],
+    session: Session,
+    group: Annotated[str, argument("GROUP", "A group id.")],
     *,
     from_: asking.From = None,
     to: asking.To = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the scenario, with what fits best.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Write the scenario, with what fits best.", "--out")] = None,
     client: Annotated[
         str | None,
-        typer.Option(
-            "--client",
-            metavar="NAME",
-            help="Their client, as librdkafka. [default: by the client ids, else java]",
-            show_default=False,
-        ),
+        option("NAME", "Their client, as librdkafka. [default: by the client ids, else java]", "--client"),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, max=100, help="So many seeds for the comparison.")] = 5,
-    search: Annotated[bool, typer.Option("--search/--no-search", help="Search for what fits, or take the defaults.")] = True,
+    runs: Annotated[int, option("N", "So many seeds for the comparison.", "--runs", min=1, max=100)] = 5,
+    search: Annotated[bool, flag("--search/--no-search", "Search for what fits, or take the defaults.")] = True,
     warehouse: asking.Warehouse = None,
     cluster: asking.Cluster = None,
 ) -> Report:
@@ -72,7 +64,6 @@ def history_calibrate(
     `simulated` is the median of the seeds, `inside` whether what was recorded lies within their range, `before` the median with
     the defaults. Nothing is asked of a cluster.
     """
-    session = session_of(ctx)
     if out is not None:
         from kgctl.cli.files import check_place
 

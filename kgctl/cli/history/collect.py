@@ -8,19 +8,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
-from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path
 from kgctl.cli.history.columns import CLUSTER, DAMAGED, KNOWN, RECORDS
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.parameters import flag, option
+from kgctl.cli.report import TIME, WHOLE, Column, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import KgctlError, RefusedError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
@@ -37,16 +34,16 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     CLUSTER,
-    Column("log_partition", kind=JsonKind.WHOLE, meaning="the partition of `__consumer_offsets`"),
+    Column("log_partition", "the partition of `__consumer_offsets`", WHOLE),
     RECORDS,
     KNOWN,
     DAMAGED,
-    Column("first_offset", wide=True, kind=JsonKind.WHOLE, meaning="the offset of the first record that was read"),
-    Column("last_offset", wide=True, kind=JsonKind.WHOLE, meaning="that of the last one"),
-    Column("from", kind=JsonKind.TIME, meaning="the time of the first record"),
-    Column("to", kind=JsonKind.TIME, meaning="that of the last one"),
+    Column("first_offset", "the offset of the first record that was read", WHOLE, wide=True),
+    Column("last_offset", "that of the last one", WHOLE, wide=True),
+    Column("from", "the time of the first record", TIME),
+    Column("to", "that of the last one", TIME),
 )
-SUMMARY = (CLUSTER, RECORDS, KNOWN, DAMAGED, Column("samples", kind=JsonKind.WHOLE, meaning="samples of log starts and ends"))
+SUMMARY = (CLUSTER, RECORDS, KNOWN, DAMAGED, Column("samples", "samples of log starts and ends", WHOLE))
 
 
 def report_of(collection: Collection) -> Report:
@@ -82,13 +79,13 @@ def _row(cluster: str, summary: PartitionSummary) -> Row:
         "damaged": summary.damaged,
         "first_offset": summary.first_offset,
         "last_offset": summary.last_offset,
-        "from": _instant(summary.first_ms),
-        "to": _instant(summary.last_ms),
+        "from": _known(summary.first_ms),
+        "to": _known(summary.last_ms),
     }
 
 
-def _instant(time_ms: int | None) -> str | None:
-    return None if time_ms is None or time_ms < 0 else format_instant(time_ms)
+def _known(time_ms: int | None) -> int | None:
+    return None if time_ms is None or time_ms < 0 else time_ms
 
 
 def _totals(collection: Collection) -> str:
@@ -125,16 +122,6 @@ def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
 
 
 DEFAULT_CLUSTER = "default"
-_Master = Annotated[str | None, typer.Option(metavar="URL", help="On Spark: its master.", show_default=False)]
-_Remote = Annotated[
-    str | None, typer.Option(metavar="URL", help="Files: a server of Spark Connect, sc://HOST:PORT.", show_default=False)
-]
-_Parquet = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files; repeatable.", show_default=False
-    ),
-]
 _LARGE_BYTES = 100_000_000
 """So much is worth the time that a JVM takes to compile what rows pass through."""
 _SAMPLE_EVERY_MS = 1_000
@@ -456,62 +443,30 @@ def ending_on_signals(stop: Callable[[], object], *, enabled: bool = True) -> It
             signal.signal(number, handler)
 
 
-class RecordReader(StrEnum):
-    """The values of ``--reader``."""
-
-    AUTO = "auto"
-    WIRE = "wire"
-    CONFLUENT = "confluent"
-
-
 @shows(COLUMNS, summary=SUMMARY, examples="kgctl history collect --bootstrap-server broker:9092 --once")
 def history_collect(
-    ctx: typer.Context,
+    session: Session,
     *,
     segments: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Segments copied from a broker: a folder __consumer_offsets-N, a folder of such, or a .log file; repeatable.",
-            show_default=False,
+        option(
+            "PATH", "Segments copied from a broker: a folder __consumer_offsets-N, a folder of such, or a .log file; repeatable."
         ),
     ] = None,
-    record_log: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The data folder of kgctl serve or simulate run --records-out.", show_default=False),
+    record_log: Annotated[str | None, option("DIR", "The data folder of kgctl serve or simulate run --records-out.")] = None,
+    parquet: Annotated[
+        list[str] | None, option("PATH", "Records collected earlier: another warehouse, or Parquet files; repeatable.")
     ] = None,
-    parquet: _Parquet = None,
     warehouse: asking.Warehouse = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="NAME",
-            help="Keep it under this name; else the cluster's id, else 'default'.",
-            show_default=False,
-        ),
+        str | None, option("NAME", "Keep it under this name; else the cluster's id, else 'default'.", "--cluster")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Live: up to what is there now, then end.")] = False,
-    for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Live: for so long, as 10m.", show_default=False)
-    ] = None,
-    sample_every: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Live: sample the topics' log offsets so often. [default: 10s]", show_default=False),
-    ] = None,
-    all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="Live: sample every topic, not only those that groups have commits on.")
-    ] = False,
-    reader: Annotated[
-        RecordReader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")
-    ] = RecordReader.AUTO,
-    engine: Annotated[EngineName, typer.Option(help="Read here or on Spark; auto reads a live cluster here.")] = EngineName.AUTO,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Files: so many processes. [default: one a processor]", show_default=False),
-    ] = None,
-    master: _Master = None,
-    remote: _Remote = None,
+    once: Annotated[bool, flag("--once", "Live: up to what is there now, then end.")] = False,
+    for_: Annotated[str | None, option("TIME", "Live: for so long, as 10m.", "--for")] = None,
+    how_live: asking.AskedLive,
+    engine: Annotated[EngineName, option("", "Read here or on Spark; auto reads a live cluster here.")] = EngineName.AUTO,
+    jobs: Annotated[int | None, option("N", "Files: so many processes. [default: one a processor]", min=1)] = None,
+    spark: asking.AskedSpark,
 ) -> Report:
     """Collect the records of __consumer_offsets into a warehouse, from a live cluster or from files.
 
@@ -519,9 +474,8 @@ def history_collect(
     with 0, everything written. It also samples the log offsets of the topics: without samples lag is unknown. Collecting the same
     again adds nothing; what is damaged is kept aside and named, and the exit code is 3.
     """
-    session = session_of(ctx)
-    live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
-    how = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="history collect --engine spark")
+    live = live_options(how_live, once=once, for_=for_)
+    how = EngineOptions(name=engine, jobs=jobs, what="history collect --engine spark", **vars(spark))
     rest = Rest(tuple(segments or ()), record_log, tuple(parquet or ()), how)
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from kgctl.cli.report import Column, JsonKind
+from kgctl.cli.report import WHOLE, Column
 
-CLUSTER = Column("cluster", meaning="the cluster's name in the warehouse")
-COMMITTED = Column("committed_offset", kind=JsonKind.WHOLE, meaning="the offset that was committed then")
-TOTAL_LAG = Column(
-    "total_lag", kind=JsonKind.WHOLE, unit="records", meaning="the lags of its partitions together; null: one is unknown"
-)
-MAX_LAG = Column("max_lag", wide=True, kind=JsonKind.WHOLE, unit="records", meaning="the lag of the partition furthest behind")
-MAX_LAG_MS = Column("max_lag_ms", kind=JsonKind.WHOLE, unit="ms", meaning="how far the partition furthest behind is")
-REBALANCES = Column("rebalances", kind=JsonKind.WHOLE, meaning="how many rebalances there were")
-REBALANCE_MS = Column("rebalance_ms", kind=JsonKind.WHOLE, unit="ms", meaning="how long they took together")
-COMMITS = Column("commits", kind=JsonKind.WHOLE, meaning="how many commits there were")
-RESETS = Column("resets", kind=JsonKind.WHOLE, meaning="how many resets there were")
-RECORDS = Column("records", kind=JsonKind.WHOLE, meaning="records that were collected now")
-KNOWN = Column("known", kind=JsonKind.WHOLE, meaning="records that were there already")
-DAMAGED = Column("damaged", kind=JsonKind.WHOLE, meaning="stretches of files that could not be read")
-TABLE = Column("table", meaning="a table of the warehouse")
+CLUSTER = Column("cluster", "the cluster's name in the warehouse")
+COMMITTED = Column("committed_offset", "the offset that was committed then", WHOLE)
+TOTAL_LAG = Column("total_lag", "the lags of its partitions together; null: one is unknown", WHOLE, "records")
+MAX_LAG = Column("max_lag", "the lag of the partition furthest behind", WHOLE, "records", wide=True)
+MAX_LAG_MS = Column("max_lag_ms", "how far the partition furthest behind is", WHOLE, "ms")
+REBALANCES = Column("rebalances", "how many rebalances there were", WHOLE)
+REBALANCE_MS = Column("rebalance_ms", "how long they took together", WHOLE, "ms")
+COMMITS = Column("commits", "how many commits there were", WHOLE)
+RESETS = Column("resets", "how many resets there were", WHOLE)
+RECORDS = Column("records", "records that were collected now", WHOLE)
+KNOWN = Column("known", "records that were there already", WHOLE)
+DAMAGED = Column("damaged", "stretches of files that could not be read", WHOLE)
+TABLE = Column("table", "a table of the warehouse")
 
 NOT_BUILT = (
-    Column("records_not_built", kind=JsonKind.WHOLE, meaning="records that were collected after the last build"),
-    Column("late_records_not_built", kind=JsonKind.WHOLE, meaning="of these, those older than what is built"),
-    Column("samples_not_built", kind=JsonKind.WHOLE, meaning="samples of log ends that were collected after the last build"),
+    Column("records_not_built", "records that were collected after the last build", WHOLE),
+    Column("late_records_not_built", "of these, those older than what is built", WHOLE),
+    Column("samples_not_built", "samples of log ends that were collected after the last build", WHOLE),
 )
 """What the answer does not know of."""

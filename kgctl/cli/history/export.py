@@ -7,21 +7,20 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.history import asking
+from kgctl.cli.parameters import argument
 from kgctl.cli.report import Column, Report, Row, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, RefusedError, StorageError
 
-COLUMNS = (Column("file", meaning="a file that was written"),)
+COLUMNS = (Column("file", "a file that was written"),)
 
 
 @shows(COLUMNS, examples="kgctl history dbt ./history-dbt --warehouse /srv/history")
 def history_dbt(
-    ctx: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the project is to be: a new folder, or one of before.")],
+    session: Session,
+    folder: Annotated[Path, argument("DIR", "Where the project is to be: a new folder, or one of before.")],
     *,
     warehouse: asking.Warehouse = None,
 ) -> Report:
@@ -31,7 +30,7 @@ def history_dbt(
     nothing was ever written are made, empty, so that each source can be read. Written again it is as this kgctl has the tables;
     files that were added to it stay.
     """
-    place = asking.warehouse_path(warehouse, session_of(ctx).environment)
+    place = asking.warehouse_path(warehouse, session.environment)
     from kgctl.pipeline.dbt import PROJECT, files, make_tables
 
     project = folder / "dbt_project.yml"
@@ -56,7 +55,7 @@ def history_dbt(
 
 @shows(COLUMNS, examples="kgctl history grafana groups.json")
 def history_grafana(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it: JSON, for Grafana to import or to provide.")],
+    file: Annotated[Path, argument("FILE", "Where to write it: JSON, for Grafana to import or to provide.")],
 ) -> Report:
     """Write a board of Grafana for the metrics of history watch: alerts, lag in records and in time, status, members.
 

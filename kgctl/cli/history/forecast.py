@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import option
+from kgctl.cli.report import NUMBER, TIME, WHOLE, Column, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,41 +19,32 @@ _WEEK_MS = 7 * 86_400_000
 _MINUTE_MS = 60_000
 
 COLUMNS = (
-    Column("group", meaning="the consumer group"),
-    Column("topic", meaning="a topic that it reads"),
-    Column("lag", kind=JsonKind.WHOLE, meaning="what it has to read of it; null: not known of a partition", unit="records"),
-    Column("reads_per_s", kind=JsonKind.NUMBER, meaning="how fast it read", unit="records per second"),
-    Column("writes_per_s", kind=JsonKind.NUMBER, meaning="how fast was written", unit="records per second"),
-    Column(
-        "catches_up",
-        kind=JsonKind.TIME,
-        meaning="when it will have no more to read than is written in a minute; null: never, or not known",
-    ),
-    Column("in_ms", kind=JsonKind.WHOLE, meaning="how long that is from now", unit="milliseconds", wide=True),
-    Column("earliest", kind=JsonKind.TIME, meaning="the begin of the range in which that lies"),
-    Column("latest", kind=JsonKind.TIME, meaning="its end"),
-    Column("tried", kind=JsonKind.WHOLE, meaning="how many minutes of its history had a forecast whose outcome is known"),
-    Column("held", kind=JsonKind.WHOLE, meaning="of how many the outcome lay in the range"),
-    Column("why", meaning="why there is no time", if_any=True),
+    Column("group", "the consumer group"),
+    Column("topic", "a topic that it reads"),
+    Column("lag", "what it has to read of it; null: not known of a partition", WHOLE, "records"),
+    Column("reads_per_s", "how fast it read", NUMBER, "records per second"),
+    Column("writes_per_s", "how fast was written", NUMBER, "records per second"),
+    Column("catches_up", "when it will have no more to read than is written in a minute; null: never, or not known", TIME),
+    Column("in_ms", "how long that is from now", WHOLE, "milliseconds", wide=True),
+    Column("earliest", "the begin of the range in which that lies", TIME),
+    Column("latest", "its end", TIME),
+    Column("tried", "how many minutes of its history had a forecast whose outcome is known", WHOLE),
+    Column("held", "of how many the outcome lay in the range", WHOLE),
+    Column("why", "why there is no time", if_any=True),
 )
 
 
 @shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history forecast payments --over 10m --fail-if-later 2h")
 def history_forecast(
-    ctx: typer.Context,
+    session: Session,
     *,
     whom: asking.AskedGroups,
     at: asking.At = None,
-    over: Annotated[str, typer.Option("--over", metavar="TIME", help="Go by how it read and was written in this time.")] = "10m",
+    over: Annotated[str, option("TIME", "Go by how it read and was written in this time.", "--over")] = "10m",
     from_: asking.From = None,
     fail_if_later: Annotated[
         str | None,
-        typer.Option(
-            "--fail-if-later",
-            metavar="TIME",
-            help="Exit code 6 where a group has not caught up within this time, or that is not known.",
-            show_default=False,
-        ),
+        option("TIME", "Exit code 6 where a group has not caught up within this time, or that is not known.", "--fail-if-later"),
     ] = None,
     which: asking.AskedHistory,
 ) -> Report:
@@ -62,7 +52,6 @@ def history_forecast(
 
     It is tried on the last week of their own history, or on that from --from on: at each minute the same was forecast.
     """
-    session = session_of(ctx)
     over_ms = asking.span_ms("--over", over)
     if over_ms < _MINUTE_MS or over_ms % _MINUTE_MS:
         raise UsageError(f"--over {over}: whole minutes, one at least")
@@ -102,8 +91,8 @@ def _late(each: Outlook) -> str:
 
 
 def _row(each: Outlook, at_ms: int) -> Row:
-    def moment(in_ms: int | None) -> Any:
-        return None if in_ms is None else asking.moment(at_ms + in_ms)
+    def moment(in_ms: int | None) -> int | None:
+        return None if in_ms is None else at_ms + in_ms
 
     pace = each.pace
     return {

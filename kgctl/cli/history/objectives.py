@@ -8,70 +8,56 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.columns import NOT_BUILT
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import option
+from kgctl.cli.report import BOOL, NUMBER, TIME, WHOLE, Column, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.cli.session import Session
     from kgctl.pipeline.answers.history import History
     from kgctl.pipeline.answers.objectives import Kept, Objective
     from kgctl.pipeline.answers.owners import Owners
 
 OwnersFile = Annotated[
     Path | None,
-    typer.Option(
-        "--owners",
-        metavar="FILE",
-        help="Whose groups they are: CSV with the columns group (or a pattern with *), owner, team.",
-        show_default=False,
-    ),
+    option("FILE", "Whose groups they are: CSV with the columns group (or a pattern with *), owner, team.", "--owners"),
 ]
 _LABELS = (
-    Column("owner", meaning="whose it is, by `--owners`", if_any=True),
-    Column("team", meaning="whose team's it is, by `--owners`", if_any=True),
+    Column("owner", "whose it is, by `--owners`", if_any=True),
+    Column("team", "whose team's it is, by `--owners`", if_any=True),
 )
 _DAYS_MS = 30 * 86_400_000
 
 SLO_COLUMNS = (
-    Column("group", meaning="the consumer group"),
+    Column("group", "the consumer group"),
     *_LABELS,
-    Column("from", kind=JsonKind.TIME, meaning="from when on minutes count: not before the group's first record"),
-    Column("to", kind=JsonKind.TIME, meaning="before when they count", wide=True),
-    Column("minutes", kind=JsonKind.WHOLE, meaning="how many minutes that are"),
-    Column("good", kind=JsonKind.WHOLE, meaning="minutes in which the objective held"),
-    Column("bad", kind=JsonKind.WHOLE, meaning="minutes in which it did not"),
-    Column("unknown", kind=JsonKind.WHOLE, meaning="minutes of which it is not known; they are not good"),
-    Column("share", kind=JsonKind.NUMBER, meaning="good minutes of all", unit="percent"),
-    Column("target", kind=JsonKind.NUMBER, meaning="what the share has to be at least", unit="percent"),
-    Column(
-        "left", kind=JsonKind.NUMBER, meaning="minutes that may still be other than good; below 0: too many were", unit="minutes"
-    ),
-    Column("held", kind=JsonKind.BOOL, meaning="whether the target was reached"),
+    Column("from", "from when on minutes count: not before the group's first record", TIME),
+    Column("to", "before when they count", TIME, wide=True),
+    Column("minutes", "how many minutes that are", WHOLE),
+    Column("good", "minutes in which the objective held", WHOLE),
+    Column("bad", "minutes in which it did not", WHOLE),
+    Column("unknown", "minutes of which it is not known; they are not good", WHOLE),
+    Column("share", "good minutes of all", NUMBER, "percent"),
+    Column("target", "what the share has to be at least", NUMBER, "percent"),
+    Column("left", "minutes that may still be other than good; below 0: too many were", NUMBER, "minutes"),
+    Column("held", "whether the target was reached", BOOL),
 )
 
 
 @shows(SLO_COLUMNS, summary=NOT_BUILT, examples="kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")
 def history_slo(
-    ctx: typer.Context,
+    session: Session,
     *,
     whom: asking.AskedGroups,
-    within: Annotated[
-        str | None,
-        typer.Option("--within", metavar="TIME", help="Good: at its end no partition is further behind.", show_default=False),
-    ] = None,
+    within: Annotated[str | None, option("TIME", "Good: at its end no partition is further behind.", "--within")] = None,
     records: Annotated[
         int | None,
-        typer.Option(
-            "--records", metavar="N", min=0, help="Good: at its end there are no more records to read.", show_default=False
-        ),
+        option("N", "Good: at its end there are no more records to read.", "--records", min=0),
     ] = None,
-    target: Annotated[float, typer.Option("--target", metavar="PERCENT", help="Of all minutes so many have to be good.")] = 99.9,
+    target: Annotated[float, option("PERCENT", "Of all minutes so many have to be good.", "--target")] = 99.9,
     owners: OwnersFile = None,
     from_: asking.From = None,
     to: asking.To = None,
@@ -83,7 +69,6 @@ def history_slo(
     as the last. Not known, which is not good, are those without a sample of log ends, those after the last collection and, with
     --from, those before the first one. Exit code 6 where a target was missed.
     """
-    session = session_of(ctx)
     objective, span = _objective(within, records, target), _span(session, from_, to)
     labels = _labels(owners)
     question = asking.ask(session, whom.ids, which)
@@ -153,8 +138,8 @@ def _slo_row(each: Kept, objective: Objective, labels: Owners) -> Row:
     return {
         "group": each.group,
         **labels.of(each.group),
-        "from": asking.moment(each.from_ms),
-        "to": asking.moment(each.to_ms),
+        "from": each.from_ms,
+        "to": each.to_ms,
         **{name: getattr(each, name) for name in ("minutes", "good", "bad", "unknown")},
         "share": _floor(each.share * 100),
         "target": float(objective.target * 100),
@@ -169,24 +154,24 @@ def _floor(value: Fraction) -> float:
 
 
 FLEET_COLUMNS = (
-    Column("cluster", meaning="the cluster's name in the warehouse"),
+    Column("cluster", "the cluster's name in the warehouse"),
     *_LABELS,
-    Column("groups", kind=JsonKind.WHOLE, meaning="how many groups"),
-    Column("members", kind=JsonKind.WHOLE, meaning="their members, as far as the log tells", wide=True),
-    Column("ok", kind=JsonKind.WHOLE, meaning="groups in state OK"),
-    Column("not_ok", kind=JsonKind.WHOLE, meaning="groups in another one"),
-    Column("unmeasured", kind=JsonKind.WHOLE, meaning="groups of which it is not known"),
-    Column("total_lag", kind=JsonKind.WHOLE, meaning="what all groups of known lag have to read", unit="records"),
-    Column("max_lag_ms", kind=JsonKind.WHOLE, meaning="how far the partition furthest behind is", unit="milliseconds"),
-    Column("stalled_partitions", header="STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
-    Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
-    Column("collected_to", kind=JsonKind.TIME, meaning="the time of the last record that was collected"),
+    Column("groups", "how many groups", WHOLE),
+    Column("members", "their members, as far as the log tells", WHOLE, wide=True),
+    Column("ok", "groups in state OK", WHOLE),
+    Column("not_ok", "groups in another one", WHOLE),
+    Column("unmeasured", "groups of which it is not known", WHOLE),
+    Column("total_lag", "what all groups of known lag have to read", WHOLE, "records"),
+    Column("max_lag_ms", "how far the partition furthest behind is", WHOLE, "milliseconds"),
+    Column("stalled_partitions", "partitions in STALL or STOP", WHOLE, header="STALLED"),
+    Column("past_end", "partitions with a commit past the log's end", WHOLE),
+    Column("collected_to", "the time of the last record that was collected", TIME),
 )
 
 
 @shows(FLEET_COLUMNS, summary=NOT_BUILT, examples="kgctl history fleet --owners owners.csv")
 def history_fleet(
-    ctx: typer.Context,
+    session: Session,
     *,
     at: asking.At = None,
     owners: OwnersFile = None,
@@ -196,7 +181,6 @@ def history_fleet(
 
     As of now, or of a time. A group that was not measured often enough to say how it is counts as `unmeasured`, not as `ok`.
     """
-    session = session_of(ctx)
     at_ms = asking.read_time_ms("--at", at, session.environment)
     labels = _labels(owners)
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
@@ -240,7 +224,7 @@ def _fleet_rows(history: History, at_ms: int, labels: Owners) -> list[Row]:
     for owner, team in sorted(by_labels, key=lambda each: [text or "" for text in each]):
         counted = _counted(by_labels[owner, team], doubtful)
         place = {"cluster": history.cluster, "owner": owner, "team": team}
-        found.append({**place, **counted, "collected_to": None if reach is None else asking.moment(reach.last_ms)})
+        found.append({**place, **counted, "collected_to": None if reach is None else reach.last_ms})
     return found
 
 

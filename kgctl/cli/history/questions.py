@@ -8,9 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import Annotated, Any
 
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import ASSIGNOR, GROUP, LAG, LOG_END, PARTITION, TOPIC, TYPE
@@ -41,36 +39,32 @@ from kgctl.cli.history.columns import (
     TABLE,
     TOTAL_LAG,
 )
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
-from kgctl.cli.session import session_of
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import ANY, TEXTS, TIME, WHOLE, Column, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.errors import UsageError
-
-if TYPE_CHECKING:
-    from kgctl.pipeline.answers.series import CommitAt
-
 
 OFFSETS_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("offset", kind=JsonKind.WHOLE, meaning="the committed offset; null: not known"),
-    Column("metadata", wide=True, meaning="the text that was committed with it"),
-    Column("leader_epoch", wide=True, kind=JsonKind.WHOLE, meaning="the leader epoch that was committed with it"),
-    Column("committed_at", kind=JsonKind.TIME, meaning="when it was committed"),
-    Column("exactness", meaning="exact, compacted (a later one may have counted) or unknown"),
+    Column("offset", "the committed offset; null: not known", WHOLE),
+    Column("metadata", "the text that was committed with it", wide=True),
+    Column("leader_epoch", "the leader epoch that was committed with it", WHOLE, wide=True),
+    Column("committed_at", "when it was committed", TIME, read="committed_ms"),
+    Column("exactness", "exact, compacted (a later one may have counted) or unknown", read="exactness.value"),
 )
 
 
 @shows(OFFSETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history offsets payments --at '2h ago'")
 def history_offsets(
-    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, at: asking.At = None, which: AskedHistory
+    session: Session, *, whom: AskedGroups, topic: asking.Topics = None, at: asking.At = None, which: AskedHistory
 ) -> Report:
     """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
 
     A row says whether it is exact: `compacted` where records after this commit were compacted away before they were collected,
     so that a later one may have counted; `unknown`, without an offset, where only later commits were collected.
     """
-    session = session_of(ctx)
     at_ms = asking.read_time_ms("--at", at, session.environment)
     if at_ms is None:
         at_ms = session.environment.now_ms()
@@ -89,7 +83,7 @@ def history_offsets(
     notices = [] if found or absent else [f"Nothing was committed at {format_instant(at_ms)}."]
     return Report(
         OFFSETS_COLUMNS,
-        [_offsets_row(commit) for commit in found],
+        found,
         [*question.errors, *absent],
         [*notices, *limits(question, at_ms, at_ms)],
         ("topic", "partition"),
@@ -98,37 +92,24 @@ def history_offsets(
     )
 
 
-def _offsets_row(commit: CommitAt) -> Row:
-    return {
-        "group": commit.group,
-        "topic": commit.topic,
-        "partition": commit.partition,
-        "offset": commit.offset,
-        "metadata": commit.metadata,
-        "leader_epoch": commit.leader_epoch,
-        "committed_at": None if commit.committed_ms is None else format_instant(commit.committed_ms),
-        "exactness": commit.exactness.value,
-    }
-
-
 LAG_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("time", kind=JsonKind.TIME, meaning="the moment that the row is of"),
+    Column("time", "the moment that the row is of", TIME),
     COMMITTED,
     LOG_END,
     LAG,
-    Column("lag_ms", kind=JsonKind.WHOLE, unit="ms", meaning="how long ago the log's end left the committed offset behind"),
-    Column("status", meaning="Burrow's (OK, WARN, STALL, STOP, REWIND), PAST_END, BELOW_START or UNMEASURED"),
-    Column("why", wide=True, meaning="why it is UNMEASURED"),
-    Column("kind", wide=True, meaning="commit or sample: what the row comes from"),
+    Column("lag_ms", "how long ago the log's end left the committed offset behind", WHOLE, "ms"),
+    Column("status", "Burrow's (OK, WARN, STALL, STOP, REWIND), PAST_END, BELOW_START or UNMEASURED"),
+    Column("why", "why it is UNMEASURED", wide=True),
+    Column("kind", "commit or sample: what the row comes from", wide=True),
 )
 
 
 @shows(LAG_COLUMNS, summary=NOT_BUILT, examples="kgctl history lag payments --from '6h ago' --topic orders -o csv")
 def history_lag(
-    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
+    session: Session, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
     """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
 
@@ -136,7 +117,7 @@ def history_lag(
     sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
     Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
     """
-    return answer(session_of(ctx), LAG_SHAPE, whom, when, which, topic=topic)
+    return answer(session, LAG_SHAPE, whom, when, which, topic=topic)
 
 
 def _lag_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
@@ -165,32 +146,32 @@ LAG_SHAPE = Shape(
 REBALANCES_COLUMNS = (
     GROUP,
     replace(TYPE, wide=True),
-    Column("generation", kind=JsonKind.WHOLE, meaning="the generation, or epoch"),
-    Column("started", kind=JsonKind.TIME, meaning="when the rebalance began, as far as the log tells"),
-    Column("stable", wide=True, kind=JsonKind.TIME, meaning="when all members had it; null: overtaken before"),
-    Column("duration_ms", kind=JsonKind.WHOLE, unit="ms", meaning="from `started` to `stable`"),
-    Column("started_by", wide=True, meaning="what `started` is the time of; join_phase_ended: it began before that"),
-    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
-    Column("joined", kind=JsonKind.WHOLE, meaning="how many of them were not there before"),
-    Column("left", kind=JsonKind.WHOLE, meaning="how many were there before and are not now"),
-    Column("cause", meaning="why, where that can be told"),
-    Column("inferred", kind=JsonKind.TEXTS, meaning="what became of each that left: left, crashed or unknown"),
+    Column("generation", "the generation, or epoch", WHOLE),
+    Column("started", "when the rebalance began, as far as the log tells", TIME),
+    Column("stable", "when all members had it; null: overtaken before", TIME, wide=True),
+    Column("duration_ms", "from `started` to `stable`", WHOLE, "ms"),
+    Column("started_by", "what `started` is the time of; join_phase_ended: it began before that", wide=True),
+    Column("members", "how many members it has", WHOLE),
+    Column("joined", "how many of them were not there before", WHOLE),
+    Column("left", "how many were there before and are not now", WHOLE),
+    Column("cause", "why, where that can be told"),
+    Column("inferred", "what became of each that left: left, crashed or unknown", TEXTS),
     replace(ASSIGNOR, wide=True),
-    Column("leader", wide=True, meaning="the id of its leader (classic protocol)"),
-    Column("members_joined", wide=True, kind=JsonKind.TEXTS, meaning="the ids of those that joined"),
-    Column("members_left", wide=True, kind=JsonKind.TEXTS, meaning="the ids of those that left"),
+    Column("leader", "the id of its leader (classic protocol)", wide=True),
+    Column("members_joined", "the ids of those that joined", TEXTS, wide=True),
+    Column("members_left", "the ids of those that left", TEXTS, wide=True),
 )
 
 
 @shows(REBALANCES_COLUMNS, summary=NOT_BUILT, examples="kgctl history rebalances payments --from '1d ago'")
-def history_rebalances(ctx: typer.Context, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
+def history_rebalances(session: Session, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
 
     All that are known, or those that began between --from and --to; with --at the one that was current then. A duration is the
     least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
     Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
     """
-    return answer(session_of(ctx), REBALANCES_SHAPE, whom, when, which)
+    return answer(session, REBALANCES_SHAPE, whom, when, which)
 
 
 def _count(members: list[str] | None) -> int | None:
@@ -221,20 +202,20 @@ RESETS_COLUMNS = (
     GROUP,
     TOPIC,
     PARTITION,
-    Column("time", kind=JsonKind.TIME, meaning="when it took effect"),
-    Column("until", wide=True, kind=JsonKind.TIME, meaning="when the last of several did"),
-    Column("times", wide=True, kind=JsonKind.WHOLE, meaning="how many commits past the log's end are in this row"),
-    Column("kind", wide=True, meaning="forward or backward"),
-    Column("offset_before", header="BEFORE", kind=JsonKind.WHOLE, meaning="the committed offset before it"),
-    Column("offset_after", header="AFTER", kind=JsonKind.WHOLE, meaning="that after it"),
-    Column("records", kind=JsonKind.WHOLE, unit="records", meaning="how far it went; negative is back"),
-    Column("evidence", kind=JsonKind.TEXTS, meaning="what speaks for it"),
+    Column("time", "when it took effect", TIME),
+    Column("until", "when the last of several did", TIME, wide=True),
+    Column("times", "how many commits past the log's end are in this row", WHOLE, wide=True),
+    Column("kind", "forward or backward", wide=True),
+    Column("offset_before", "the committed offset before it", WHOLE, header="BEFORE"),
+    Column("offset_after", "that after it", WHOLE, header="AFTER"),
+    Column("records", "how far it went; negative is back", WHOLE, "records"),
+    Column("evidence", "what speaks for it", TEXTS),
 )
 
 
 @shows(RESETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history resets payments --from '1d ago'")
 def history_resets(
-    ctx: typer.Context, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
+    session: Session, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
     """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
 
@@ -242,7 +223,7 @@ def history_resets(
     log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
     kgctl reset-offsets GROUP --to-history TIME, with a time before it.
     """
-    return answer(session_of(ctx), RESETS_SHAPE, whom, when, which, topic=topic)
+    return answer(session, RESETS_SHAPE, whom, when, which, topic=topic)
 
 
 def _resets_finish(_question: HistoryQuestion, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
@@ -269,10 +250,10 @@ RESETS_SHAPE = Shape(
 
 HEALTH_COLUMNS = (
     GROUP,
-    Column("window_start", header="FROM", kind=JsonKind.TIME, meaning="where the window begins"),
-    Column("window_ms", wide=True, kind=JsonKind.WHOLE, unit="ms", meaning="how wide it is"),
-    Column("status", meaning="the worst of its partitions; null: no lag is known"),
-    Column("members", kind=JsonKind.WHOLE, meaning="how many members it had in the end"),
+    Column("window_start", "where the window begins", TIME, header="FROM"),
+    Column("window_ms", "how wide it is", WHOLE, "ms", wide=True),
+    Column("status", "the worst of its partitions; null: no lag is known"),
+    Column("members", "how many members it had in the end", WHOLE),
     REBALANCES,
     replace(REBALANCE_MS, wide=True),
     COMMITS,
@@ -280,19 +261,19 @@ HEALTH_COLUMNS = (
     MAX_LAG,
     MAX_LAG_MS,
     RESETS,
-    Column("stalled_partitions", header="STALLED", kind=JsonKind.WHOLE, meaning="partitions in STALL or STOP"),
-    Column("past_end", kind=JsonKind.WHOLE, meaning="partitions with a commit past the log's end"),
-    Column("below_start", wide=True, kind=JsonKind.WHOLE, meaning="partitions with a commit before the log's start"),
+    Column("stalled_partitions", "partitions in STALL or STOP", WHOLE, header="STALLED"),
+    Column("past_end", "partitions with a commit past the log's end", WHOLE),
+    Column("below_start", "partitions with a commit before the log's start", WHOLE, wide=True),
 )
 
 
 @shows(HEALTH_COLUMNS, summary=NOT_BUILT, examples="kgctl history health --at '1h ago'")
-def history_health(ctx: typer.Context, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
+def history_health(session: Session, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
 
     The window of a time, by default the last one that is known; with --from or --to all windows in between.
     """
-    return answer(session_of(ctx), HEALTH_SHAPE, whom, when, which)
+    return answer(session, HEALTH_SHAPE, whom, when, which)
 
 
 def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
@@ -319,22 +300,20 @@ HEALTH_SHAPE = Shape(
 
 TABLES = (
     TABLE,
-    Column("column", meaning="a column of it"),
-    Column("type", meaning="its type, as Arrow calls it"),
-    Column("meaning", meaning="what it says"),
+    Column("column", "a column of it"),
+    Column("type", "its type, as Arrow calls it"),
+    Column("meaning", "what it says"),
 )
-ANSWER = (Column("COLUMN", kind=JsonKind.ANY, meaning="a column of the query's answer; times are texts in UTC"),)
+ANSWER = (Column("COLUMN", "a column of the query's answer; times are texts in UTC", ANY),)
 
 
 @shows(ANSWER, TABLES, summary=NOT_BUILT, examples="""kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")
 def history_sql(
-    ctx: typer.Context,
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="One query in SQL.", show_default=False)] = None,
+    session: Session,
+    query: Annotated[str | None, argument("QUERY", "One query in SQL.")] = None,
     *,
-    tables: Annotated[bool, typer.Option("--tables", help="List the tables with their columns and what they mean.")] = False,
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", metavar="FILE", help="Write the rows as Parquet.", show_default=False)
-    ] = None,
+    tables: Annotated[bool, flag("--tables", "List the tables with their columns and what they mean.")] = False,
+    parquet: Annotated[Path | None, option("FILE", "Write the rows as Parquet.", "--parquet")] = None,
     warehouse: Warehouse = None,
     as_of_version: AsOfVersion = None,
 ) -> Report:
@@ -347,7 +326,6 @@ def history_sql(
     from kgctl.pipeline.sql import described
     from kgctl.pipeline.sql import query as ask
 
-    session = session_of(ctx)
     if tables == (query is not None):
         raise UsageError("give a query, or --tables for what can be asked")
     if query is None:

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import GROUP
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import AskedHistory, HistoryQuestion, TimeSpan, ask, limits
 from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT_BUILT, REBALANCE_MS, REBALANCES, RESETS
-from kgctl.cli.report import Column, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.parameters import option
+from kgctl.cli.report import Column, Report, shows
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-
-if TYPE_CHECKING:
-    from kgctl.pipeline.report.figures import GroupOverview
 
 COLUMNS = (
     replace(CLUSTER, wide=True),
     GROUP,
-    Column("status", meaning="the worst of its partitions in the end; null: no lag is known"),
+    Column("status", "the worst of its partitions in the end; null: no lag is known"),
     REBALANCES,
     REBALANCE_MS,
     RESETS,
@@ -36,11 +32,9 @@ COLUMNS = (
 
 @shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history report payments --html payments.html --from '7d ago'")
 def history_report(
-    ctx: typer.Context,
+    session: Session,
     *,
-    html: Annotated[
-        Path, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.", show_default=False)
-    ],
+    html: Annotated[Path, option("FILE", "Write one HTML page that needs nothing else.", "--html")],
     whom: asking.AskedGroups,
     from_: asking.From = None,
     to: asking.To = None,
@@ -48,9 +42,7 @@ def history_report(
     as_of_version: asking.AsOfVersion = None,
     cluster: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cluster", metavar="NAME", help="A cluster in the warehouse; repeatable. [default: all of them]", show_default=False
-        ),
+        option("NAME", "A cluster in the warehouse; repeatable. [default: all of them]", "--cluster"),
     ] = None,
 ) -> Report:
     """Write the history of groups as one HTML page: health, rebalances, resets, members, lag and commit rate over time.
@@ -60,7 +52,6 @@ def history_report(
     """
     from kgctl.charts.page import require_library
 
-    session = session_of(ctx)
     require_library()
     _check(html)
     span = asking.read_span(from_, to, session.environment)
@@ -79,7 +70,7 @@ def history_report(
     told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, last_ms)]
     return Report(
         COLUMNS if len(questions) == 1 else (CLUSTER, *COLUMNS[1:]),
-        [_row(each) for each in made.overview],
+        made.overview,
         errors,
         [*made.notes, *told],
         ("group",),
@@ -138,7 +129,3 @@ def _check(path: Path) -> None:
         raise UsageError(f"--html {path} is a folder: give it a file")
     if not path.parent.is_dir():
         raise UsageError(f"--html {path}: there is no folder {path.parent}")
-
-
-def _row(each: GroupOverview) -> Row:
-    return {column.key: getattr(each, column.key) for column in COLUMNS}

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
 from kgctl.cli.history.columns import TABLE
-from kgctl.cli.report import Column, JsonKind, Report, Row, shows
+from kgctl.cli.parameters import argument, flag, option
+from kgctl.cli.report import WHOLE, Column, Report, Row, shows
 from kgctl.cli.selection import confirm
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 
-COLUMNS = (TABLE, Column("rows", kind=JsonKind.WHOLE, meaning="rows that were taken out of it"))
+COLUMNS = (TABLE, Column("rows", "rows that were taken out of it", WHOLE))
 _DAY_MS = 86_400_000
 
 
 @shows(COLUMNS, examples="kgctl history prune --older-than 30d --yes")
 def history_prune(
-    ctx: typer.Context,
+    session: Session,
     *,
-    older_than: Annotated[
-        str, typer.Option(metavar="TIME", help="Thin what is older: so long, as 30d, or a time.", show_default=False)
-    ],
+    older_than: Annotated[str, option("TIME", "Thin what is older: so long, as 30d, or a time.")],
     warehouse: Warehouse = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", "Do not ask.")] = False,
 ) -> Report:
     """Make a warehouse smaller: of old days keep what Kafka's cleaner would keep, the last record of each key.
 
@@ -38,7 +35,6 @@ def history_prune(
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
     from kgctl.pipeline.upkeep import prune
 
-    session = session_of(ctx)
     before_ms = _before_ms(older_than, session.environment)
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     confirm(session, f"Thin what was collected before {format_instant(before_ms)} in {opened.location}?", yes=yes)
@@ -64,17 +60,15 @@ def _before_ms(text: str, environment: Environment) -> int:
 
 @shows(COLUMNS, examples="kgctl history forget staging --yes")
 def history_forget(
-    ctx: typer.Context,
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster's name in the warehouse.", show_default=False)],
+    session: Session,
+    cluster: Annotated[str, argument("CLUSTER", "The cluster's name in the warehouse.")],
     *,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", metavar="TEXT", help="Only records of this source, as the table records has it.", show_default=False
-        ),
+        option("TEXT", "Only records of this source, as the table records has it.", "--source"),
     ] = None,
     warehouse: Warehouse = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", "Do not ask.")] = False,
 ) -> Report:
     """Take a cluster out of a warehouse, or what was collected of it from one source; the next build makes its tables anew.
 
@@ -84,7 +78,6 @@ def history_forget(
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
     from kgctl.pipeline.upkeep import forget
 
-    session = session_of(ctx)
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     opened.require_cluster(cluster)
     what = f"cluster '{cluster}'" if source is None else f"the records of cluster '{cluster}' from {source}"

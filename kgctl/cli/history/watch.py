@@ -7,53 +7,52 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
-from kgctl.cli.history.collect import AFTER_TROUBLE_S, LiveSource, RecordReader, ending_on_signals
+from kgctl.cli.history.collect import AFTER_TROUBLE_S, LiveSource, ending_on_signals
 from kgctl.cli.history.columns import CLUSTER, MAX_LAG_MS, TOTAL_LAG
 from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, watch_settings
+from kgctl.cli.parameters import flag, option
 from kgctl.cli.render import RENDERERS, printable
-from kgctl.cli.report import Column, JsonKind, OutputFormat, Report, Row, shows
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.report import NUMBER, TIME, WHOLE, Column, OutputFormat, Report, Row, shows
+from kgctl.cli.session import Session
 from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
     from kgctl.pipeline.watch.loop import Watch
     from kgctl.pipeline.watch.outlets import Metrics, Webhook
-    from kgctl.pipeline.watch.rules import Rule
+    from kgctl.pipeline.watch.rules import Alert, Rule
 
 _CLUSTER = replace(CLUSTER, wide=True)
 COLUMNS = (
-    Column("time", kind=JsonKind.TIME, meaning="when it fired, or was resolved"),
-    Column("status", meaning="pending, firing or resolved"),
-    Column("alert", meaning="the name of its rule"),
+    Column("time", "when it fired, or was resolved", TIME),
+    Column("status", "pending, firing or resolved"),
+    Column("alert", "the name of its rule"),
     _CLUSTER,
     GROUP,
     TOPIC,
     PARTITION,
-    Column("value", wide=True, kind=JsonKind.NUMBER, meaning="what was measured, in the rule's unit"),
-    Column("since", wide=True, kind=JsonKind.TIME, meaning="since when the rule holds"),
-    Column("rule", wide=True, meaning="the rule, as it was given"),
-    Column("summary", meaning="what it is about, in words"),
+    Column("value", "what was measured, in the rule's unit", NUMBER, wide=True),
+    Column("since", "since when the rule holds", TIME, wide=True),
+    Column("rule", "the rule, as it was given", wide=True),
+    Column("summary", "what it is about, in words"),
 )
 GROUPS = (
     GROUP,
-    Column("status", meaning="the worst of its partitions"),
-    Column("members", kind=JsonKind.WHOLE, meaning="how many members it has"),
+    Column("status", "the worst of its partitions"),
+    Column("members", "how many members it has", WHOLE),
     TOTAL_LAG,
     MAX_LAG_MS,
-    Column("measured_at", kind=JsonKind.TIME, meaning="when its oldest lag was measured"),
-    Column("alerts", kind=JsonKind.WHOLE, meaning="how many alerts fire"),
+    Column("measured_at", "when its oldest lag was measured", TIME),
+    Column("alerts", "how many alerts fire", WHOLE),
 )
 _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
@@ -62,101 +61,53 @@ _UPKEEP_EVERY_MS = 3_600_000
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-_Alert = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--alert",
-        metavar="RULE",
-        help="NAME [> LIMIT] [in TIME] [for TIME] [on GROUP,...], as 'lag > 1000 for 5m on pay*'; repeatable.",
-        show_default=False,
-    ),
-]
-_Every = Annotated[str | None, typer.Option(metavar="TIME", help="Build and judge so often. [default: 30s]", show_default=False)]
-_Once = Annotated[bool, typer.Option("--once", help="Collect what is there, judge, and end: 6 if an alert fires.")]
-_For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after so long.", show_default=False)]
-_ExitOnAlert = Annotated[bool, typer.Option("--exit-on-alert", help="End with 6 as soon as an alert fires.")]
-_AllowUnknown = Annotated[
-    bool, typer.Option("--allow-unknown", help="A rule on something that cannot be measured does not fire.")
-]
-_Webhook = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="POST changes of alerts there, as Alertmanager does. [env: KGCTL_WEBHOOK]", show_default=False
-    ),
-]
-_WebhookHeader = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME:VALUE", help="Send it with each post; repeatable. [env: KGCTL_WEBHOOK_HEADER]", show_default=False
-    ),
-]
-_Metrics = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Serve a page of metrics for Prometheus.", show_default=False)
-]
-_MetricsFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write the metrics there, as the node exporter reads them.", show_default=False),
-]
-_State = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Where alerts are kept from run to run. [default: in kgctl's state folder]", show_default=False
-    ),
-]
-_Keep = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Thin what is older than so long, as 30d, every hour.", show_default=False)
-]
-_NoCollect = Annotated[bool, typer.Option("--no-collect", help="Somebody else collects: build and judge only.")]
-_Cluster = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cluster",
-        metavar="NAME",
-        help="The cluster's name in the warehouse, else its id; with --no-collect repeatable, else all that are there.",
-        show_default=False,
-    ),
-]
-_SampleEvery = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Sample the topics' log offsets so often. [default: 10s]", show_default=False)
-]
-_AllTopics = Annotated[bool, typer.Option("--all-topics", help="Sample every topic, not only those that groups have commits on.")]
-_Reader = Annotated[RecordReader, typer.Option(help="Who reads; auto takes confluent where only it can log in.")]
-_Engine = Annotated[EngineName, typer.Option(help="Who builds: this process, or Spark, which is kept warm.")]
-_Master = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
-]
+@dataclass(frozen=True)
+class AskedOutlets:
+    """Who is told of alerts, and where they are measured."""
 
-_Remote = Annotated[
-    str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)
-]
+    webhook: Annotated[str | None, option("URL", "POST changes of alerts there, as Alertmanager does. [env: KGCTL_WEBHOOK]")] = (
+        None
+    )
+    webhook_header: Annotated[
+        list[str] | None, option("NAME:VALUE", "Send it with each post; repeatable. [env: KGCTL_WEBHOOK_HEADER]")
+    ] = None
+    metrics: Annotated[str | None, option("HOST:PORT", "Serve a page of metrics for Prometheus.")] = None
+    metrics_file: Annotated[Path | None, option("FILE", "Write the metrics there, as the node exporter reads them.")] = None
 
 
 @shows(COLUMNS, examples="kgctl history watch --alert 'lag > 10000 for 5m' --alert stopped --webhook http://127.0.0.1:9000/")
 def history_watch(
-    ctx: typer.Context,
+    session: Session,
     *,
-    alert: _Alert = None,
-    every: _Every = None,
-    once: _Once = False,
-    for_: _For = None,
-    exit_on_alert: _ExitOnAlert = False,
-    allow_unknown: _AllowUnknown = False,
-    webhook: _Webhook = None,
-    webhook_header: _WebhookHeader = None,
-    metrics: _Metrics = None,
-    metrics_file: _MetricsFile = None,
-    state: _State = None,
-    keep: _Keep = None,
-    no_collect: _NoCollect = False,
+    alert: Annotated[
+        list[str] | None,
+        option(
+            "RULE", "NAME [> LIMIT] [in TIME] [for TIME] [on GROUP,...], as 'lag > 1000 for 5m on pay*'; repeatable.", "--alert"
+        ),
+    ] = None,
+    every: Annotated[str | None, option("TIME", "Build and judge so often. [default: 30s]")] = None,
+    once: Annotated[bool, flag("--once", "Collect what is there, judge, and end: 6 if an alert fires.")] = False,
+    for_: Annotated[str | None, option("TIME", "End after so long.", "--for")] = None,
+    exit_on_alert: Annotated[bool, flag("--exit-on-alert", "End with 6 as soon as an alert fires.")] = False,
+    allow_unknown: Annotated[bool, flag("--allow-unknown", "A rule on something that cannot be measured does not fire.")] = False,
+    outlets: AskedOutlets,
+    state: Annotated[
+        Path | None, option("FILE", "Where alerts are kept from run to run. [default: in kgctl's state folder]")
+    ] = None,
+    keep: Annotated[str | None, option("TIME", "Thin what is older than so long, as 30d, every hour.")] = None,
+    no_collect: Annotated[bool, flag("--no-collect", "Somebody else collects: build and judge only.")] = False,
     warehouse: asking.Warehouse = None,
-    cluster: _Cluster = None,
-    sample_every: _SampleEvery = None,
-    all_topics: _AllTopics = False,
-    reader: _Reader = RecordReader.AUTO,
-    engine: _Engine = EngineName.AUTO,
-    master: _Master = None,
-    remote: _Remote = None,
+    cluster: Annotated[
+        list[str] | None,
+        option(
+            "NAME",
+            "The cluster's name in the warehouse, else its id; with --no-collect repeatable, else all that are there.",
+            "--cluster",
+        ),
+    ] = None,
+    how_live: asking.AskedLive,
+    engine: Annotated[EngineName, option("", "Who builds: this process, or Spark, which is kept warm.")] = EngineName.AUTO,
+    spark: asking.AskedSpark,
 ) -> Report | int:
     """Collect and build on and on, and tell when groups are in trouble: rules, a webhook, metrics, exit code.
 
@@ -169,23 +120,21 @@ def history_watch(
     A threshold does not hold on what cannot be measured: such an alert says so, after 2 minutes, with --once and at the end of
     --for at once.
     """
-    session = session_of(ctx)
     rules = _read_rules(alert or ())
     every_ms = _every_ms(every)
-    live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
+    live = live_options(how_live, once=once, for_=for_)
     names = _check(live, cluster or (), is_collecting=not no_collect)
-    how = EngineOptions(
-        name=engine, jobs=None if master or remote else 1, master=master, remote=remote, what="history watch --engine spark"
-    )
+    jobs = None if spark.master or spark.remote else 1
+    how = EngineOptions(name=engine, jobs=jobs, what="history watch --engine spark", **vars(spark))
     keep_ms = None if keep is None else _keep_ms(keep)
-    hook = _webhook(session, webhook, webhook_header)
+    hook = _webhook(session, outlets)
     require_tables(how)
     place = warehouse_path(warehouse, session.environment)
     with ExitStack() as stack:
         source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, next(iter(names), None)))
         builder = Builder(session.environment, place, warm_engine(how, stack), keep_ms, is_single=once)
         settings = watch_settings(rules, allow_unknown=allow_unknown, is_patient=not once)
-        page = _metrics(session, stack, metrics, metrics_file)
+        page = _metrics(session, stack, outlets)
         watches = Watches(builder, settings, [source.cluster] if source else names, state, hook, page)
         if source is None:
             watches.require()
@@ -234,19 +183,19 @@ def _keep_ms(text: str) -> int:
     return found
 
 
-def _webhook(session: Session, url: str | None, headers: list[str] | None) -> Webhook | None:
+def _webhook(session: Session, asked: AskedOutlets) -> Webhook | None:
     from kgctl.pipeline.watch.outlets import Webhook
 
     variables = session.environment.variables
-    chosen = variables.get("KGCTL_WEBHOOK") if url is None else url
+    chosen = variables.get("KGCTL_WEBHOOK") if asked.webhook is None else asked.webhook
     if not chosen:
-        if url == "":
+        if asked.webhook == "":
             raise UsageError("--webhook is empty (an unset variable?): give it a URL")
-        if headers:
+        if asked.webhook_header:
             raise UsageError("--webhook-header belongs to --webhook")
         return None
     found = {}
-    for text in [*(headers or ()), *filter(None, [variables.get("KGCTL_WEBHOOK_HEADER")])]:
+    for text in [*(asked.webhook_header or ()), *filter(None, [variables.get("KGCTL_WEBHOOK_HEADER")])]:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(character in text for character in "\r\n"):
             raise UsageError("--webhook-header: write NAME:VALUE")
@@ -254,7 +203,8 @@ def _webhook(session: Session, url: str | None, headers: list[str] | None) -> We
     return Webhook(chosen, found)
 
 
-def _metrics(session: Session, stack: ExitStack, address: str | None, file: Path | None) -> Metrics | None:
+def _metrics(session: Session, stack: ExitStack, asked: AskedOutlets) -> Metrics | None:
+    address, file = asked.metrics, asked.metrics_file
     if address is None and file is None:
         return None
     from kgctl.cli.files import check_place
@@ -315,7 +265,9 @@ class _Told:
 
     def _line(self, change: Change) -> str:
         cluster, alert = change
-        return f"{_row(change)['time']}  {alert.status:8}  {alert.name:14}  {self._watches.of(cluster, alert.summary)}"
+        return (
+            f"{format_instant(_changed_ms(alert))}  {alert.status:8}  {alert.name:14}  {self._watches.of(cluster, alert.summary)}"
+        )
 
     def _screen(self) -> str:
         return "\n".join(map(self._screen_of, self._watches))
@@ -364,11 +316,14 @@ class _Told:
         return ExpectationError(text, code=code, group=alert.group, topic=alert.topic, partition=alert.partition)
 
 
+def _changed_ms(alert: Alert) -> int:
+    return next((at for at in (alert.resolved_ms, alert.fired_ms) if at is not None), alert.since_ms)
+
+
 def _row(change: Change) -> Row:
     cluster, alert = change
-    changed_ms = next((at for at in (alert.resolved_ms, alert.fired_ms) if at is not None), alert.since_ms)
     return {
-        "time": format_instant(changed_ms),
+        "time": _changed_ms(alert),
         "status": alert.status,
         "alert": alert.name,
         "cluster": cluster,
@@ -376,7 +331,7 @@ def _row(change: Change) -> Row:
         "topic": alert.topic,
         "partition": alert.partition,
         "value": alert.value,
-        "since": format_instant(alert.since_ms),
+        "since": alert.since_ms,
         "rule": alert.rule,
         "summary": alert.summary,
     }
@@ -406,7 +361,7 @@ def _group_row(group: str, found: Sequence[dict[str, Any]], members: int | None,
         "members": members,
         "total_lag": _over(lags, sum),
         "max_lag_ms": _over(waits, max),
-        "measured_at": format_instant(min(measured)) if measured else None,
+        "measured_at": min(measured, default=None),
         "alerts": alerts,
     }
 
