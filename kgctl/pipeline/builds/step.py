@@ -32,6 +32,7 @@ from kgctl.pipeline.tables.epochs import names_in
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
+from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.rounds import EndSeen, clocks, horizon_of, settled_until
 from kgctl.pipeline.tables.samples import samples
 from kgctl.pipeline.tables.series import begins, series
@@ -155,13 +156,8 @@ def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[s
         runs.append(runs_of(partition, offsets, times[low:high]))
     coverage = merge_runs(runs)
     for run in merge_runs([_last_runs(given.before), coverage]).to_pylist():  # of several the last one counts
-        names = {
-            "first_offset": "first_offset",
-            "last_offset": "last_offset",
-            "first_ms": "first_run_ms",
-            "last_ms": "last_run_ms",
-        }
-        known[run["log_partition"]].update({now: run[name] for name, now in names.items()})
+        own = {"first_run_ms": run["first_ms"], "last_run_ms": run["last_ms"]}
+        known[run["log_partition"]].update(first_offset=run["first_offset"], last_offset=run["last_offset"], **own)
     for partition, row in known.items():
         seen = given.seen.get(partition, _UNSEEN).until_ms(row["last_offset"], row["last_ms"])
         newest_ms = max(row["newest_ms"], seen)
@@ -270,17 +266,10 @@ def _rows(inputs: PartitionInputs, after: Horizon) -> tuple[dict[str, pa.Table],
     settled, provisional = {}, {}
     for name, column in _DERIVED.items():
         table = inputs.table(name)
-        times = _reset_clocks(inputs) if name == "resets" else int64s(table, column)
+        times = series(inputs).clock_ms[jumps(inputs).row] if name == "resets" else int64s(table, column)
         is_settled = pa.array(times < after.of_rows(table.column("group")))
         settled[name], provisional[name] = table.filter(is_settled), table.filter(pc.invert(is_settled))
     return settled, provisional
-
-
-def _reset_clocks(inputs: PartitionInputs) -> Int64s:
-    from kgctl.pipeline.tables.resets import jumps
-
-    found: Int64s = series(inputs).clock_ms[jumps(inputs).row]
-    return found
 
 
 def _events(

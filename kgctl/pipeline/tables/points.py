@@ -107,7 +107,7 @@ def _block(commits: CommitSeries, known: Samples, windows: Int64s, first: int, e
 def _at_samples(commits: CommitSeries, key: Int64s, clock_ms: Int64s, known: Samples, windows: Int64s) -> tuple[Int64s, Int64s]:
     """(the row that stands, the sample): for each series the last sample of each window, from its first row and the horizon on.
     ``windows``: the samples that are the last ones of their windows."""
-    keys = np.unique(key)
+    keys = key[begins(key)]
     keys = keys[known.log_of_key[keys] >= 0]
     if not len(keys) or not len(windows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -109,10 +109,10 @@ class Samples:
 
     def needed(self, sample: Int64s, offset: Int64s) -> Int64s:
         """The samples that tell when the end left ``offset`` behind, and those around the moment itself."""
-        if not len(self.end):
-            return np.zeros(0, np.int64)
-        found = np.unique(np.concatenate([sample, self.next_of(sample), *self.around(sample, offset)]))
-        return found[found >= 0]
+        found = np.zeros(len(self.end) + 1, np.bool_)
+        for each in (sample, self.next_of(sample), *self.around(sample, offset)):
+            found[each] = True  # the last one is for -1
+        return np.flatnonzero(found[:-1])
 
     def is_unsure(self, sample: Int64s, offset: Int64s, log: Int64s) -> Bools:
         """Whether a sample is missing that would have to be looked at; ``log``: of which log the moments are."""
