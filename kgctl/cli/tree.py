@@ -80,6 +80,22 @@ def _has_value(parameter: Any) -> bool:
     return not getattr(parameter, "is_flag", False) and not getattr(parameter, "count", False)
 
 
+def _once(parser: Any, ctx: Any) -> Any:
+    """Return the parser as one that refuses an option of one value that is given twice: it would take the last, in silence."""
+    parse = parser.parse_args
+
+    def parse_args(args: list[str]) -> Any:
+        *found, order = parse(args)
+        options = [each for each in order if each.param_type_name == "option" and _has_value(each) and not each.multiple]
+        if twice := next((each for each in options if options.count(each) > 1), None):
+            raise UsageError(f"{max(twice.opts, key=len)} is given twice, and takes one value")
+        return (*found, order)
+
+    if not ctx.resilient_parsing:
+        parser.parse_args = parse_args
+    return parser
+
+
 class KgctlCommand(TyperCommand):
     """A command that takes the shared options its spec names, besides its own."""
 
@@ -89,6 +105,10 @@ class KgctlCommand(TyperCommand):
     def share(self, names: tuple[str, ...]) -> None:
         self.shared = names
         self.params.extend(shared_parameters(names))
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Make a parser that takes each value once."""
+        return _once(super().make_parser(ctx), ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Leave an option out that a Tab is to complete the value of: the parser would give up the rest of the line for it."""
@@ -164,6 +184,10 @@ class KgctlGroup(TyperGroup):
             path = f"kgctl {command_name(ctx)}".rstrip()
             raise UsageError(f"no such command {word!r}{hint} ({path} --help lists the commands)")
         return super().resolve_command(ctx, args)
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Make a parser that takes each value once."""
+        return _once(super().make_parser(ctx), ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Options of Kafka's own tool in place of a command are told what to type; ``--version`` is told of all words."""

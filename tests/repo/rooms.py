@@ -109,6 +109,7 @@ ROOMS = {
             (5, "topics and partitions that peek was asked for and that have no commit"),
             (1, "plans know what is a share group"),
             (36, "what was named and is not there; options that had no effect, and - as a file's name"),
+            (15, "options of one value that are given twice"),
         ),
     ),
     "admin": Room(

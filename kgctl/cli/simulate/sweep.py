@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.simulate.sweep.plan import Cell, RunRow, Sweep
 
-_PARAMETER = Column("PARAMETER", "a parameter of `--param`: its value", ANY)
+_PARAMETER = Column("PARAMETER", "a parameter of `--set` or `--grid`: its value", ANY)
 SUMMED_UP = (
     _PARAMETER,
     VARIANT,
