@@ -255,6 +255,7 @@ class PollCadence:
         at_us = rng.random() * (wait_us + work_us + pause_us)
         self.last_us = max(now_us - int(at_us if at_us < wait_us else at_us - wait_us), self.last_us)
         if at_us < wait_us:
+            self.returned_us = now_us - int(at_us + work_us + pause_us)  # the call before, from which on it has not read
             self._returns(now_us + int(wait_us - at_us), 1 if self._has_traffic and self._consuming else 0)
             return
         self.returned_us = now_us - int(at_us - wait_us)

@@ -65,6 +65,16 @@ def test_who_keeps_up_has_no_long_batches_however_many_records_it_may_take() -> 
     assert (result.metric("kicked"), result.metric("rebalances")) == (0, 1)
 
 
+@PROTOCOLS
+def test_who_keeps_up_finds_no_more_after_a_quiet_time(config: dict[str, str]) -> None:
+    """A poll() that waits for records when the group rebalances has waited for milliseconds, and finds what came in these."""
+    scale = event("scale", "app", 150, by=1)
+    given = scenario(scale, config=config, rate=150, rate_uhz=50 * S, partitions=12, warmup_s=60, duration_s=240)
+    runs = [run(given, seed) for seed in range(1, 7)]
+    beat_s = 5.0 if config == CONSUMER else 3.0
+    assert max(each.metric("rebalance_time", ("max",)) for each in runs) < 2 * beat_s + 0.5  # type: ignore[type-var, operator]
+
+
 def test_a_slow_application_is_out_once_what_has_piled_up_is_a_batch() -> None:
     slow = event("slow", "app", 10, factor=20_000_000)
     result = run(behind(slow, rate=100, written=300, warmup_s=60, config={**RANGE, "max.poll.interval.ms": "30000"}), 1)
