@@ -31,13 +31,11 @@ OTHERS = ("aio-rolling", "aio-scale", "go-rolling", "go-scale", "mixed", "roll-b
 """Scenarios of aiokafka, kafka-go, a mix of clients, and brokers in turn: three plays each at a load of 20 to 120."""
 DEEP = (*BUSY, *LAST, *UNSEEN, *KEPT_BACK, *OTHERS)
 OUTSIDE = {
-    "behind:cooperative": {
-        "duplicates"
-    },  # a real fetch ends where a partition's does: batches are uneven, and more is read again
+    "behind:cooperative": {"duplicates"},  # members whose batches take exactly as long keep in step: see the page
     "exact-work:eager": {"duplicates"},  # a processor that is late makes the batch longer that the crash meets
     "crowd:consumer": {"moves"},  # 150 and 152, simulated up to 150
     "lib-plain:cooperative": {"generations", "moves"},  # in two plays of three the crash cost a rebalance more
-    "overdue:cooperative": {"duplicates"},  # fewer of the batches that ended too late were read again
+    "overdue:cooperative": {"duplicates"},  # fewer members at the same time had such batches: see the page
     "aio-scale:batches": {"duplicates"},  # each handover has whole batches read again, and one play had two handovers more
     "kicks:consumer": {"duplicates"},  # in three plays of four whole batches of the two slow members were read again
     **{f"roll-brokers:{name}": {"unavailable", "max_gap"} for name in ("eager", "cooperative", "consumer")},  # busy: see the page
