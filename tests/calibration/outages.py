@@ -1,7 +1,7 @@
 """A scenario whose brokers go away, played with Java consumers: brokers of Apache Kafka are killed and started again.
 
-Who owns a partition is known by the callbacks; that nobody can read it, by its owner reading nothing from it though records are
-written all the time.
+Who owns a partition is known by the callbacks; that nobody can read it, by its owner reading nothing from it though records wait
+there: a writer that is held up for its own reasons counts for nobody.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -33,14 +34,13 @@ from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.kinds.cluster import BrokerDown
 from kgctl.simulate.scenario.model import SECOND_US, Scenario
 from kgctl.simulate.scenario.quantities import Constant, Distribution
+from tests.calibration.cases import SILENT_US
 from tests.calibration.figures import NAMES, Figures
 from tests.calibration.kinds import kinds_of
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.cluster import ApartKafkaCluster
 from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
 
-SILENT_US = SECOND_US
-"""An owner that reads nothing for so long cannot read: dozens of records are written in it."""
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "3000",
     "broker.session.timeout.ms": "9000",
@@ -52,6 +52,8 @@ AS_JAVA = {"reconnect.backoff.max.ms": "1000"}
 """Java's default, for the producer, too: it is librdkafka, which would wait for up to 10 s."""
 Brokers = Sequence[KafkaBroker]
 Span = tuple[int, int]
+Read = tuple[int, int]
+"""When records of a partition were read, and for how long the oldest of them had been there."""
 
 
 def has_outage(scenario: Scenario) -> bool:
@@ -107,7 +109,7 @@ class Outage(Play):
         super().__init__(scenario, number, fleet, cluster, ())
         self._brokers = brokers
         self._real: RealBrokers | None = None
-        self.reads: dict[str, list[int]] = {}
+        self.reads: dict[str, list[Read]] = {}
 
     def coordination(self) -> RealBrokers:
         if self._real is None:
@@ -122,8 +124,9 @@ class Outage(Play):
     def has_read(self, pod: int, line: ClientLine) -> None:
         super().has_read(pod, line)
         for text in line.rest:
-            name = text.partition(":")[0].removeprefix(self.prefix)
-            self.reads.setdefault(name, []).append(self.loop.now_us)
+            name, _, waits = text.split(":")
+            longest_us = int(waits.partition("-")[2]) * 1000
+            self.reads.setdefault(name.removeprefix(self.prefix), []).append((self.loop.now_us, longest_us))
 
 
 def coordinator_of(group_id: str, brokers: Brokers) -> int:
@@ -246,10 +249,16 @@ def _unread(stage: Outage, result: RunResult) -> Iterator[Span]:
         topic, partition = recording.partitions.names[gap.partition]
         gaps.setdefault(f"{topic}-{partition}", []).append((gap.from_us, gap.to_us))
     for name, reads in stage.reads.items():
-        moments = [at_us for at_us in reads if at_us >= recording.start_us]
-        times = zip(moments, [*moments[1:], recording.end_us], strict=True)
-        silences = [(first, last) for first, last in times if last - first > SILENT_US]
-        yield from merged([*gaps.get(name, ()), *silences])
+        seen = [read for read in reads if read[0] >= recording.start_us]
+        yield from merged([*gaps.get(name, ()), *silences(seen, recording.end_us)])
+
+
+def silences(reads: Sequence[Read], end_us: int) -> Iterator[Span]:
+    """Yield the times in which records waited and were not read. To the end of the run it is taken that some do."""
+    for (before_us, _), (at_us, longest_us) in pairwise([*reads, (end_us, end_us)]):
+        since_us = max(before_us, at_us - longest_us)
+        if at_us - since_us > SILENT_US:
+            yield since_us, at_us
 
 
 def merged(spans: Sequence[Span]) -> Iterator[Span]:

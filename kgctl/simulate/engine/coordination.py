@@ -86,10 +86,11 @@ class Leaders:
         if dark:
             self._dark_since_us.update(dict.fromkeys(dark, now_us))
             self._ownership.darken(dark)
+        self._lighten([number for number in light if number not in self._orphans])
         groups: dict[tuple[Process | None, bool], list[int]] = {}
         for number in light:
-            reader = self._ownership.reader_of(number) if number in self._orphans else None
-            groups.setdefault((reader, self._leads[number] == back), []).append(number)
+            if number in self._orphans:
+                groups.setdefault((self._ownership.reader_of(number), self._leads[number] == back), []).append(number)
         self._orphans.difference_update(light)
         for (process, is_back), numbers in groups.items():
             wait_us = 0 if process is None else self._finds_leader_in_us(process, numbers[0], is_back=is_back)

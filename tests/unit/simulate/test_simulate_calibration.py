@@ -12,6 +12,7 @@ from _pytest.mark import ParameterSet
 
 from tests.calibration.cases import Case, all_cases, measured, simulated, spread
 from tests.calibration.figures import Figures
+from tests.calibration.outages import silences
 
 Range = tuple[float, float, float]
 SEEDS = 40
@@ -81,3 +82,15 @@ def left_out(real: dict[str, Range], model: dict[str, Range]) -> dict[str, tuple
         if not low / factor - more <= real[name][1] <= high * factor + more:
             found[name] = (real[name], model.get(name))
     return found
+
+
+def test_silence_is_told_where_records_wait() -> None:
+    """Of a reader to whom they came late nothing is told, nor of one that is late by less than `SILENT_US`."""
+    second = 1_000_000
+    reads = [(0, 0), (second // 10, 9), (3 * second, 2 * second), (6 * second, 5), (9 * second, second), (12 * second, 8 * second)]
+    assert list(silences(reads, 14 * second)) == [
+        (second, 3 * second),
+        (9 * second, 12 * second),
+        (12 * second, 14 * second),
+    ]
+    assert list(silences([], 14 * second)) == []
