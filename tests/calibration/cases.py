@@ -9,19 +9,19 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-from kgctl.simulate.metrics.measured import Gap, Measured
+from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.model import SECOND_US
+from kgctl.simulate.scenario.model import SECOND_US, Scenario
 from kgctl.simulate.scenario.sources import read_source
 from kgctl.simulate.scenario.vocabulary import GapCause
 from tests.calibration.figures import NAMES, Figures
 
 FOLDER = Path(__file__).parent
-SILENT_US = SECOND_US
-"""An owner that leaves records unread for so long cannot read: dozens more are written in it."""
+SILENT_US = SECOND_US // 4
+"""An owner that leaves records unread for so long cannot read: a dozen more are written in it."""
 MEASURED = FOLDER / "measured.json"
 """Case -> the figures of each time it was run with Apache Kafka 4.3.1 and kafka-clients 4.3.1."""
 

@@ -1,7 +1,8 @@
 """A scenario whose brokers go away, played with Java consumers: brokers of Apache Kafka are killed and started again.
 
 Who owns a partition is known by the callbacks; that nobody can read it, by its owner reading nothing from it though records wait
-there: a writer that is held up for its own reasons counts for nobody.
+there. Where a broker that leads is killed, its records wait at the writer; where brokers are stopped in order, only those count
+that a broker has: the writer is held up by all else that it has sent to the same one.
 """
 
 from __future__ import annotations
@@ -158,10 +159,19 @@ def _shortened(scenario: Scenario, start_us: int) -> Scenario:
     return changed(scenario, events=tuple(events))
 
 
+_TIMES = {False: {}, True: {"log.message.timestamp.type": "LogAppendTime"}}
+
+
+def _is_orderly(scenario: Scenario) -> bool:
+    """Whether brokers are only stopped such that the controller hears of it."""
+    downs = [event for event in scenario.events if isinstance(event, BrokerDown)]
+    return all(event.detect is not None and not event.detect.mean_us for event in downs)
+
+
 @contextmanager
 def _running(scenario: Scenario) -> Iterator[Brokers]:
     """As many brokers as the scenario has, one or three, with its settings."""
-    overrides = {**SETTINGS, **scenario.cluster.config}
+    overrides = {**SETTINGS, **_TIMES[_is_orderly(scenario)], **scenario.cluster.config}
     with tempfile.TemporaryDirectory() as folder:
         if scenario.cluster.brokers == 1:
             single = KafkaBroker(Path(folder), overrides=overrides)

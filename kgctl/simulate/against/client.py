@@ -171,12 +171,16 @@ def _ranges(records: list[Read]) -> list[str]:
     return ranges
 
 
+_WRITER = {"linger.ms": "20", "retry.backoff.ms": "20", "reconnect.backoff.ms": "10", "reconnect.backoff.max.ms": "100"}
+"""Quick to find a leader: while it looks for one, nothing is written, and a group that could read looks as one that cannot."""
+
+
 class Producing(threading.Thread):
     """Writes records at the rates that were last told."""
 
     def __init__(self, connection: Mapping[str, str]) -> None:
         super().__init__(daemon=True)
-        self._producer = Producer({**connection, "linger.ms": "20"})
+        self._producer = Producer({**connection, **_WRITER})
         self.rates: dict[str, list[float]] = {}
         self._ends: dict[str, int] = {}
         self._turn = threading.Lock()

@@ -41,6 +41,11 @@ BALANCE_US = 300_000_000
 """broker.session.timeout.ms and broker.heartbeat.interval.ms, the controller's looks, leader.imbalance.check.interval.seconds."""
 REFRESH_US = 100_000
 """retry.backoff.ms: until a client whose fetch was refused has asked for the new leader."""
+REPLICA_WAIT_US = 500_000
+REPLICA_BACKOFF_US = 1_000_000
+"""replica.fetch.wait.max.ms, replica.fetch.backoff.ms."""
+WAITS, BACKS_OFF = 0.2, 0.12
+"""How many of the partitions with a new leader wait for one or the other, of those of orderly stops that were measured."""
 _MARGIN_US = 1_000_000
 _OWN_REASONS = ("has changed", "need to revoke")
 _WAITS = frozenset({GapCause.REBALANCE, GapCause.HANDOVER, GapCause.FETCH})
@@ -87,14 +92,27 @@ class Leaders:
             self._dark_since_us.update(dict.fromkeys(dark, now_us))
             self._ownership.darken(dark)
         self._lighten([number for number in light if number not in self._orphans])
-        groups: dict[tuple[Process | None, bool], list[int]] = {}
-        for number in light:
-            if number in self._orphans:
-                groups.setdefault((self._ownership.reader_of(number), self._leads[number] == back), []).append(number)
+        self._find_anew([number for number in light if number in self._orphans], back)
         self._orphans.difference_update(light)
-        for (process, is_back), numbers in groups.items():
-            wait_us = 0 if process is None else self._finds_leader_in_us(process, numbers[0], is_back=is_back)
-            context.loop.at(now_us + REFRESH_US + wait_us, self._lighten, numbers)
+
+    def _find_anew(self, orphans: list[int], back: int) -> None:
+        """Clients look for the leader, and replicas fetch from it unless it is the one that was it before."""
+        context = self._context
+        groups: dict[tuple[Process | None, bool, int], list[int]] = {}
+        for number in orphans:
+            is_back = self._leads[number] == back
+            key = self._ownership.reader_of(number), is_back, 0 if is_back else self._replicas_fetch_in_us(number)
+            groups.setdefault(key, []).append(number)
+        for (process, is_back, replicas_us), numbers in groups.items():
+            clients_us = 0 if process is None else self._finds_leader_in_us(process, numbers[0], is_back=is_back)
+            context.loop.at(context.loop.now_us + max(REFRESH_US + clients_us, replicas_us), self._lighten, numbers)
+
+    def _replicas_fetch_in_us(self, number: int) -> int:
+        replicas = self._topics.replicas(*self._context.partitions.names[number])
+        if sum(broker not in self._down for broker in replicas) < 2:  # a leader alone waits for nobody
+            return 0
+        chance = self._rng.random()
+        return REPLICA_BACKOFF_US if chance < BACKS_OFF else REPLICA_WAIT_US if chance < BACKS_OFF + WAITS else 0
 
     def _finds_leader_in_us(self, process: Process, number: int, *, is_back: bool) -> int:
         """How long a client still waits before it tries the broker, or asks for the leader, again: after each failure longer."""

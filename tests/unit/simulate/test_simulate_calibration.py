@@ -87,7 +87,14 @@ def left_out(real: dict[str, Range], model: dict[str, Range]) -> dict[str, tuple
 def test_silence_is_told_where_records_wait() -> None:
     """Of a reader to whom they came late nothing is told, nor of one that is late by less than `SILENT_US`."""
     second = 1_000_000
-    reads = [(0, 0), (second // 10, 9), (3 * second, 2 * second), (6 * second, 5), (9 * second, second), (12 * second, 8 * second)]
+    reads = [
+        (0, 0),
+        (second // 10, 9),
+        (3 * second, 2 * second),
+        (6 * second, 5),
+        (9 * second, second),
+        (12 * second, 8 * second),
+    ]
     assert list(silences(reads, 14 * second)) == [
         (second, 3 * second),
         (9 * second, 12 * second),
