@@ -10,7 +10,7 @@ from math import inf
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.calibration.cases import Case, all_cases, measured, simulated, spread
+from tests.calibration.cases import SILENT_US, Case, all_cases, measured, simulated, spread
 from tests.calibration.figures import Figures
 from tests.calibration.outages import silences
 
