@@ -92,7 +92,7 @@ def test_silence_is_told_where_records_wait() -> None:
         (second // 10, 9),
         (3 * second, 2 * second),
         (6 * second, 5),
-        (9 * second, second),
+        (9 * second, SILENT_US),
         (12 * second, 8 * second),
     ]
     assert list(silences(reads, 14 * second)) == [
