@@ -455,7 +455,8 @@ class Alerts:
                 if each.is_unknown and allow_unknown and (before is None or before.fired_ms is None):
                     continue
                 alert = _going_on(before, fresh)
-                hold_ms = max(rule.hold_ms, UNKNOWN_HOLD_MS if each.is_unknown and is_patient else 0)
+                unknown_ms = max(rule.hold_ms, UNKNOWN_HOLD_MS) if is_patient else 0
+                hold_ms = unknown_ms if each.is_unknown else rule.hold_ms
                 if alert.fired_ms is None and now_ms - alert.since_ms >= hold_ms:
                     alert = replace(alert, fired_ms=now_ms)
                     changes.append(alert)

@@ -49,7 +49,9 @@ def test_what_is_unknown_from_the_start_fires_later_or_never() -> None:
     alerts = Alerts()
     assert update(alerts, LAG, [NOBODY_KNOWS], 0) == []
     assert update(alerts, LAG, [NOBODY_KNOWS], UNKNOWN_HOLD_MS // 1000) == [("firing", NOBODY_KNOWS.summary)]
-    assert update(Alerts(), LAG, [NOBODY_KNOWS], 0, is_patient=False) == [("firing", NOBODY_KNOWS.summary)]
+    for rule in (LAG, HELD):  # a single look waits for nothing
+        assert update(Alerts(), rule, [NOBODY_KNOWS], 0, is_patient=False) == [("firing", NOBODY_KNOWS.summary)]
+    assert update(Alerts(), HELD, [MUCH], 0, is_patient=False) == [], "what is known has to hold"
     assert update(Alerts(), LAG, [NOBODY_KNOWS], 0, is_patient=False, allow_unknown=True) == []
 
 
