@@ -86,6 +86,7 @@ ROOMS = {
             (7, "records of streams groups are those that the coordinator writes"),
             (16, "minutes before the first collection; what a watch with an end could not tell"),
             (28, "what a collection on Spark waits for, tells and ends with, as one without Spark"),
+            (18, "minutes of a group whose log is sampled no more are not good ones"),
         ),
     ),
     "cli": Room(

@@ -130,14 +130,30 @@ def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int
     return {row["group"]: f"{row['topic']}-{row['partition']}: {row['why']}" for row in reversed(found)}
 
 
+def unseen_since(history: History, groups: Sequence[str] | None, at_ms: int) -> Mapping[str, int]:
+    """The groups with a partition that was no more measured as usual, up to a moment, and when it was for the last time."""
+    rows = rows_at(history, LAG, groups, at_ms)
+    evidence = _Evidence(history, groups, {row["topic"] for row in rows}, at_ms)
+    found: dict[str, int] = {}
+    for row in rows:
+        if (seen_ms := _last_seen_ms(row, evidence, at_ms)) is not None:
+            found[row["group"]] = min(found.get(row["group"], seen_ms), seen_ms)
+    return found
+
+
+def _last_seen_ms(row: Row, evidence: _Evidence, at_ms: int) -> int | None:
+    """When the lag was measured last, if that is too long ago; None: as usual."""
+    # Where nothing is unread, a sample at which nothing was new has no row of its own: the row before it stands.
+    seen_ms: int = row["time_ms"] if row["lag"] else max(row["time_ms"], evidence.last_sample_ms(row))
+    age_ms = at_ms - seen_ms
+    return seen_ms if age_ms > FRESH_MS and age_ms > 2 * evidence.sampling_ms(row) else None
+
+
 def _judged(row: Row, status: str | None, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:
     if status is None:
         return None, "the end of the log was not sampled"
-    # Where nothing is unread, a sample at which nothing was new has no row of its own: the row before it stands.
-    measured_ms = row["time_ms"] if row["lag"] else max(row["time_ms"], evidence.last_sample_ms(row))
-    age_ms = at_ms - measured_ms
-    if age_ms > FRESH_MS and age_ms > 2 * evidence.sampling_ms(row):
-        return UNMEASURED, f"last measured {_span(age_ms)} before"
+    if (seen_ms := _last_seen_ms(row, evidence, at_ms)) is not None:
+        return UNMEASURED, f"last measured {_span(at_ms - seen_ms)} before"
     if status != "OK" or not row["lag"]:
         return status, OUT_OF_RANGE.get(status, "")
     silent_ms, longest_ms = evidence.silence(row)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from kgctl.pipeline.answers.inferred import unseen_since
 from kgctl.pipeline.answers.series import gone
 from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS
 from kgctl.pipeline.tables.rounds import LONGEST
@@ -84,7 +85,11 @@ def kept(
     ended = {group: time_ms // DEFAULT_WINDOW_MS for group, time_ms in gone(history, groups, span[1]).items()}
     of_groups = groupby(rows, lambda row: str(row["group"]))
     ends = {group: min(end, last) for group, end in ended.items()}
-    found = [_kept(group, list(own), (first, ends.get(group, last)), objective, unmeasured) for group, own in of_groups]
+    seen = {group: at // DEFAULT_WINDOW_MS for group, at in unseen_since(history, groups, span[1]).items() if group not in ended}
+    found = [
+        _kept(group, list(own), (first, ends.get(group, last)), objective, unmeasured.after(seen.get(group)))
+        for group, own in of_groups
+    ]
     for each in found if is_whole else ():
         before = each.from_ms // DEFAULT_WINDOW_MS - first
         if before and each.minutes and not _came(history, each, rounds):
@@ -129,9 +134,14 @@ class _Unmeasured:
     """The windows without a sample that comes soon enough."""
 
     def __init__(self, rounds: Sequence[int]) -> None:
+        self._rounds = rounds
         before = [-(1 << 40), *rounds]
         self._gaps = [(low + 1, high - LONGEST) for low, high in pairwise(before) if high - low > LONGEST]
         self._gaps.append((before[-1] + 1, 1 << 40))
+
+    def after(self, window: int | None) -> _Unmeasured:
+        """These, and all after this one."""
+        return self if window is None else _Unmeasured([at for at in self._rounds if at <= window])
 
     def between(self, low: int, end: int) -> int:
         """How many of these windows there are from one on and before another."""

@@ -110,3 +110,15 @@ def test_a_commit_outside_of_its_log_is_bad_and_both_limits_count(tmp_path: Path
 
 def test_a_share_is_exact() -> None:
     assert Kept("g", 0, 0, good=9, bad=1).left(Fraction("99.9") / 100) < 0 <= Kept("g", 0, 0, good=9, bad=1).left(NINE.target)
+
+
+@pytest.mark.parametrize(("lag", "unknown"), [(0, 40 - 11), (None, 0)])
+def test_minutes_after_the_last_sample_of_its_log_are_not_known(tmp_path: Path, lag: int | None, unknown: int) -> None:
+    """Though others are sampled on. Without a lag there is none to grow old: the rows themselves tell."""
+    place = {"group": "g", "topic": "t", "partition": 0, "committed_offset": 7, "log_end_offset": 7, "kind": "sample"}
+    told = [] if lag is None else [{**place, "time_ms": 10 * MINUTE_MS, "lag": lag, "lag_ms": 0}]
+    tables = {"offset_commits": [commit("g", "t", 0, 7, 0, 1)], "group_health": [window(0)], "lag": told}
+    write_gold(tmp_path, tables, sampled_ms=[minute * MINUTE_MS for minute in range(41)])
+    (found,) = kept(History.open(tmp_path), None, (0, 40 * MINUTE_MS), NINE)
+
+    assert (found.good, found.bad, found.unknown) == (40 - unknown, 0, unknown)
