@@ -104,6 +104,7 @@ ROOMS = {
             (40, "a live cluster collected on Spark from the command line"),
             (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),
             (3, "groups that cannot be described at present are not empty"),
+            (4, "numbers of a fleet that nobody has measured are not 0"),
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
             (8, "the same, of deletions and of members"),

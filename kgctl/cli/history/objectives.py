@@ -156,15 +156,15 @@ def _floor(value: Fraction) -> float:
 FLEET_COLUMNS = (
     Column("cluster", "the cluster's name in the warehouse"),
     *_LABELS,
-    Column("groups", "how many groups", WHOLE),
-    Column("members", "their members, as far as the log tells", WHOLE, wide=True),
+    Column("groups", "how many groups; null: nothing was collected of that time", WHOLE),
+    Column("members", "their members, as far as the log tells; null: of none", WHOLE, wide=True),
     Column("ok", "groups in state OK", WHOLE),
     Column("not_ok", "groups in another one", WHOLE),
     Column("unmeasured", "groups of which it is not known", WHOLE),
     Column("total_lag", "what all groups of known lag have to read", WHOLE, "records"),
     Column("max_lag_ms", "how far the partition furthest behind is", WHOLE, "milliseconds"),
-    Column("stalled_partitions", "partitions in STALL or STOP", WHOLE, header="STALLED"),
-    Column("past_end", "partitions with a commit past the log's end", WHOLE),
+    Column("stalled_partitions", "partitions in STALL or STOP; null: no group was measured", WHOLE, header="STALLED"),
+    Column("past_end", "partitions with a commit past the log's end; null: no group was measured", WHOLE),
     Column("collected_to", "the time of the last record that was collected", TIME),
 )
 
@@ -212,6 +212,9 @@ def _fleet_rows(history: History, at_ms: int, labels: Owners) -> list[Row]:
     from kgctl.pipeline.answers.inferred import unmeasured_groups
     from kgctl.pipeline.answers.series import HEALTH, gone, rows_at
 
+    reach = history.reach()
+    if reach is None or at_ms < reach.first_ms:
+        return [{**dict.fromkeys(column.key for column in FLEET_COLUMNS), "cluster": history.cluster}]
     doubtful, ended = unmeasured_groups(history, None, at_ms), gone(history, None, at_ms)
     by_labels: dict[tuple[str | None, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows_at(history, HEALTH, None, at_ms):
@@ -219,32 +222,36 @@ def _fleet_rows(history: History, at_ms: int, labels: Owners) -> list[Row]:
             continue
         by_labels[tuple(labels.of(row["group"]).values())].append(row)
     by_labels = by_labels or {(None, None): []}  # a cluster without a group is there
-    reach = history.reach()
     found: list[Row] = []
     for owner, team in sorted(by_labels, key=lambda each: [text or "" for text in each]):
         counted = _counted(by_labels[owner, team], doubtful)
         place = {"cluster": history.cluster, "owner": owner, "team": team}
-        found.append({**place, **counted, "collected_to": None if reach is None else reach.last_ms})
+        found.append({**place, **counted, "collected_to": reach.last_ms})
     return found
 
 
 def _counted(rows: list[dict[str, Any]], doubtful: Mapping[str, str]) -> Row:
-    how = Counter(
-        "unmeasured" if row["status"] is None or (row["status"] in ("OK", "WARN") and row["group"] in doubtful) else row["status"]
-        for row in rows
-    )
+    measured = [row for row in rows if not _is_unmeasured(row, doubtful)]
+    how = Counter(row["status"] for row in measured)
 
     def known(name: str) -> list[int]:
-        return [row[name] for row in rows if row[name] is not None and row["group"] not in doubtful]
+        return [row[name] for row in measured if row[name] is not None and row["group"] not in doubtful]
+
+    def together(found: list[int]) -> int | None:
+        return sum(found) if found or not rows else None
 
     return {
         "groups": len(rows),
-        "members": sum(row["members"] or 0 for row in rows),
+        "members": together([row["members"] for row in rows if row["members"] is not None]),
         "ok": how["OK"],
-        "unmeasured": how["unmeasured"],
-        "not_ok": len(rows) - how["OK"] - how["unmeasured"],
+        "unmeasured": len(rows) - len(measured),
+        "not_ok": len(measured) - how["OK"],
         "total_lag": sum(known("total_lag")) if known("total_lag") else None,
         "max_lag_ms": max(known("max_lag_ms"), default=None),
-        "stalled_partitions": sum(known("stalled_partitions")),
-        "past_end": sum(known("past_end")),
+        "stalled_partitions": together(known("stalled_partitions")),
+        "past_end": together(known("past_end")),
     }
+
+
+def _is_unmeasured(row: Mapping[str, Any], doubtful: Mapping[str, str]) -> bool:
+    return row["status"] is None or (row["status"] in ("OK", "WARN") and row["group"] in doubtful)

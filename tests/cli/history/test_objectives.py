@@ -100,7 +100,7 @@ def test_a_fleet_has_a_line_for_each_cluster_and_team(cli: Cli, tmp_path: Path) 
 
 
 def test_a_group_that_is_gone_is_in_no_fleet_and_a_cluster_without_groups_is(cli: Cli) -> None:
-    for at, groups in (("08:29", 2), ("08:31", 1), ("07:00", 0)):
+    for at, groups in (("08:29", 2), ("08:31", 1)):
         (row,) = cli(f"history fleet --at 2026-03-02T{at}:00Z -o json").data
         assert (row["cluster"], row["groups"]) == ("staging", groups)
 
@@ -123,6 +123,18 @@ def test_weeks_of_which_a_day_was_collected_are_not_kept_by_that_day(cli: Cli, t
     ran = cli(f"history slo g {span}")
     (row,) = ran.data
     assert (ran.code, row["minutes"], row["good"], row["from"]) == (0, day, day, format_instant(begin * 60_000))
+
+
+def test_a_fleet_of_which_nothing_is_known_is_not_empty(cli: Cli, tmp_path: Path) -> None:
+    """Before all that was collected, and where no group was measured: no number is 0 that nobody knows."""
+    (row,) = cli("history fleet --at 2026-03-02T07:00:00Z -o json").data
+    assert {name for name, value in row.items() if value is not None} == {"cluster"}
+    health = {"group": "g", "window_start_ms": START_MS, "window_ms": 60_000}
+    health |= dict.fromkeys(("rebalances", "commits", "resets", "stalled_partitions", "past_end", "below_start"), 0)
+    write_gold(tmp_path / "w", {"coverage": [run(0, 9, START_MS, START_MS + 60_000)], "group_health": [health]})
+    (row,) = cli(f"history fleet --at {START_MS + 60_000} --warehouse {tmp_path / 'w'} -o json").data
+    assert (row["groups"], row["ok"], row["not_ok"], row["unmeasured"]) == (1, 0, 0, 1)
+    assert {row[name] for name in ("members", "total_lag", "max_lag_ms", "stalled_partitions", "past_end")} == {None}
 
 
 def test_a_fleet_before_all_that_was_collected_is_told(cli: Cli) -> None:
