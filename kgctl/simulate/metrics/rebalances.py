@@ -253,7 +253,7 @@ def thrash(run: Measured, filters: Filters) -> float:
     what = filters.word or "replicas"
     if what == "lag":
         run.recording.settle_traffic()
-        merged = LinearSeries.merged(run.ledger.lag_by_topic().values())
+        merged = LinearSeries.merged(series for _, series in run.ledger.lags())
         return thrash_of([float(value) for _, value in merged.points(*run.window(filters))])
     which = "in_group" if what == "members" else "wanted"
     return thrash_of([float(number) for _, number in _counts(run, which, filters)])

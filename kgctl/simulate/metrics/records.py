@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
+from typing import TypeAlias
 
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import LinearSeries, Wait
@@ -13,17 +15,20 @@ from kgctl.simulate.scenario.fields import full_batch_us, member_config
 from kgctl.simulate.scenario.metric import COUNT, OWNERS, PARTITION_SECONDS, RECORDS, SECONDS, TIME, WHERE, metric
 from kgctl.simulate.scenario.quantities import UNIT_PR
 
+Sums: TypeAlias = Callable[[], Iterable[tuple[str, LinearSeries]]]
+"""Gives topics with their sums, up to the present once the traffic is settled; those of one topic add up."""
+
 
 def _records(amount_pr: int) -> float:
     return round(amount_pr / UNIT_PR, 6)
 
 
-def _series(run: Measured, found: Mapping[str, LinearSeries], filters: Filters) -> list[LinearSeries]:
+def _series(run: Measured, found: Sums, filters: Filters) -> list[LinearSeries]:
     """Return the sums of the topics that are named, or of all to which a member of the group subscribes."""
     run.recording.settle_traffic()
     table = run.recording.partitions
     read = {table.names[number].topic for number in range(len(table)) if table.counted[number]}
-    return [series for topic, series in found.items() if topic in (filters.topics or read)]
+    return [series for topic, series in found() if topic in (filters.topics or read)]
 
 
 def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
@@ -36,28 +41,27 @@ def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
 def lag(run: Measured, filters: Filters) -> float:
     """Written and not committed (share groups: not acknowledged), as Kafka's tools show it: at the end, at a time, or its mean or
     peak."""
-    run.recording.settle_traffic()
-    return amount_of(run, "lag", run.ledger.lag_by_topic(), filters)
+    return amount_of(run, "lag", run.ledger.lags, filters)
 
 
 @metric(RECORDS, ("topic", "at", "mean", "peak", *TIME))
 def backlog(run: Measured, filters: Filters) -> float:
     """The records that are written and not yet read (share groups: that no member has): at the end, at a time, or their mean or
     peak."""
-    return amount_of(run, "backlog", run.ledger.backlog, filters)
+    return amount_of(run, "backlog", run.ledger.backlog.items, filters)
 
 
-def amount_of(run: Measured, what: str, found: Mapping[str, LinearSeries], filters: Filters) -> float:
+def amount_of(run: Measured, what: str, found: Sums, filters: Filters) -> float:
     """Return a sum of records at the end, at a time, or its mean or peak."""
-    series = _series(run, found, filters)
     first, last = run.window(filters)
     if filters.statistic in ("max", "peak", "worst"):
-        return max(_records(_peak(series, first, last)), 0.0)
+        return max(_records(_peak(_series(run, found, filters), first, last)), 0.0)
     if filters.statistic == "mean":
-        return _records(sum(entry.area(first, last) for entry in series) // (2 * max(last - first, 1)))
+        area = sum(entry.area(first, last) for entry in _series(run, found, filters))
+        return _records(area // (2 * max(last - first, 1)))
     if filters.at_us is None:
-        return max(_records(sum(entry.value(last) for entry in series)), 0.0)
-    pieces = run.kept((what, filters.topics), lambda: LinearSeries.merged(series).pieces(run.end_us))
+        return max(_records(sum(entry.value(last) for entry in _series(run, found, filters))), 0.0)
+    pieces = run.kept((what, filters.topics), lambda: LinearSeries.merged(_series(run, found, filters)).pieces(run.end_us))
     return max(_records(_value_in(pieces, run.at(filters))), 0.0)
 
 
@@ -70,14 +74,13 @@ def _value_in(pieces: Sequence[tuple[int, int, int, int]], at_us: int) -> int:
 @metric(RECORDS, ("topic", *TIME))
 def lag_peak(run: Measured, filters: Filters) -> float:
     """The highest lag."""
-    run.recording.settle_traffic()
-    return max(_records(_peak(_series(run, run.ledger.lag_by_topic(), filters), *run.window(filters))), 0.0)
+    return max(_records(_peak(_series(run, run.ledger.lags, filters), *run.window(filters))), 0.0)
 
 
 @metric(RECORDS, ("topic", *TIME))
 def backlog_peak(run: Measured, filters: Filters) -> float:
     """The highest backlog."""
-    return _records(_peak(_series(run, run.ledger.backlog, filters), *run.window(filters)))
+    return _records(_peak(_series(run, run.ledger.backlog.items, filters), *run.window(filters)))
 
 
 @metric(SECONDS, ("topic", *TIME), label="latency p99", is_of_records=True)
@@ -144,7 +147,7 @@ def drain_time(run: Measured, filters: Filters) -> float | None:
     since_us = run.event_us(filters)
     if since_us is None:
         return None
-    merged = LinearSeries.merged(_series(run, run.ledger.backlog, Filters(topics=filters.topics)))
+    merged = LinearSeries.merged(_series(run, run.ledger.backlog.items, Filters(topics=filters.topics)))
     before = merged.value(max(since_us - 1, 0))
     limit = before + before // 100 + UNIT_PR
     points = merged.points(since_us, run.end_us)
@@ -248,5 +251,5 @@ def bends(run: Measured, first: int, last: int) -> list[int]:
     """The times between two at which a lag, a backlog or what is in flight bends or jumps: between these they are even."""
     run.recording.settle_traffic()
     share = run.recording.share
-    kept = (run.ledger.lag_by_topic(), run.ledger.backlog, {} if share is None else share.in_flight)
-    return sorted({at_us for found in kept for series in found.values() for at_us in series.changes(first, last)})
+    sums = chain(run.ledger.lags(), run.ledger.backlog.items(), () if share is None else share.in_flight.items())
+    return sorted({at_us for _, series in sums for at_us in series.changes(first, last)})

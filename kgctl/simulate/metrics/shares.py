@@ -117,7 +117,7 @@ def acknowledged(run: Measured, filters: Filters) -> float:
 @metric(RECORDS, ("topic", "at", "mean", "peak", *TIME), about=DELIVERIES)
 def in_flight(run: Measured, filters: Filters) -> float:
     """Records that members have, fetched and not acknowledged: at the end, at a time, or their mean or peak."""
-    return amount_of(run, "in_flight", _history(run).in_flight, filters)
+    return amount_of(run, "in_flight", _history(run).in_flight.items, filters)
 
 
 @metric(

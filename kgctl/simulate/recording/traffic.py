@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -353,10 +353,9 @@ class PositionLedger:
         """Return what has been committed, commits of quiet times that are not entered yet included."""
         return max(self.committed[number], self._guessed.get(number, NEVER))
 
-    def lag_by_topic(self) -> Mapping[str, LinearSeries]:
-        """Return the lag of each topic, commits of quiet times that are not entered yet included."""
-        guessed = self._guessed_lag
-        return {topic: LinearSeries.merged((lag, guessed[topic])) if topic in guessed else lag for topic, lag in self.lag.items()}
+    def lags(self) -> Iterable[tuple[str, LinearSeries]]:
+        """Return topics with what their lags are the sums of, commits of quiet times that are not entered yet included."""
+        return chain(self.lag.items(), self._guessed_lag.items())
 
     def forget_guesses(self) -> None:
         """Go by the commits that are entered alone."""
