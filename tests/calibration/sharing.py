@@ -59,7 +59,7 @@ def _of_run(scenario: Scenario, result: RunResult) -> Figures:
     found = {name: float(result.metric(name) or 0) for name in NAMES[:6]}
     found["refused"] = float(result.metric("refused_acknowledgements") or 0)
     found["lag"] = float(int(float(result.metric("lag") or 0)))
-    crashes = [mark.at_us for mark in result.recording.history.events if mark.name == "crash"]
+    crashes = [mark.at_us for mark in result.recording.history.events if mark.event == "crash"]
     assert result.recording.share is not None
     again = [each.at_us for each in result.recording.share.redelivered if crashes and each.at_us >= crashes[0]]
     found["back_s"] = (again[0] - crashes[0]) / _S if again else 0.0

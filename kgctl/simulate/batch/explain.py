@@ -192,12 +192,12 @@ def _parts(result: RunResult) -> Iterator[Part]:
     """Give what each event and each step of it came to. Beginnings of one event that follow one another are one part."""
     recording = result.recording
     begun = [mark for mark in recording.history.events if mark.what is EventStage.BEGINS and mark.at_us >= recording.start_us]
-    firsts = begun[:1] + [mark for before, mark in itertools.pairwise(begun) if mark.name != before.name]
-    names = ["", *(mark.name for mark in firsts)]
+    firsts = begun[:1] + [mark for before, mark in itertools.pairwise(begun) if mark.event != before.event]
+    names = ["", *(mark.event for mark in firsts)]
     times = [recording.start_us, *(mark.at_us for mark in firsts), recording.end_us]
     for name, (first, last) in zip(names, itertools.pairwise(times), strict=True):
         yield _part(result, name, 0, first, last)
-        steps = [mark.at_us for mark in recording.history.steps if mark.name == name and first <= mark.at_us < last]
+        steps = [mark.at_us for mark in recording.history.steps if mark.event == name and first <= mark.at_us < last]
         if len(steps) > 1:
             for step, (begins, ends) in enumerate(itertools.pairwise([first, *steps[1:], last]), 1):
                 yield _part(result, name, step, begins, ends)

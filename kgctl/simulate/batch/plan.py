@@ -109,10 +109,10 @@ def _generations(result: RunResult) -> Iterator[tuple[int, int]]:
 def _step_marks(result: RunResult) -> Iterator[Mark]:
     """Yield the beginning of each step of a rollout, numbered, and what ends the last one: the rollout's end, another event."""
     history, start_us = result.recording.history, result.metrics.measured.start_us
-    stepped = {each.name for each in history.steps}
-    others = [mark for mark in history.events if stepped and (mark.what is EventStage.BEGINS) != (mark.name in stepped)]
+    stepped = {each.event for each in history.steps}
+    others = [mark for mark in history.events if stepped and (mark.what is EventStage.BEGINS) != (mark.event in stepped)]
     number = Counter[str]()
-    marks = [(each.at_us, True, each.name) for each in history.steps] + [(each.at_us, False, each.name) for each in others]
+    marks = [(each.at_us, True, each.event) for each in history.steps] + [(each.at_us, False, each.event) for each in others]
     for at_us, is_step, name in sorted(marks):
         number[name] += is_step
         yield Mark(at_us - start_us, f"{name}, step {number[name]}" if is_step else f"after {name}" if name in stepped else name)

@@ -75,16 +75,17 @@ class Measured:
     def _part(self, filters: Filters) -> tuple[int, int] | None:
         """From the beginning of an event, or of its step, to the next one's (of an event: to that of another one), or the end."""
         begun = [mark for mark in self.history.events if mark.what is EventStage.BEGINS]
-        stepped = {mark.name for mark in self.history.steps}
-        names = [mark.name for mark in begun if (mark.name in stepped if filters.during is None else mark.name == filters.during)]
+        stepped = {mark.event for mark in self.history.steps}
+        all_names = [mark.event for mark in begun]
+        names = [name for name in all_names if (name in stepped if filters.during is None else name == filters.during)]
         if not names:
             return None
-        own = [mark.at_us for mark in begun if mark.name == names[-1]]
-        later = [mark.at_us for mark in begun if mark.name != names[-1] and mark.at_us > own[0]]
+        own = [mark.at_us for mark in begun if mark.event == names[-1]]
+        later = [mark.at_us for mark in begun if mark.event != names[-1] and mark.at_us > own[0]]
         first, last = own[0], min(later, default=self.end_us)
         if filters.step is None:
             return first, last
-        steps = [mark.at_us for mark in self.history.steps if mark.name == names[-1]]
+        steps = [mark.at_us for mark in self.history.steps if mark.event == names[-1]]
         if not 1 <= filters.step <= len(steps):
             return None
         begins = [first, *steps[1:], last]
@@ -214,7 +215,7 @@ class Measured:
         if filters.at_us is not None:
             return self.start_us + filters.at_us
         for name in filters.words:
-            marks = [mark.at_us for mark in self.history.events if mark.name == name and mark.what is EventStage.BEGINS]
+            marks = [mark.at_us for mark in self.history.events if mark.event == name and mark.what is EventStage.BEGINS]
             if marks:
                 return marks[-1]
         if filters.words:

@@ -147,12 +147,13 @@ def _disturbed_until(run: Measured, filters: Filters) -> tuple[int, int] | None:
     if filters.at_us is not None:
         return run.start_us + filters.at_us, run.end_us
     if not filters.words:
-        over = [at_us for at_us in (*run.history.disturbances, *run.history.lifted) if at_us >= run.start_us]
+        lifted = (mark.at_us for mark in run.history.events if mark.lifts)
+        over = [at_us for at_us in (*run.history.disturbances, *lifted) if at_us >= run.start_us]
         return max(over, default=run.start_us), run.end_us
     marks = [
         mark.at_us
         for mark in run.history.events
-        if mark.name in filters.words and mark.what in (EventStage.BEGINS, EventStage.ENDS)
+        if mark.event in filters.words and mark.what in (EventStage.BEGINS, EventStage.ENDS)
     ]
     if not marks:
         return None

@@ -146,7 +146,7 @@ class RunResult:
     def events_marks(self) -> list[tuple[int, str, str, str]]:
         """Return (time, event, what, target) of the scenario's events, for the reports."""
         offset = self.recording.start_us
-        return [(mark.at_us - offset, mark.name, mark.what, mark.target) for mark in self.recording.history.events]
+        return [(mark.at_us - offset, mark.event, mark.what, mark.target) for mark in self.recording.history.events]
 
     def records(self) -> list[tuple[int, AppendRecord]]:
         """Return (time from the run's begin, record) of the coordinator's log, in order; empty unless it was kept."""

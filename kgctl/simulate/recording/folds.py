@@ -8,8 +8,8 @@ from typing import Any
 
 from kgctl.simulate.recording import trace
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Archival, Counted, EventMark, PodHistory, Recording, Redelivery, Return, RunHistory
-from kgctl.simulate.scenario.vocabulary import EventStage, PodChange
+from kgctl.simulate.recording.recording import Archival, Counted, PodHistory, Recording, Redelivery, Return, RunHistory
+from kgctl.simulate.scenario.vocabulary import PodChange
 
 _FENCED = frozenset({"FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "UNRELEASED_INSTANCE_ID"})
 _IN_ANY_REBALANCE = frozenset({"REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "STALE_MEMBER_EPOCH"})
@@ -127,11 +127,6 @@ class Histories:
         elif isinstance(entry, Archival):
             share.archived.append(entry)
 
-    def _happened(self, event: trace.Happened, at_us: int) -> None:
-        self.history.events.append(EventMark(at_us, event.event, event.what, event.target))
-        if event.lifts:
-            self.history.lifted.append(at_us)
-
     def _scaled(self, event: trace.Scaled, at_us: int) -> None:
         if event.replicas != event.before:
             self.history.scalings.append(replace(event, at_us=at_us))
@@ -155,8 +150,8 @@ FOLDS: Mapping[type, Callable[[Histories, Any, int], None]] = {
     trace.Overtook: lambda of, event, at_us: of.history.overtaken.append(replace(event, at_us=at_us)),
     trace.Discovered: lambda of, event, at_us: of.history.discoveries.append(Counted(at_us, event.age_us, NOBODY, event.topic)),
     trace.Shared: Histories._shared,
-    trace.Happened: Histories._happened,
-    trace.Stepped: lambda of, event, at_us: of.history.steps.append(EventMark(at_us, event.event, EventStage.STEP, event.target)),
+    trace.Happened: lambda of, event, at_us: of.history.events.append(replace(event, at_us=at_us)),
+    trace.Stepped: lambda of, event, at_us: of.history.steps.append(replace(event, at_us=at_us)),
     trace.Drawn: lambda of, event, at_us: of.history.drawn.append((at_us, event.event)),
     trace.Disturbed: lambda of, _, at_us: of.history.disturbances.append(at_us),
     trace.Scaled: Histories._scaled,

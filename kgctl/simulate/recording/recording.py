@@ -16,12 +16,12 @@ from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import LinearSeries, PositionLedger
 from kgctl.simulate.scenario.event import Event
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.vocabulary import EventStage, GivenBack, Identity
+from kgctl.simulate.scenario.vocabulary import GivenBack, Identity
 
 if TYPE_CHECKING:
     from kgctl.coordinator.effects import AppendRecord
     from kgctl.model.coordinator_records import GroupMetadataValue
-    from kgctl.simulate.recording.trace import GroupChanged, Overtook, Scaled
+    from kgctl.simulate.recording.trace import GroupChanged, Happened, Overtook, Scaled, Stepped
 
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""
@@ -94,15 +94,6 @@ class PodHistory:
             self.lives_us.append(now_us)
 
 
-class EventMark(NamedTuple):
-    """What became of an event of the scenario."""
-
-    at_us: int
-    name: str
-    what: EventStage
-    target: str
-
-
 @dataclass(slots=True)
 class RunHistory:
     """What happened to the group, its pods and requests, as `kgctl.simulate.recording.folds` has it from the log.
@@ -118,7 +109,7 @@ class RunHistory:
     """When a pod had finished taking an assignment over."""
     triggers: list[tuple[int, str]] = field(default_factory=list)
     """What set a rebalance off, and when: api or timer, and the pod."""
-    events: list[EventMark] = field(default_factory=list)
+    events: list[Happened] = field(default_factory=list)
     drawn: list[tuple[int, Event]] = field(default_factory=list)
     """What the nemesis drew, and when; each as an event that a scenario could have."""
     scalings: list[Scaled] = field(default_factory=list)
@@ -139,14 +130,12 @@ class RunHistory:
     """The application's rebalance callbacks: ``amount`` is the number of partitions, ``what`` the kind."""
     skipped_beats: list[Counted] = field(default_factory=list)
     """Heartbeats of a quiet time that the run went over: ``amount`` of them, the last at ``at_us``. None is in `requests`."""
-    steps: list[EventMark] = field(default_factory=list)
+    steps: list[Stepped] = field(default_factory=list)
     """Beginnings of the steps of rollouts and rolling restarts."""
     discoveries: list[Counted] = field(default_factory=list)
     """A partition was consumed for the first time: ``amount`` is how long it had existed by then."""
     disturbances: list[int] = field(default_factory=list)
     """When something was done to pods or topics."""
-    lifted: list[int] = field(default_factory=list)
-    """When a fault that lasts (a stall, a slow or frozen process, a bad network) was over."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,6 @@ class EventStage(StrEnum):
     """What becomes of an event of the scenario, in the words of the event log."""
 
     BEGINS = "begins"
-    STEP = "step"
     ENDS = "ends"
     ABORTED = "is aborted"
     NO_EFFECT = "has no effect"

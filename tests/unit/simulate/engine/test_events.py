@@ -278,7 +278,7 @@ def test_new_partitions_are_found_with_the_next_metadata() -> None:
 )
 def test_event_about_a_topic_that_cannot_be_done_says_so(events: list[Event], idle: list[tuple[str, int]]) -> None:
     result = run(scenario(*events, duration_s=60), 1)
-    found = [(mark.name, mark.at_us // S - 20) for mark in result.recording.history.events if mark.what == "has no effect"]
+    found = [(mark.event, mark.at_us // S - 20) for mark in result.recording.history.events if mark.what == "has no effect"]
     assert found == idle
 
 

@@ -88,7 +88,7 @@ def test_no_more_pods_get_the_new_version_than_there_are_to_be() -> None:
 
 def test_a_pod_that_was_taken_away_before_it_was_ready_is_not_available() -> None:
     result = played("events: [{at: 0s, rollout: app, ready: 20s}, {at: 10s, scale: app, to: 2}]\n")
-    events = [(event.name, event.what, event.at_us // 1_000_000 - 60) for event in result.recording.history.events]
+    events = [(event.event, event.what, event.at_us // 1_000_000 - 60) for event in result.recording.history.events]
     assert events[-1] == ("rollout", EventStage.ENDS, 52)
 
 

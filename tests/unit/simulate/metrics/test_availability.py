@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.metrics.result import MetricView, run
-from kgctl.simulate.recording.recording import Counted, EventMark, Recording
+from kgctl.simulate.recording.recording import Counted, Recording
+from kgctl.simulate.recording.trace import Happened, Stepped
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.vocabulary import EventStage
 from kgctl.yaml_files import FileError, read_yaml
@@ -66,8 +67,8 @@ def rolled() -> Recording:
     made = recorded()
     consumed(made)
     history = made.history
-    history.events += [EventMark(at_s * S, name, EventStage.BEGINS, "a") for at_s, name in ((10, "deploy"), (60, "crash"))]
-    history.steps += [EventMark(at_s * S, "deploy", EventStage.STEP, "a") for at_s in (10, 30)]
+    history.events += [Happened(at_s * S, name, EventStage.BEGINS, "a", name) for at_s, name in ((10, "deploy"), (60, "crash"))]
+    history.steps += [Stepped(at_s * S, "deploy", "a") for at_s in (10, 30)]
     gap(made, 0, 12, 14, by=0, then=1)
     gap(made, 1, 40, 43, by=0, then=1)
     gap(made, 2, 70, 75, by=1, then=0)

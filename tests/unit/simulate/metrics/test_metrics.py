@@ -11,8 +11,8 @@ from kgctl.errors import UsageError
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.metrics.result import MetricView, run
-from kgctl.simulate.recording.recording import Counted, EventMark, PodHistory, Recording
-from kgctl.simulate.recording.trace import GroupChanged
+from kgctl.simulate.recording.recording import Counted, PodHistory, Recording
+from kgctl.simulate.recording.trace import GroupChanged, Happened
 from kgctl.simulate.scenario.group_types import CONSUMER
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
@@ -183,9 +183,9 @@ def test_what_was_stable_for_a_while_and_is_not_at_the_end_is_not_stable() -> No
         made.history.calm.set(last * S, is_so=False)
     made.history.disturbances += [10 * S]
     made.history.events += [
-        EventMark(5 * S, "first", EventStage.BEGINS, "a"),
-        EventMark(10 * S, "first", EventStage.ENDS, "a"),
-        EventMark(39 * S, "second", EventStage.BEGINS, "a"),
+        Happened(5 * S, "first", EventStage.BEGINS, "a", "stall"),
+        Happened(10 * S, "first", EventStage.ENDS, "a", "stall"),
+        Happened(39 * S, "second", EventStage.BEGINS, "a", "stall"),
     ]
     at(made, 100)
     view = MetricView(made)
@@ -198,7 +198,7 @@ def test_a_fault_that_lasts_counts_to_its_end() -> None:
     stall = run(scenario(event("stall", "app/1", 5, for_us=400 * S), duration_s=600), 1)
     assert stall.metric("rebalances") == 2
     assert 0 < stall.metric("time_to_stable") < 10  # type: ignore[operator]  # it joins again when it polls again
-    assert stall.recording.history.lifted == [(20 + 405) * S]
+    assert [mark.at_us for mark in stall.recording.history.events if mark.lifts] == [(20 + 405) * S]
 
 
 def test_never_stable_is_infinite() -> None:

@@ -18,7 +18,7 @@ from tests.support.simulated import S, event, scenario
 
 OF_THE_LOG = (
     *("applied_us", "callbacks", "detections", "discoveries", "disturbances", "drawn", "duplicates", "events", "failed"),
-    *("fenced_commits", "group", "kicked", "lifted", "lost", "overtaken", "scalings", "steps", "triggers"),
+    *("fenced_commits", "group", "kicked", "lost", "overtaken", "scalings", "steps", "triggers"),
 )
 OF_PODS = {"running": Intervals, "in_group": Intervals, "wanted": Intervals, "lives_us": list, "member_id": str}
 CRASH, STALL = event("crash", "app/1", 5, for_us=10 * S), event("stall", "app/0", 30, for_us=400 * S)
