@@ -17,7 +17,7 @@ from kgctl.simulate.batch.variations import FEW_PODS, name_of, variations, witho
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
@@ -119,8 +119,7 @@ class _Log:
 
     def on_trace(self, event: TraceEvent) -> None:
         if isinstance(event, PodChanged | GroupChanged | Removed | Happened) or (
-            (isinstance(event, Requested) and event.api == "JoinGroup")
-            or (isinstance(event, Replied) and event.api == "Heartbeat" and event.error == _HEARD)
+            isinstance(event, Replied) and event.api == "Heartbeat" and event.error == _HEARD
         ):
             self.events.append(event)
 

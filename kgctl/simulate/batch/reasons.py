@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kgctl.coordinator.timers import TimerKind
+from kgctl.member.api import CallbackKind
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, TraceEvent
 from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.events import EVENT_KINDS
-from kgctl.simulate.scenario.fields import full_batch_us, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import member_config, read_broker_settings
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
+from kgctl.simulate.scenario.vocabulary import FAILOVER, EventStage, GapCause, PodChange, WaitedFor
 
 TRIGGERS = {
     "TopicsChanged": "a change of the topics",
@@ -62,16 +65,8 @@ class ReasonContext:
         return member_config(history.members, history.settings)
 
     def setting(self, number: int, name: str) -> str:
-        """One of them, as Kafka writes it."""
-        return f"{name}={getattr(self.config(number), name.replace('.', '_'))}"
-
-    def batch(self, number: int) -> str:
-        """How long this pod works on a full batch; "": no time."""
-        config = self.config(number)
-        length_us = full_batch_us(self.result.recording.history.pods[number].members, config)
-        return (
-            f"a batch of {config.max_poll_records} records (max.poll.records) takes it {duration(length_us)}" if length_us else ""
-        )
+        """One of them, as Kafka writes it; a scenario's own keys have names alone."""
+        return f"{name}={getattr(self.config(number), name.replace('.', '_'), '')}".rstrip("=")
 
     def number(self, pod: str) -> int:
         """The number of the pod of this name; -1: there is none."""
@@ -86,6 +81,27 @@ class ReasonContext:
     def removals(self, from_us: int, to_us: int) -> list[Removed]:
         """The members that were taken out between two times, both included."""
         return [each for each in self.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
+
+    def waits(self, pod: str, from_us: int, to_us: int) -> str:
+        """What a pod's member waited for of its application in a good part of a time, in words; "": nothing."""
+        number, start_us = self.number(pod), self.result.recording.start_us
+        ends = [each.at_us for each in self.changes(pod) if each.what.is_end]
+        lengths: Counter[str] = Counter()
+        for each in self.result.recording.history.waits:
+            if each.pod == number:
+                first_us = each.at_us - start_us
+                last_us = min(first_us + each.amount, to_us, *(at_us for at_us in ends if at_us >= first_us))
+                lengths[each.what] += max(last_us - max(first_us, from_us), 0)
+        told = [(what, us) for what, us in lengths.most_common() if us and us * _MATTERS >= to_us - from_us]
+        return " and ".join(f"{_WAITS[what].format(duration(us))} ({self.setting(number, what)})" for what, us in told)
+
+    def held_up(self, pod: str, from_us: int, to_us: int) -> str:
+        """The same at the end of a line."""
+        return f"; {pod} {why}" if (why := self.waits(pod, from_us, to_us)) else ""
+
+    def waits_of(self, pods: Iterable[str]) -> str:
+        """The same of several pods, in the piece."""
+        return "; ".join(f"{pod} {why}" for pod in pods if (why := self.waits(pod, self.from_us, self.to_us)))
 
     def protocol(self, number: int) -> str:
         """What this pod's member speaks with its coordinator, as Kafka's settings name it."""
@@ -106,9 +122,10 @@ def _session(look: ReasonContext, *, is_static: bool = False) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
-    name, limit = look.pod(owner), _session_limit(look, owner)
+    name = look.pod(owner)
     keeps = ", and keeps what a static member (group.instance.id) owned until then" if is_static else ""
-    out_us = next((each.at_us for each in look.removals(look.from_us + 1, look.to_us) if each.pod == name), look.to_us)
+    out = next((each for each in look.removals(look.from_us + 1, look.to_us) if each.pod == name), None)
+    out_us, limit = look.to_us if out is None else out.at_us, _limit(look, owner, out)
     if is_static and look.gap.after == owner and (away := _away(look, name, out_us)):
         return f"{name} was {away}; the coordinator waits for {limit}{keeps}"
     whose = name if look.is_classic(owner) else "the brokers"
@@ -139,7 +156,7 @@ def _besides(look: ReasonContext, owner: int, out_us: int) -> str:
     here = (event for event in own if look.from_us <= event.at_us <= look.to_us)
     if refused := next((event for event in here if event.what is PodChange.FAILED), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
-    limit_us = 1_000 * int(_session_limit(look, owner).partition("=")[2])
+    limit_us = 1_000 * int(_limit(look, owner).partition("=")[2])
     moves = [
         event
         for event in look.events
@@ -194,31 +211,43 @@ def _stall(look: ReasonContext) -> str:
     name = look.pod(owner)
     changes = look.changes(name, look.from_us)
     if changes and changes[-1].what is PodChange.PAUSE:
-        limit = _session_limit(look, owner)
+        limit = _limit(look, owner)
         return f"{name} was frozen at {duration(changes[-1].at_us)} and sent no heartbeat; its session ({limit}) held on"
-    limit, batch = look.setting(owner, "max.poll.interval.ms"), look.batch(owner)
-    is_stuck = bool(changes) and changes[-1].what is PodChange.STALL
-    why = f"; {batch}" if batch and not is_stuck else ""
+    limit, why = look.setting(owner, "max.poll.interval.ms"), look.held_up(name, look.from_us, look.to_us)
     return f"{name} did not go on; the limit between two poll() calls is {limit}{why}"
 
 
 _MATTERS = 5
 """A wait is told if it takes at least the fifth part of the piece."""
+_WAITS: Mapping[str, str] = {
+    WaitedFor.POLL: "waits {} for its next poll()",
+    WaitedFor.BATCH: "is {} in its batch",
+    WaitedFor.STALL: "is stuck for {} in its batch",
+    WaitedFor.ASSIGNOR: "assigns for {}",
+    WaitedFor.REVOKED: "runs onPartitionsRevoked first, {}",
+    WaitedFor.ASSIGNED: "runs onPartitionsAssigned first, {}",
+    WaitedFor.LOST: "runs onPartitionsLost first, {}",
+}
 _KILLED, _STOPPED = "was killed at the end of its grace period, its consumer open", "had ended without close()"
 _ENDED = {PodChange.KILLED: _KILLED, PodChange.STOPPED: _STOPPED}
-_STALLS = (PodChange.STALL, PodChange.UNSTALL)
 _SOON_US = 50_000
-"""A join phase ends within so long of what ends it."""
+"""A session begins within so long of what begins it."""
+_NO_MEMBERS = ("Empty", "Dead")
+_SESSIONS = ("", TimerKind.SESSION, TimerKind.CONSUMER_SESSION, TimerKind.SHARE_SESSION, TimerKind.STREAMS_SESSION)
 
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """A time in which the coordinator has the group in one state, with the leader of its end. It may reach beyond a piece."""
+    """A time in which the coordinator has the group in one state, with the leader of its end, and what ends it: an API, or timer,
+    and the pod whose request it was. It may reach beyond a piece.
+    """
 
     state: str
     from_us: int
     to_us: int
     leader: str
+    ended_by: tuple[str, str]
+    before: str
 
 
 def _phases(look: ReasonContext) -> list[_Phase]:
@@ -226,10 +255,12 @@ def _phases(look: ReasonContext) -> list[_Phase]:
     found: list[_Phase] = []
     states = [event for event in look.events if isinstance(event, GroupChanged)]
     for state, later in itertools.pairwise(states):
+        api, _, pod = later.trigger.removeprefix(f"{FAILOVER} ").partition(" ")
         if found and found[-1].state == state.state:
-            found[-1] = replace(found[-1], to_us=later.at_us, leader=state.leader)
+            found[-1] = replace(found[-1], to_us=later.at_us, leader=state.leader, ended_by=(api, pod))
         else:
-            found.append(_Phase(state.state, state.at_us, later.at_us, state.leader))
+            before = found[-1].state if found else "Empty"
+            found.append(_Phase(state.state, state.at_us, later.at_us, state.leader, (api, pod), before))
     return [each for each in found if look.inside(each) * _MATTERS >= look.to_us - look.from_us]
 
 
@@ -239,18 +270,17 @@ class _Dead:
 
     names: str
     ends: str
-    pod: str
-    ended_us: int
+    out: Removed
 
 
-def _dead_of(look: ReasonContext, from_us: int, to_us: int) -> _Dead | None:
-    """Return the dead that were taken out in this time; None: nobody was."""
-    out = [each for each in look.removals(from_us, to_us) if each.why in ("expired", "replaced")]
-    found = list({each.pod: each.at_us - each.dead_us for each in out if each.dead_us is not None}.items())
+def _dead_of(look: ReasonContext, at_us: int) -> _Dead | None:
+    """Return the dead that were taken out at this time; None: nobody was."""
+    out = [each for each in look.removals(at_us, at_us) if each.why in ("expired", "replaced")]
+    found = {each.pod: each for each in out if each.dead_us is not None}
     if not found:
         return None
-    when = " and ".join(dict.fromkeys(duration(at_us) for _, at_us in found))
-    return _Dead(" and ".join(pod for pod, _ in found), f"had ended at {when}", *found[-1])
+    when = " and ".join(dict.fromkeys(duration(each.at_us - (each.dead_us or 0)) for each in found.values()))
+    return _Dead(" and ".join(found), f"had ended at {when}", [*found.values()][-1])
 
 
 def _rebalance(look: ReasonContext) -> str:
@@ -261,34 +291,31 @@ def _rebalance(look: ReasonContext) -> str:
 
 
 def _parked(look: ReasonContext, phase: _Phase) -> str:
-    """Return who the JoinGroups of a join phase waited for."""
+    """Return who the JoinGroups of a join phase waited for: who ended it."""
     first, last = phase.from_us, phase.to_us
-    joins = [event for event in look.events if isinstance(event, Requested) and max(first, look.from_us) <= event.at_us <= last]
-    latest = max(joins, key=lambda join: join.at_us, default=None)
-    if dead := _dead_of(look, last - _SOON_US, last):
-        limit = _session_limit(look, look.number(dead.pod))
-        stuck = _stuck(look, dead.pod, dead.ended_us)
+    api, pod = phase.ended_by
+    if dead := _dead_of(look, last):
         return (
-            f"the JoinGroups of all others were parked for {dead.names}, which {dead.ends}: no heartbeat for {limit} "
-            f"until {duration(last)}{stuck}"
+            f"the JoinGroups of all others were parked for {dead.names}, which {dead.ends}: {_silence(look, dead.out)} "
+            f"until {duration(last)}{look.held_up(dead.out.pod, first, last)}"
         )
-    if latest is None or last - latest.at_us > _SECOND_US:
-        if gone := look.removals(last - _SOON_US, last):
-            why: dict[str, list[str]] = {}
-            for each in gone:
-                why.setdefault(_going(look, each)[1], []).append(each.pod)
-            who = " and ".join(f"{', '.join(pods)}, which {did}" for did, pods in why.items())
-            return f"the JoinGroups of all others were parked until {duration(last)} for {who}"
-        config = read_broker_settings(look.scenario.cluster.config)
+    if api == "JoinGroup":
         return (
-            f"the coordinator held the JoinGroups until {duration(last)}: nobody joined in the last "
-            f"{duration(last - (latest.at_us if latest else first))} (group.initial.rebalance.delay.ms="
-            f"{config.group_initial_rebalance_delay_ms}, or a member's max.poll.interval.ms as the rebalance time-out)"
+            f"the JoinGroups of all others were parked for {pod}, the last to join, {duration(last - first)} after "
+            f"the rebalance began: {_why_late(look, pod, first, last)}"
         )
-    return (
-        f"the JoinGroups of all others were parked for {latest.pod}, the last to join, {duration(latest.at_us - first)} after "
-        f"the rebalance began: {_why_late(look, latest, first)}"
-    )
+    if gone := look.removals(last, last):
+        why: dict[str, list[str]] = {}
+        for each in gone:
+            why.setdefault(_going(look, each)[1], []).append(each.pod)
+        who = " and ".join(f"{', '.join(pods)}, which {did}" for did, pods in why.items())
+        return f"the JoinGroups of all others were parked until {duration(last)} for {who}"
+    if api != "timer":
+        return ""
+    delay_ms = read_broker_settings(look.scenario.cluster.config).group_initial_rebalance_delay_ms
+    first_ones = f"for the first members (group.initial.rebalance.delay.ms={delay_ms})"
+    others = "for who did not join (a member's max.poll.interval.ms as the rebalance time-out)"
+    return f"the coordinator held the JoinGroups until {duration(last)}, {first_ones if phase.before in _NO_MEMBERS else others}"
 
 
 def _assignment(look: ReasonContext, phase: _Phase) -> str:
@@ -298,69 +325,38 @@ def _assignment(look: ReasonContext, phase: _Phase) -> str:
     if own and own[-1].what.is_end:
         end = f"had ended at {duration(own[-1].at_us)} and was still a member"
         return f"{leader}, the leader, {end}: nobody made the assignment, until {until}"
-    stuck = _stuck(look, leader, phase.to_us)
-    return (
-        f"all waited {duration(phase.to_us - phase.from_us)} for the assignment, until {until}: {leader} "
-        f"leads and makes it in a poll(), as long as its assignor takes (assign_time){stuck or _bad_network(look, phase.from_us)}"
-    )
+    why = look.held_up(leader, phase.from_us, phase.to_us) or _bad_network(look, phase.from_us)
+    length = duration(phase.to_us - phase.from_us)
+    return f"all waited {length} for the assignment, until {until}: {leader} leads and makes it in a poll(){why}"
 
 
 def _next_round(look: ReasonContext, phase: _Phase) -> str:
-    """Return who began the round that ended a stable time late: the dead, or a member whose callback came first."""
+    """Return who began the round that ended a stable time late: the dead, or a member that its application held up."""
     at_us = phase.to_us
-    if dead := _dead_of(look, at_us, at_us):
-        limit = _session_limit(look, look.number(dead.pod))
+    if dead := _dead_of(look, at_us):
+        limit = _limit(look, look.number(dead.out.pod), dead.out)
         return f"the assignment counted on {dead.names}, which {dead.ends} and stayed a member until {duration(at_us)} ({limit})"
-    joined = next((each for each in look.events if isinstance(each, Requested) and each.at_us == at_us), None)
-    if joined is None:
-        return ""
-    callbacks = look.result.recording.history.pods[look.number(joined.pod)].members.callbacks
-    for name, length_us in (("assigned", callbacks.assigned.mean_us), ("revoked", callbacks.revoked.mean_us)):
-        if length_us * 2 >= look.inside(phase):
-            called = f"onPartitions{name.title()} first, {duration(length_us)} in the mean (callbacks.{name})"
-            return f"the next round waited for {joined.pod}, which runs {called}"
-    return ""
+    why = look.waits(phase.ended_by[1], max(phase.from_us, look.from_us), at_us)
+    return f"the next round waited for {phase.ended_by[1]}, which {why}" if why else ""
 
 
-def _why_late(look: ReasonContext, latest: Requested, first_us: int) -> str:
+def _why_late(look: ReasonContext, pod: str, first_us: int, last_us: int) -> str:
     """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
-    heard = next(
-        (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
-    )
-    if heard is None or heard.at_us > latest.at_us or 2 * (heard.at_us - first_us) < latest.at_us - first_us:
-        return f"a member joins in poll(), when its batch and its callbacks are done{_own_time(look, latest)}"
-    interval = look.setting(look.number(latest.pod), "heartbeat.interval.ms")
+    heard = next((each for each in look.events if isinstance(each, Replied) and each.pod == pod and each.at_us >= first_us), None)
+    if heard is None or heard.at_us > last_us or 2 * (heard.at_us - first_us) < last_us - first_us:
+        why = look.held_up(pod, first_us, last_us) or _bad_network(look, last_us) or _backoff(look, pod, last_us)
+        return f"a member joins in poll(), when its batch and its callbacks are done{why}"
+    interval = look.setting(look.number(pod), "heartbeat.interval.ms")
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
 
 
-def _own_time(look: ReasonContext, latest: Requested) -> str:
-    """What of the application's own makes the last one join late: a batch that is stuck, or poll() calls far apart."""
-    if why := _stuck(look, latest.pod, latest.at_us) or _bad_network(look, latest.at_us):
-        return why
-    members, length_us = look.result.recording.history.pods[look.number(latest.pod)].members, look.to_us - look.from_us
-    backoff_ms = member_config(members, members.config).join_group_backoff_ms
-    out = [each for each in look.removals(latest.at_us - 2_000 * backoff_ms, latest.at_us) if each.pod == latest.pod]
-    if members.client == "kafka-go" and out:
-        return f"; kafka-go waits before it joins again once it was refused (JoinGroupBackoff={backoff_ms} ms)"
-    if members.callbacks.revoked.mean_us * _MATTERS >= length_us:
-        return f"; its onPartitionsRevoked takes {duration(members.callbacks.revoked.mean_us)} in the mean (callbacks.revoked)"
-    if members.poll.mean_us * _MATTERS >= length_us:
-        return f"; its poll() calls are {duration(members.poll.mean_us)} apart in the mean (poll)"
-    batch = look.batch(look.number(latest.pod))
-    return (
-        f"; {batch}" if batch and full_batch_us(members, member_config(members, members.config)) * _MATTERS >= length_us else ""
-    )
-
-
-def _stuck(look: ReasonContext, pod: str, at_us: int) -> str:
-    """Since when the batch of this pod had been stuck; "": it was not."""
-    own = look.changes(pod, at_us)
-    last = next((each for each in reversed(own) if each.what in (*_STALLS, PodChange.START)), None)
-    if last is not None and last.what in _STALLS:
-        since = next((each for each in reversed(own) if each.what is PodChange.STALL), last)
-        limit = look.setting(look.number(pod), "max.poll.interval.ms")
-        return f"; its batch was stuck since {duration(since.at_us)}, within {limit}"
-    return ""
+def _backoff(look: ReasonContext, pod: str, at_us: int) -> str:
+    """How long a client that was refused waits before it joins again; "": it does not."""
+    config = look.config(look.number(pod))
+    out = [each for each in look.removals(at_us - 2_000 * config.join_group_backoff_ms, at_us) if each.pod == pod]
+    if not out or not config.behaviour.leaves_when_refused:
+        return ""
+    return f"; it waits before it joins again once it was refused (JoinGroupBackoff={config.join_group_backoff_ms} ms)"
 
 
 def origin_of(look: ReasonContext) -> Origin:
@@ -372,21 +368,24 @@ def origin_of(look: ReasonContext) -> Origin:
     if not inside:
         return Origin()
     first, last = max(inside, key=lambda times: min(times[1], look.to_us) - max(times[0], look.from_us))
-    triggers = [(at_us - start_us, what) for at_us, what in recording.history.triggers]
-    at_us, what = next((each for each in triggers if first <= each[0] <= min(last, look.to_us)), (0, ""))
-    api, _, pod = what.partition(" ")
-    begun = f"the rebalance was set off at {duration(at_us)} by"
+    changes = (each for each in look.events if isinstance(each, GroupChanged) and each.begins)
+    begun = next((each for each in changes if first <= each.at_us <= min(last, look.to_us)), None)
+    if begun is None:
+        return Origin()
+    at_us = begun.at_us
+    api, _, pod = begun.trigger.partition(" ")
+    by = f"the rebalance was set off at {duration(at_us)} by"
     if api in TRIGGERS:
-        return Origin(api, f"{begun} {TRIGGERS[api]}")
+        return Origin(api, f"{by} {TRIGGERS[api]}")
     if api == "timer":
         pod = next((each.pod for each in look.removals(at_us, at_us)), pod)
     if not pod:
         return Origin()
-    kind, did = _doing(look, pod, at_us)
-    return Origin(kind, f"{begun} {pod}, which {did}", pod)
+    kind, did = _doing(look, pod, at_us, begun.reason)
+    return Origin(kind, f"{by} {pod}, which {did}", pod)
 
 
-def _doing(look: ReasonContext, pod: str, at_us: int) -> tuple[str, str]:
+def _doing(look: ReasonContext, pod: str, at_us: int, reason: str) -> tuple[str, str]:
     """Return how a member set a rebalance off, in one word and in words: it left, was taken out, or came (again)."""
     out = next(
         (each for each in reversed(look.events) if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us), None
@@ -397,99 +396,66 @@ def _doing(look: ReasonContext, pod: str, at_us: int) -> tuple[str, str]:
     if out is not None and (start is None or start.at_us < out.at_us):
         kind, why = _going(look, out)
         return f"back:{kind}", f"joined again, out of the group since {duration(out.at_us)}: it {why}"
-    stable = [
-        each.at_us for each in look.events if isinstance(each, GroupChanged) and each.state == "Stable" and each.at_us < at_us
-    ]
-    if (
-        start is not None
-        and any(start.at_us < stable_us for stable_us in stable)
-        and _has_joined(look, pod, start.at_us, stable[-1])
-    ):
-        return (
-            "metadata",
-            "was in the group and joined again, as a member does that sees its topics changed (metadata.max.age.ms)",
-        )
+    if reason:
+        kind, setting = ("metadata", " (metadata.max.age.ms)") if reason.endswith("changed") else ("again", "")
+        return kind, f"was in the group and joined again: {reason}{setting}"
     if start is not None and out is not None:
         return "restarted", f"joined after its start at {duration(start.at_us)}"
     return "joined", "joined" if start is None else f"joined after its start at {duration(start.at_us)}"
-
-
-def _has_joined(look: ReasonContext, pod: str, from_us: int, to_us: int) -> bool:
-    return any(isinstance(each, Requested) and each.pod == pod and from_us <= each.at_us <= to_us for each in look.events)
 
 
 def _going(look: ReasonContext, out: Removed) -> tuple[str, str]:
     """Return why a member is out: no poll() in time, its consumer closed, or no heartbeat."""
     number = look.number(out.pod)
     if out.why == "expired":
-        return "expired", f"was taken out: no heartbeat for {_session_limit(look, number)}"
+        return "expired", f"was taken out: {_silence(look, out)}"
     if out.why == "replaced":
-        return out.why, f"had joined again with another member id: no heartbeat of the old one for {_session_limit(look, number)}"
+        return out.why, f"had joined again with another member id: no heartbeat of the old one for {_limit(look, number)}"
     if out.why != "left":
         return out.why, f"was {out.why}"
-    changes = look.changes(out.pod, out.at_us)
-    last = next((each for each in reversed(changes) if each.what in (*_STALLS, PodChange.START, PodChange.STOP)), None)
-    if last is not None and last.what is PodChange.STOP:
+    if out.has_closed:
         return "closed", "closed its consumer"
-    limit, batch = look.setting(number, "max.poll.interval.ms"), look.batch(number)
-    if last is not None and last.what is PodChange.STALL:
-        since = f": no poll() since {duration(last.at_us)}, when its batch got stuck"
-    else:
-        since = f": {batch}" if batch else ""
-    return "poll", f"left by itself, past {limit}{since}"
+    why = look.waits(out.pod, out.at_us - 1000 * look.config(number).max_poll_interval_ms, out.at_us)
+    return "poll", f"left by itself, past {look.setting(number, 'max.poll.interval.ms')}{f': it {why}' if why else ''}"
 
 
-def _session_limit(look: ReasonContext, number: int) -> str:
-    """Return the setting by which the coordinator gives this pod up, with its value."""
+def _limit(look: ReasonContext, number: int, out: Removed | None = None) -> str:
+    """Return the setting by which the coordinator gives this pod up, or gave it up then, with its value."""
+    if out is not None and out.timer not in _SESSIONS:
+        return look.setting(number, "max.poll.interval.ms")
     return (look.setting if look.is_classic(number) else look.brokers)(number, "session.timeout.ms")
+
+
+def _silence(look: ReasonContext, out: Removed) -> str:
+    """Return what the coordinator did not hear of a member that it took out, and for how long."""
+    limit = _limit(look, look.number(out.pod), out)
+    return f"no heartbeat for {limit}" if out.timer in _SESSIONS else f"nothing for {limit}, the rebalance time-out,"
 
 
 def _handover(look: ReasonContext) -> str:
     """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
     if rule := _rebalance(look):
         return rule
-    given = ""
+    given, owners = "", [look.pod(owner) for owner in dict.fromkeys((look.gap.before, look.gap.after)) if owner != NOBODY]
     if look.gap.after != NOBODY:
         after, name = look.gap.after, "heartbeat.interval.ms"
         by = "the next round" if look.is_classic(after) else f"its next heartbeat ({look.brokers(after, name)})"
         given = f"{look.pod(look.gap.after)} is given it by {by} only"
-    return "; ".join(filter(None, (_revocation(look), given, _polls(look))))
-
-
-def _polls(look: ReasonContext) -> str:
-    """Return that each step of the consumer protocol waits for a poll(), where these are far apart."""
-    owners = [owner for owner in (look.gap.before, look.gap.after) if owner != NOBODY and not look.is_classic(owner)]
-    slow = [
-        (look.pod(owner), poll.mean_us)
-        for owner in owners
-        if (poll := look.result.recording.history.pods[owner].members.poll).mean_us * 2 * _MATTERS >= look.to_us - look.from_us
-    ]
-    told = " and ".join(f"{name}, every {duration(round(mean_us))} in the mean" for name, mean_us in slow)
-    return f"each step waits for a poll(): {told} (poll)" if told else ""
-
-
-def _revocation(look: ReasonContext) -> str:
-    """Return that who had the partition ran its callback first, where that takes a good part of the piece."""
-    pods, before = look.result.recording.history.pods, look.gap.before
-    length_us = 0 if before == NOBODY else pods[before].members.callbacks.revoked.mean_us
-    if length_us * _MATTERS < look.to_us - look.from_us or not length_us:
-        return ""
-    return f"{look.pod(before)} runs onPartitionsRevoked first, {duration(length_us)} in the mean (callbacks.revoked)"
+    return "; ".join(filter(None, (look.waits_of(owners), given)))
 
 
 def _fetch(look: ReasonContext) -> str:
+    """What who was given it has to do first, and who gets it in the end."""
     if look.gap.after == NOBODY:
         return ""
-    length_us = look.to_us - look.from_us
-    pods = look.result.recording.history.pods
-    mean_us = pods[look.gap.after].members.callbacks.assigned.mean_us
-    if mean_us * _MATTERS < length_us and length_us > _SECOND_US:
-        slow = {each.member_set: each.members.poll.mean_us for each in pods if each.members.poll.mean_us * _MATTERS >= length_us}
-        told = [f"those of {name} are {duration(us)} apart in the mean (poll)" for name, us in slow.items()]
-        if why := " and ".join(told) or _rebalance(look) or _generations(look):
-            return f"who was given it takes it over in a poll(), unless the next rebalance is there first: {why}"
-    long = f", {duration(mean_us)} in the mean (callbacks.assigned)," if mean_us * _MATTERS >= length_us else ""
-    return f"{look.pod(look.gap.after)} runs onPartitionsAssigned{long} and fetches the offset"
+    recording = look.result.recording
+    begun = [each for each in recording.history.callbacks if each.at_us - recording.start_us == look.from_us and each.amount]
+    given = [look.pod(each.pod) for each in begun if each.what == CallbackKind.ASSIGNED]
+    if told := look.waits_of(given):
+        return f"{told}, and fetches the offset"
+    if look.to_us - look.from_us > _SECOND_US and (why := _rebalance(look) or _generations(look)):
+        return f"who was given it takes it over in a poll(), unless the next rebalance is there first: {why}"
+    return f"{look.pod(look.gap.after)} runs onPartitionsAssigned and fetches the offset"
 
 
 def _generations(look: ReasonContext) -> str:

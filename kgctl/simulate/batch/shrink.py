@@ -305,6 +305,7 @@ def _alike(cause: str) -> str:
 
 _KINDS = {
     "joined": "a member that joined",
+    "again": "a member that joined again",
     "metadata": "a member that saw its topics changed",
     "restarted": "a member that came back after a restart",
     "closed": "a member that closed its consumer",

@@ -269,7 +269,9 @@ class SimulatedBroker:
             return
         self._armed_us = -1
         now_ms = self.clock_ms(self._loop.now_us)
-        if self.core.shard.timers.is_due(now_ms):
+        if self.timers.is_due(now_ms):
+            armed = self.timers.keys()
+            self.observer.due = {key.member_id: key.kind for key in armed if (self.timers.deadline_ms(key) or 0) <= now_ms}
             self._after(self.core.expire(now_ms), "timer", None, "expired")
         else:
             self.arm_deadline()

@@ -14,6 +14,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.group import ModernGroup
 from kgctl.coordinator.streams.group import StreamsGroup
+from kgctl.coordinator.timers import TimerKind
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.coordinator_records import (
@@ -37,7 +38,7 @@ from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Process
+from kgctl.simulate.engine.process import Process, ProcessPhase
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Joined, Removed
 from kgctl.simulate.scenario.vocabulary import GapCause
@@ -256,11 +257,14 @@ class GroupObserver:
         self._overlooked: dict[Process, bool] = {}
         self._members: dict[str, None] = {}
         self._asking: Process | None = None
+        self._asked: Any = None
         self._size = 0
         self._newest = ""
         self._epochs = (0, 0)
         self._seen: tuple[int, int, int, GroupState] | None = None
         """What the state of a group of another protocol than the classic one was made of, when it was looked at last."""
+        self.due: Mapping[str, TimerKind] = {}
+        """Members, or "" for the group -> their timers that the coordinator found due last."""
         self.has_coordinator = True
         """Whether one answers: events about brokers may leave the group without."""
         self._taken_out: Process | None = None
@@ -275,7 +279,7 @@ class GroupObserver:
 
     def on_request(self, process: Process, request: Any, kind: type) -> None:
         """Note that a process's request, which is of this kind, has reached the coordinator."""
-        self._asking = process
+        self._asking, self._asked = process, request
         if self._overlooked:
             self._remember(process, request)
         if kind in MAY_JOIN:
@@ -385,7 +389,8 @@ class GroupObserver:
             self.leader = self._pod_of(leader or "")
             if group is not self._group:
                 self._meet(group, generation)
-            self._changed(state, generation, size, f"{trigger} {pod or ''}".rstrip())
+            reason = "" if pod is None else getattr(self._asked, "reason", None) or ""
+            self._changed(state, generation, size, f"{trigger} {pod or ''}".rstrip(), reason)
 
     def _meet(self, group: Group | None, generation: int) -> None:
         """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
@@ -406,17 +411,16 @@ class GroupObserver:
             self.generation = min(self.generation, group.generation_id)
         self._group = group
 
-    def _changed(self, state: str, generation: int, size: int, trigger: str) -> None:
+    def _changed(self, state: str, generation: int, size: int, trigger: str, reason: str = "") -> None:
         context = self._context
         self.check.generation(self.generation, generation)
-        is_settled, is_begun = state in _SETTLED, generation > self.generation
-        if not is_begun and (is_settled or self.state not in _SETTLED):
-            trigger = ""
-        elif self.blame is not None:
+        is_settled = state in _SETTLED
+        begins = generation > self.generation or (not is_settled and self.state in _SETTLED)
+        if begins and self.blame is not None:
             trigger = self.blame(trigger, self._taken_out)
         self.state, self.generation, self._size = state, generation, size
         leader = "" if self.leader is None else self.leader.name
-        context.emit(GroupChanged, state, generation, size, leader, trigger)
+        context.emit(GroupChanged, state, generation, size, leader, trigger, begins, reason)
         if not is_settled and not self.uses_consumer_protocol:
             self.wake_all()
         elif is_settled and self.assignments.is_changed:
@@ -492,7 +496,9 @@ class GroupObserver:
         if process is None:
             return
         dead_us = None if process.gone_us < 0 else now_us - process.gone_us
-        context.emit(Removed, process.pod.name, member_id, why, dead_us)
+        has_closed = why == "left" and process.phase is not ProcessPhase.RUNNING
+        timer = self.due.get(member_id, self.due.get("", "")) if why == "expired" else ""
+        context.emit(Removed, process.pod.name, member_id, why, dead_us, has_closed, timer)
         if why == "replaced":
             process.catch_up()  # it learns of it by its next request
         elif dead_us is not None:

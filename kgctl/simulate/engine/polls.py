@@ -12,8 +12,10 @@ from collections.abc import Mapping
 
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.recording.trace import Waited
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.quantities import UNIT_PR, Exponential
+from kgctl.simulate.scenario.vocabulary import WaitedFor
 
 _FAR_ABOVE_MEAN = 50
 """A gap of a distribution without a bound is taken as shorter than so many times its mean."""
@@ -26,6 +28,8 @@ _LOOKS_AGAIN_US = 1_000_000
 _FEW_TURNS = 32
 """So many full batches are gone through one by one: after more of them nothing is left of where they began."""
 _USUAL_PPM = 1_000_000
+_TOLD_US = 100_000
+"""What a member waits for so short a time is not told: it explains nothing."""
 
 
 class PollCadence:
@@ -36,8 +40,8 @@ class PollCadence:
     """
 
     __slots__ = (
-        "_before_us", "_consuming", "_fetches_itself", "_from_us", "_has_traffic", "_most", "_pause", "_pod", "_rate_uhz",
-        "batch", "flow", "is_continuous", "last_us", "next_us", "returned_us", "timeout_us",
+        "_awaited_us", "_before_us", "_consuming", "_fetches_itself", "_from_us", "_has_traffic", "_most", "_pause", "_pod",
+        "_rate_uhz", "batch", "flow", "is_continuous", "last_us", "next_us", "returned_us", "timeout_us",
     )  # fmt: skip
 
     def __init__(self, pod: Pod, config: MemberConfig, flow: Flow, consuming: Mapping[int, None]) -> None:
@@ -57,8 +61,7 @@ class PollCadence:
         self.next_us = -1
         self.returned_us = -1
         self.batch = 0
-        self._before_us = -1
-        self._from_us = -1
+        self._awaited_us = self._before_us = self._from_us = -1
 
     # --- how fast
 
@@ -118,6 +121,20 @@ class PollCadence:
         """When the application is through with its batch and sees that it is to end; a poll() without a time-out is woken up."""
         is_woken = self.timeout_us is None and self._has_traffic and self.is_inside(now_us)
         return now_us if is_woken else self.upcoming_us(now_us)
+
+    def held_up(self, length_us: int, why: WaitedFor) -> None:
+        """The application keeps its member waiting, from now on."""
+        if length_us >= _TOLD_US:
+            self._pod.context.emit(Waited, self._pod.name, length_us, why)
+
+    def awaited(self, at_us: int, *, is_stuck: bool) -> None:
+        """The member goes on in the call that comes then: what is left of the batch, or the pause, is in its way."""
+        now_us = self._pod.context.loop.now_us
+        if at_us > now_us and at_us != self._awaited_us:
+            self._awaited_us = at_us
+            batch_us = self.returned_us + self._work_us(self.batch) - now_us
+            why = WaitedFor.BATCH if 2 * batch_us > self.next_us - now_us else WaitedFor.POLL
+            self.held_up(at_us - now_us, WaitedFor.STALL if is_stuck else why)
 
     def previous_us(self, now_us: int) -> int:
         """When the last call was; drawn, where calls were left out since."""

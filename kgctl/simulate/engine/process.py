@@ -38,8 +38,7 @@ from kgctl.simulate.recording.trace import CalledBack
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
-from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.vocabulary import GapCause, PodChange
+from kgctl.simulate.scenario.vocabulary import GapCause, PodChange, WaitedFor
 
 Question: TypeAlias = FindCoordinator | RefreshMetadata | ListOffsets
 """What any broker answers."""
@@ -79,15 +78,14 @@ def _run_callback(process: Process, action: RunCallback) -> None:
     if is_assigned:
         process.around.ownership.taken_over(process, action.partitions)
     process.context.emit(CalledBack, process.pod.name, len(action.partitions), action.kind.value, is_assigned)
-    duration: Distribution = getattr(process.pod.members.callbacks, action.kind)
-    duration_us = duration.sample(process.pod.rng("callback"))
+    duration_us = getattr(process.pod.members.callbacks, action.kind).sample(process.pod.rng("callback"))
     if process.config.behaviour.queues_callbacks:  # the application's poll() comes back later
         process.polls.held_until(process.loop.now_us + duration_us)
-    process.run_callback(duration_us)
+    process.run_callback(duration_us, WaitedFor(f"callbacks.{action.kind}"))
 
 
 def _run_assignor(process: Process, action: RunAssignor) -> None:
-    process.run_callback(process.context.scenario.assign_time.duration_us(action.partitions, action.members))
+    process.run_callback(process.context.scenario.assign_time.duration_us(action.partitions, action.members), WaitedFor.ASSIGNOR)
 
 
 ACTIONS: dict[type, Callable[[Process, Any], None]] = {
@@ -232,10 +230,11 @@ class DrivenMember(ABC):
             return
         self.act(self.member.callback_done(self.loop.now_us))
 
-    def run_callback(self, duration_us: int) -> None:
+    def run_callback(self, duration_us: int, why: WaitedFor) -> None:
         """The application's thread is busy for this long."""
         self._cancel_poll()
         if duration_us:
+            self.polls.held_up(duration_us, why)
             self.loop.at(self.loop.now_us + duration_us, self.callback_done)
         else:
             self.callback_over = True
@@ -255,9 +254,11 @@ class DrivenMember(ABC):
                 has_to = self.stop_wanted or member.needs_poll
                 if (has_to or self._polls_each) and not member.in_callback:
                     now_us = self.loop.now_us
-                    self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
+                    self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us), is_due=has_to)
                 elif not self.is_skipping and member.is_quiet:
                     self.around.skip(self._me)
+            elif self._polls_each and member.needs_poll:
+                self.polls.awaited(self.polls.next_us, is_stuck=False)
         elif phase is not _CLOSING:
             return
         self._arm_deadline(member)
@@ -288,12 +289,14 @@ class DrivenMember(ABC):
 
     # --- polls
 
-    def _arm_poll(self, at_us: int) -> None:
+    def _arm_poll(self, at_us: int, *, is_due: bool = True) -> None:
         now_us = self.loop.now_us
         if self.stalled_until_us > now_us:
             at_us = self.stalled_until_us
         self._next_poll = call = object()
         self.loop.at(max(now_us, at_us), self._poll, call)
+        if is_due:
+            self.polls.awaited(at_us, is_stuck=at_us == self.stalled_until_us)
 
     def _cancel_poll(self) -> None:
         self._next_poll = None

@@ -95,7 +95,7 @@ class Histories:
 
     def _group_changed(self, event: trace.GroupChanged, at_us: int) -> None:
         self.history.group.append(replace(event, at_us=at_us))
-        if event.trigger:
+        if event.begins:
             self.history.triggers.append((at_us, event.trigger))
 
     def counted(self, event: trace.OfPod, at_us: int) -> Counted:
@@ -103,7 +103,7 @@ class Histories:
         return Counted(at_us, event.amount, self.numbers[event.pod], event.what)
 
     def _called_back(self, event: trace.CalledBack, at_us: int) -> None:
-        self.history.callbacks.append(Counted(at_us, event.amount, self.numbers[event.pod], event.what))
+        self.history.callbacks.append(self.counted(event, at_us))
         if event.applies:
             self.history.applied_us.append(at_us)
 
@@ -142,6 +142,7 @@ FOLDS: Mapping[type, Callable[[Histories, Any, int], None]] = {
     trace.Owned: lambda of, _, at_us: of.history.applied_us.append(at_us),
     trace.CalledBack: Histories._called_back,
     trace.Kicked: lambda of, event, at_us: of.history.kicked.append(of.counted(event, at_us)),
+    trace.Waited: lambda of, event, at_us: of.history.waits.append(of.counted(event, at_us)),
     trace.RecordsRepeated: lambda of, event, at_us: of.history.duplicates.append(of.counted(event, at_us)),
     trace.RecordsLost: lambda of, event, at_us: of.history.lost.append(of.counted(event, at_us)),
     trace.Erred: lambda of, event, at_us: of.history.errors.append(of.counted(event, at_us)),

@@ -126,6 +126,8 @@ class RunHistory:
     duplicates: list[Counted] = field(default_factory=list)
     overtaken: list[Overtook] = field(default_factory=list)
     lost: list[Counted] = field(default_factory=list)
+    waits: list[Counted] = field(default_factory=list)
+    """Members waited for their applications: ``amount`` is how long, from ``at_us`` on, ``what`` a `WaitedFor`."""
     callbacks: list[Counted] = field(default_factory=list)
     """The application's rebalance callbacks: ``amount`` is the number of partitions, ``what`` the kind."""
     skipped_beats: list[Counted] = field(default_factory=list)

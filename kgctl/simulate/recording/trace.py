@@ -90,7 +90,8 @@ class Replied(TraceEvent):
 class GroupChanged(TraceEvent):
     """The coordinator's view: state, generation (or group epoch), number of members, the leader's pod ("" for none).
 
-    ``trigger``: what set the rebalance off that begins; "": none does.
+    ``trigger``: what changed it, a request's API and pod, or timer; ``begins``: a rebalance, or a generation of it. ``reason``:
+    what the member says that joins (KIP-800).
     """
 
     kind = "group"
@@ -99,13 +100,16 @@ class GroupChanged(TraceEvent):
     members: int
     leader: str
     trigger: str = field(default="", metadata=UNTOLD)
+    begins: bool = field(default=False, metadata=UNTOLD)
+    reason: str = field(default="", metadata=UNTOLD)
 
 
 @dataclass(slots=True)
 class Removed(TraceEvent):
     """The coordinator has taken a member out: ``why`` is left, expired (a timer), replaced, or fenced.
 
-    ``dead_us``: for how long its process had been gone; None: it lives.
+    ``dead_us``: for how long its process had been gone; None: it lives. ``has_closed``: its consumer was closed. ``timer``:
+    the coordinator's kind of the timer that expired.
     """
 
     kind = "removed"
@@ -113,6 +117,8 @@ class Removed(TraceEvent):
     member_id: str
     why: str
     dead_us: int | None = field(default=None, metadata=UNTOLD)
+    has_closed: bool = field(default=False, metadata=UNTOLD)
+    timer: str = field(default="", metadata=UNTOLD)
 
 
 @dataclass(slots=True)
@@ -205,6 +211,11 @@ class CalledBack(OfPod):
     """The application's rebalance callback begins, with so many partitions; ``applies``: the member has taken these over."""
 
     applies: bool = False
+
+
+@dataclass(slots=True)
+class Waited(OfPod):
+    """Its member waits so many microseconds from now on; ``what`` is a `WaitedFor`."""
 
 
 @dataclass(slots=True)

@@ -64,6 +64,18 @@ class PodChange(StrEnum):
         return self in _ENDS
 
 
+class WaitedFor(StrEnum):
+    """What of its application a member waits for: the setting, or the key of a scenario, that says how long that takes."""
+
+    POLL = "poll"
+    BATCH = "max.poll.records"
+    STALL = "max.poll.interval.ms"
+    ASSIGNOR = "assign_time"
+    REVOKED = "callbacks.revoked"
+    ASSIGNED = "callbacks.assigned"
+    LOST = "callbacks.lost"
+
+
 _ENDS = frozenset({PodChange.STOPPED, PodChange.KILLED, PodChange.EXIT, PodChange.CRASH})
 
 

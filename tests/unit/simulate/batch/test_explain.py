@@ -57,6 +57,13 @@ def test_an_eager_rebalance_waits_for_the_member_that_joins_last() -> None:
     assert any("parked for app-2, the last to join" in piece.rule for piece in found.story.pieces)
 
 
+def test_who_is_dead_is_waited_for_by_the_rebalance_time_out_where_that_is_over_first() -> None:
+    limits = {**RANGE, "session.timeout.ms": "100000", "max.poll.interval.ms": "20000"}
+    events = event("crash", "app/8", 1, for_us=100 * S), event("scale", "app", 5, by=1)
+    story = explain(scenario(*events, count=9, config=limits, duration_s=60), 1, ablates=False).story
+    assert "which had ended at 1s: nothing for max.poll.interval.ms=20000, the rebalance time-out, until 26.0" in str(story)
+
+
 def test_the_brokers_session_counts_in_the_consumer_protocol() -> None:
     found = explain(scenario(event("crash", "app/1", 10), config=CONSUMER, duration_s=120), 1)
 
@@ -77,7 +84,7 @@ def test_a_stall_past_the_poll_limit_is_named_by_the_rebalance_that_it_sets_off_
     origin = found.story.origin
     assert origin.pod == "app-1"
     assert origin.kind in ("poll", "back:poll")
-    assert "past max.poll.interval.ms=20000: no poll() since 5s, when its batch got stuck" in origin.text
+    assert "past max.poll.interval.ms=20000: it is stuck for 20s in its batch" in origin.text
     assert (5 * S, "app-1: stall") in found.story.steps
 
 
@@ -88,6 +95,9 @@ def test_what_sets_a_rebalance_off_is_told_apart() -> None:
     assert kind(event("stop", "app/1", 10)) == "closed"
     assert kind(event("crash", "app/1", 10)) == "expired"
     assert kind(event("scale", "app", 10, by=1)) == "joined"
+    stuck = {**RANGE, "max.poll.interval.ms": "20000"}
+    told_to_end = scenario(event("stall", "app/1", 5, for_us=120 * S), event("stop", "app/1", 10), config=stuck, duration_s=60)
+    assert main_cause_of(told_to_end, 1) == "stall poll"
     quick = {**RANGE, "metadata.max.age.ms": "20000"}
     assert (
         main_cause_of(scenario(event("add_partitions", "t", 10, by=4), config=quick, duration_s=120), 1) == "discovery metadata"
@@ -136,14 +146,14 @@ KNOWN_CAUSES = {
         "group: {config: {partition.assignment.strategy: [range]}}\n"
         "events: [{at: 0s, stall: app/2, for: 50s}, {at: 10s, scale: app, by: 1}]",
         "event 1, stall app/2",
-        "its batch was stuck since 0s, within max.poll.interval.ms=300000",
+        "when its batch and its callbacks are done; app-2 is stuck for 34.937s in its batch (max.poll.interval.ms=300000)",
     ),
     "callbacks": (
         "members: {app: {count: 4, callbacks: {revoked: 20s}}}\n"
         "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}\n"
         "events: [{at: 10s, stop: app/1}]\nduration: 2m",
         "the time of callbacks",
-        "app-1 runs onPartitionsRevoked first, 20s in the mean (callbacks.revoked)",
+        "the next round waited for app-1, which runs onPartitionsRevoked first, 20s (callbacks.revoked)",
     ),
     "metadata": (
         "members: {app: {count: 3}}\nevents: [{at: 10s, add_partitions: orders, to: 24}]\nduration: 7m",
@@ -176,7 +186,7 @@ KNOWN_CAUSES = {
         "group: {config: {group.protocol: consumer}}\n"
         "traffic: {orders: 10/s}\nevents: [{at: 10s, scale: app, by: 1}]",
         "pauses between poll() calls",
-        "each step waits for a poll(): app-1, every 15s in the mean and app-4, every 15s in the mean (poll)",
+        "app-1 waits 39.675s for its next poll() (poll); app-4 waits 52.332s for its next poll() (poll)",
     ),
     "coordinator": (
         "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\n"
@@ -196,7 +206,7 @@ KNOWN_CAUSES = {
         "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}\n"
         "events: [{at: 20s, scale: app, by: +1}]\nduration: 3m",
         "the time of callbacks",
-        "the next round waited for app-2, which runs onPartitionsAssigned first, 25s in the mean (callbacks.assigned)",
+        "the next round waited for app-2, which runs onPartitionsAssigned first, 25s (callbacks.assigned)",
     ),
     "boot": (
         "members: {app: {count: 4, boot: 70s, instance_id: $name}}\ngroup: {config: {session.timeout.ms: 120s}}\n"
@@ -215,7 +225,7 @@ KNOWN_CAUSES = {
         "config: {max.poll.interval.ms: 300s}}}\ntraffic: {orders: 100/s}\ngroup: {config: {group.protocol: consumer}}\n"
         "events: [{at: 20s, scale: app, by: 2}]\nduration: 5m",
         "pauses between poll() calls",
-        "takes it over in a poll(), unless the next rebalance is there first: those of slow are 50s apart in the mean (poll)",
+        "slow-0 waits 1m 45.1s for its next poll() (poll), and fetches the offset",
     ),
     "slow messages": (
         "members: {app: {count: 6, poll: 0ms..100ms}}\ncluster: {network: {latency: 800ms}}\n"
@@ -227,7 +237,7 @@ KNOWN_CAUSES = {
         "members: {app: {count: 6}}\nnemesis: {rate: 1 per 1m, of: [crash, stall, pause_process], until: 10m}\nduration: 12m\n"
         "cluster: {append: 13ms..28ms}",
         "the nemesis",
-        "; its batch was stuck since 7m 20.713s, within max.poll.interval.ms=300000",
+        "; app-4 is stuck for 1m 16.209s in its batch (max.poll.interval.ms=300000)",
     ),
 }
 """What is the cause -> a scenario with it, the ablation that comes first, and what the story says."""
@@ -301,6 +311,15 @@ def test_each_rebalance_is_told_by_what_set_it_off_where_their_number_fails() ->
         "app-1, which closed its consumer",
         "app-1, which joined after its start",
     ]
+
+
+def test_who_joins_again_says_why() -> None:
+    found = explained(
+        "topics: {orders: 8}\nmembers: {app: {count: 3, streams: {store: 20000000, restore: 50000/s}, "
+        "config: {probing.rebalance.interval.ms: 60s, acceptable.recovery.lag: 1000}}}\nduration: 2m\n"
+        "traffic: {orders: 100/s}\nevents: [{at: 6s, scale: app, by: 1}]\nexpect: [rebalances == 0]"
+    )
+    assert found.details[1].endswith("by app-0, which was in the group and joined again: triggered followup rebalance")
 
 
 @pytest.mark.parametrize(
@@ -460,22 +479,46 @@ events: [{at: 0s, rollout: app, sigterm: exit}]
 PLANTED = {
     "batches that are too long": (
         "members: {app: {count: 4, rate: 5/s, config: {max.poll.interval.ms: 30s, auto.offset.reset: earliest}}}\n",
-        "the limit between two poll() calls is max.poll.interval.ms=30000; "
-        "a batch of 500 records (max.poll.records) takes it 1m 40s",
+        "the limit between two poll() calls is max.poll.interval.ms=30000; app-0 is 49.115s in its batch (max.poll.records=500)",
     ),
     "a batch past max.poll.interval.ms": (
         "members: {app: {count: 4, config: {max.poll.interval.ms: 60s}}}\n"
         "events: [{at: 1s, stall: app/2, for: 120s}, {at: 5s, scale: app, by: +1}]\n",
-        "parked until 1m 1.001s for app-2, which left by itself, past max.poll.interval.ms=60000: no poll() since 1s",
+        "parked until 1m 1.001s for app-2, which left by itself, past max.poll.interval.ms=60000: it is stuck for 1m in ",
     ),
     "a slow onPartitionsRevoked": (
         "members: {app: {count: 4, callbacks: {revoked: 9s}, config: {partition.assignment.strategy: cooperative-sticky}}}\n"
         "events: [{at: 1s, scale: app, by: +1}]\n",
-        "runs onPartitionsRevoked first, 9s in the mean (callbacks.revoked)",
+        "the next round waited for app-2, which runs onPartitionsRevoked first, 9s (callbacks.revoked)",
+    ),
+    "the first members": (
+        "members: {app: {count: 4}}\nevents: [{at: 5s, stop: app}, {at: 15s, start: app}]\n",
+        "for the first members (group.initial.rebalance.delay.ms=3000)",
+    ),
+    "a static member that is down": (
+        "members: {app: {count: 3, instance_id: $name, config: {session.timeout.ms: 100s, max.poll.interval.ms: 20s}}}\n"
+        "events: [{at: 1s, crash: app/1, for: 100s}, {at: 5s, scale: app, by: +1}]\n",
+        "app-1 sent no heartbeat; the coordinator waits for max.poll.interval.ms=20000 of app-1, and keeps what",
+    ),
+    "a static member that is down and had nothing": (
+        "members: {app: {count: 13, instance_id: $name, config: {session.timeout.ms: 100s, max.poll.interval.ms: 20s}}}\n"
+        "events: [{at: 1s, crash: app/9, for: 100s}, {at: 5s, scale: app, by: +1}]\n",
+        "for who did not join (a member's max.poll.interval.ms as the rebalance time-out)",
+    ),
+    "a coordinator that moves in a rebalance": (
+        "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\nevents: [{at: 9s, stall: app/2, for: 30s}, "
+        "{at: 10s, scale: app, by: 1}, {at: 16s, coordinator_move: coordinator, load: 2s}]\n",
+        "parked for app-2, the last to join, 20.961s after the rebalance began: a member joins in poll(), when its batch and its "
+        "callbacks are done; app-2 is stuck for 20.956s in its batch (max.poll.interval.ms=300000)",
+    ),
+    "a coordinator that is lost while it waits": (
+        "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\nevents: [{at: 9s, stall: app/2, for: 60s}, "
+        "{at: 10s, scale: app, by: 1}, {at: 30s, coordinator_move: coordinator, load: 2s}]\n",
+        "event stall app/2 goes on since 9s; event coordinator_move coordinator goes on since 30s",
     ),
     "a slow assignor": (
         "members: {app: {count: 4}}\nassign_time: {base: 8s}\nevents: [{at: 1s, scale: app, by: +1}]\n",
-        "for the assignment, until 16.565s: app-0 leads and makes it in a poll(), as long as its assignor takes (assign_time)",
+        "for the assignment, until 16.565s: app-0 leads and makes it in a poll(); app-0 assigns for 8s (assign_time)",
     ),
 }
 """Cause -> a scenario that has it, and what is told of it."""
@@ -487,7 +530,9 @@ def test_a_cause_that_was_planted_is_named(cause: str) -> None:
     text = f"kgctl: 1\nname: x\nwarmup: 60s\nduration: 2m\ntopics: {{orders: 12}}\ntraffic: {{orders: 600/s}}\n{scenario_has}"
     story = explain(load(read_yaml(text, "x.yaml")).variants[0].scenario, 1, ablates=False).story
     assert story is not None
-    assert told in " ".join(piece.rule for piece in story.pieces)
+    rules = " ".join(piece.rule for piece in story.pieces)
+    assert told in rules
+    assert ("held the JoinGroups" in rules) is told.startswith(("for the first", "for who"))
 
 
 NAMED = {

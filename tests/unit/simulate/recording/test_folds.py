@@ -18,7 +18,7 @@ from tests.support.simulated import S, event, scenario
 
 OF_THE_LOG = (
     *("applied_us", "callbacks", "detections", "discoveries", "disturbances", "drawn", "duplicates", "events", "failed"),
-    *("fenced_commits", "group", "kicked", "lost", "overtaken", "scalings", "steps", "triggers"),
+    *("fenced_commits", "group", "kicked", "lost", "overtaken", "scalings", "steps", "triggers", "waits"),
 )
 OF_PODS = {"running": Intervals, "in_group": Intervals, "wanted": Intervals, "lives_us": list, "member_id": str}
 CRASH, STALL = event("crash", "app/1", 5, for_us=10 * S), event("stall", "app/0", 30, for_us=400 * S)
@@ -50,6 +50,13 @@ def test_histories_are_a_fold_over_the_log(given: Scenario, monkeypatch: pytest.
     ]
     assert told.history.group
     assert told.history.disturbances
+
+
+def test_only_what_begins_a_rebalance_has_set_it_off() -> None:
+    history = run(scenario(event("stop", "app/1", 10), duration_s=40), 1).recording.history
+    begun = [(each.at_us, each.trigger) for each in history.group if each.begins]
+    assert history.triggers == begun
+    assert len(begun) < len(history.group)
 
 
 def test_no_actor_of_the_engine_writes_a_history_itself() -> None:
