@@ -58,6 +58,7 @@ ROOMS = {
                 "plays with aiokafka and kafka-python, and with several clients in one group, which calibration has no own for",
             ),
             (15, "what is committed and what is read twice where a client gives up in the middle of a batch"),
+            (4, "a network that loses everything; the time to drain what has piled up since the first event"),
         ),
     ),
     "pipeline": Room(

@@ -220,8 +220,12 @@ class Measured:
                 return marks[-1]
         if filters.words:
             return None
-        done = [at_us for at_us in self.history.disturbances if at_us >= self.start_us]
-        return done[-1] if done else self.start_us
+        return self.touched_us[-1]
+
+    @property
+    def touched_us(self) -> list[int]:
+        """When pods or topics were touched, in order; at least the begin."""
+        return [at_us for at_us in self.history.disturbances if at_us >= self.start_us] or [self.start_us]
 
     def assignment(self) -> Mapping[str, Mapping[str, list[int]]]:
         """Pod -> topic -> partitions, as they are consumed now; pods in the group without any are there, too."""

@@ -143,12 +143,14 @@ def lag_age(run: Measured, filters: Filters) -> float | None:
 
 @metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False, is_of_records=True)
 def drain_time(run: Measured, filters: Filters) -> float | None:
-    """From an event until the backlog is no higher than just before it, or 1 % above; never: infinite."""
+    """From an event (none: the last) until the backlog is as before it (none: the first), or 1 % above; never: infinite."""
     since_us = run.event_us(filters)
     if since_us is None:
         return None
+    is_meant = filters.words or filters.at_us is not None
+    calm_us = since_us if is_meant else run.touched_us[0]
     merged = LinearSeries.merged(_series(run, run.ledger.backlog.items, Filters(topics=filters.topics)))
-    before = merged.value(max(since_us - 1, 0))
+    before = merged.value(max(calm_us - 1, 0))
     limit = before + before // 100 + UNIT_PR
     points = merged.points(since_us, run.end_us)
     above = [position for position, (_, value) in enumerate(points) if value > limit]

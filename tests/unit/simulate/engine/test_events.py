@@ -243,6 +243,14 @@ def test_a_zombie_reads_no_more_than_its_polls_return() -> None:
     assert 50 <= result.metric("duplicates") <= 2 * 60 + 6 * 50  # type: ignore[operator]
 
 
+def test_the_time_to_drain_is_that_of_all_that_has_piled_up_since_the_first_event() -> None:
+    """Ten minutes of 100 records a second, which four pods work off at 400 a second."""
+    events = (event("stop", "app", at_s=10), event("start", "app", at_s=610))
+    result = run(scenario(*events, rate=100, rate_uhz=100 * S, duration_s=1000), 1)
+    assert result.metric("drain_time") == pytest.approx(200, abs=10)
+    assert result.metric("drain_time", ("start",)) < 10  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("fault", [{"partition": True}, {"loss_ppm": 1_000_000}], ids=["partition", "loss: 100%"])
 def test_a_partitioned_pod_is_taken_out_and_comes_back(fault: dict[str, Any]) -> None:
     result = run(scenario(event("network", "app/1", for_us=90 * S, **fault), config=CONSUMER), 1)
