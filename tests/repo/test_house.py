@@ -8,10 +8,14 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+import pytest
+
 import kgctl
 from tests.repo.imports import circles, importers, imports, is_package, modules
 from tests.repo.project import ROOT, outline, python_files
 from tests.repo.rooms import MOST_FILES, ROOMS, Room, code_lines, judged, sizes
+
+pytestmark = pytest.mark.xdist_group("tests/repo/test_tidy.py")  # outlines of all sources: a process makes them once
 
 CIRCLE_FILES = 3
 
