@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from kgctl.cli.columns import rounded
 from kgctl.cli.groups.top import TopLook
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import TimedOutError
@@ -84,6 +86,11 @@ def test_frames_go_on_after_a_lost_connection_but_not_without_a_first_look(cli: 
 def test_usage_errors(cli: Cli, line: str, message: str) -> None:
     ran = cli(line)
     assert (ran.code, message in ran.err, cli.settings) == (2, True, []), ran.err
+
+
+def test_rates_have_one_digit() -> None:
+    read = rounded("rate", 1)
+    assert [read(SimpleNamespace(rate=rate)) for rate in (2 / 3, 5.0, None)] == [0.7, 5.0, None]
 
 
 LONG = "payments-" + 230 * "x" + "-eu"

@@ -84,6 +84,7 @@ def test_a_member_whose_group_nobody_tells_of_is_not_known_to_be_gone(
     monkeypatch.setattr("kgctl.admin.changes.time.sleep", lambda _: None)
     ran = cli("remove-members g2 --all --yes -o json")
     assert (ran.code, {row["result"] for row in ran.data}) == (3, {"unknown"}), ran.err
+    assert [each["message"] for each in ran.json["errors"]] == ["the connection was closed"]
 
 
 def test_asks_first(cli: Cli, cluster: FakeGroupAdmin) -> None:
