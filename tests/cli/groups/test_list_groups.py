@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from kgctl.admin import Sight, other_type
+from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
@@ -202,6 +209,18 @@ def test_a_group_whose_members_nobody_tells_is_an_error(cli: Cli, cluster: FakeG
     ran = cli("list groups --topic t2 -o json")
     assert (ran.code, [row["group"] for row in ran.data]) == (3, ["g3"])
     assert ran.json["errors"][0]["group"] == "g2"
+
+
+@pytest.mark.parametrize("line", ["list groups --lag", "delete-offsets g1 --topic t1 --dry-run", "diff-offsets g1 g3"])
+def test_what_is_missing_in_an_answer_is_told_beside_it(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    ask = FakeGroupAdmin.list_committed_offsets
+
+    def asked(admin: FakeGroupAdmin, group_ids: Sequence[str], **how: Any) -> Any:
+        return replace(ask(admin, group_ids, **how), flaws={"g1": (KgctlError("group 'g1', t1-2: damaged"),)})
+
+    monkeypatch.setattr(FakeGroupAdmin, "list_committed_offsets", asked)
+    ran = cli(line)
+    assert (ran.code, "kgctl: group 'g1', t1-2: damaged\n" in ran.err) == (3, True), ran.err
 
 
 def test_sort_by_lag_puts_what_is_lost_first_and_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:
