@@ -344,19 +344,10 @@ def _why_late(look: ReasonContext, pod: str, first_us: int, last_us: int) -> str
     """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
     heard = next((each for each in look.events if isinstance(each, Replied) and each.pod == pod and each.at_us >= first_us), None)
     if heard is None or heard.at_us > last_us or 2 * (heard.at_us - first_us) < last_us - first_us:
-        why = look.held_up(pod, first_us, last_us) or _bad_network(look, last_us) or _backoff(look, pod, last_us)
+        why = look.held_up(pod, first_us, last_us) or _bad_network(look, last_us)
         return f"a member joins in poll(), when its batch and its callbacks are done{why}"
     interval = look.setting(look.number(pod), "heartbeat.interval.ms")
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
-
-
-def _backoff(look: ReasonContext, pod: str, at_us: int) -> str:
-    """How long a client that was refused waits before it joins again; "": it does not."""
-    config = look.config(look.number(pod))
-    out = [each for each in look.removals(at_us - 2_000 * config.join_group_backoff_ms, at_us) if each.pod == pod]
-    if not out or not config.behaviour.leaves_when_refused:
-        return ""
-    return f"; it waits before it joins again once it was refused (JoinGroupBackoff={config.join_group_backoff_ms} ms)"
 
 
 def origin_of(look: ReasonContext) -> Origin:
