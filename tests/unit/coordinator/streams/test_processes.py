@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.coordinator.invariants import _broken_tasks
+from kgctl.coordinator.streams.group import StreamsGroup
 from kgctl.coordinator.streams.member import HeldTasks, StreamsMember, StreamsTarget
 from kgctl.coordinator.streams.processes import TaskProcesses
 
@@ -79,3 +81,11 @@ def test_a_member_of_which_no_process_is_known_takes_nobodys_copy_with_it() -> N
     processes.replace(StreamsMember("m", assigned=tasks, has_metadata=False), None)
 
     assert processes.is_copied_by("", "0", 1)
+
+
+def test_an_invariant_holds_them_beside_the_members() -> None:
+    group = StreamsGroup("g")
+    group.members = {"m": StreamsMember("m", process_id="p", assigned=HeldTasks({"0": {1: 0}}))}  # type: ignore[assignment]
+    assert list(_broken_tasks(group)) == ["the processes of tasks are wrong"]
+    group.processes.replace(None, group.members["m"])
+    assert list(_broken_tasks(group)) == []
