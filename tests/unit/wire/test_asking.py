@@ -10,12 +10,23 @@ import pytest
 
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node, TopicPartition
+from kgctl.model.groups import Node, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline
-from kgctl.wire.asking import Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
+from kgctl.wire.asking import (
+    Failure,
+    ask_a_group_each,
+    ask_coordinator,
+    ask_coordinators,
+    ask_leaders,
+    failure_in,
+    find_coordinators,
+    find_leaders,
+    partitions_in,
+    topics_to_commit,
+)
 from kgctl.wire.cluster import ClusterClient
-from kgctl.wire.connection import FIND_COORDINATOR, LIST_GROUPS, METADATA, Connection
+from kgctl.wire.connection import FIND_COORDINATOR, LEAVE_GROUP, LIST_GROUPS, METADATA, OFFSET_COMMIT, Connection
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import CLOSE, FakeBroker, coordinator_of, metadata
 from tests.support.patience import PATIENCE_MS
@@ -255,3 +266,59 @@ def test_a_coordinator_that_went_down_is_looked_up_again(broker: FakeBroker, clu
     with socket.create_server(("127.0.0.1", 0)) as listener:
         cluster.coordinators["a"] = Node(2, "127.0.0.1", listener.getsockname()[1])
     assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}
+
+
+def test_a_commit_says_all_of_each_offset_and_topics_are_in_the_order_given() -> None:
+    commits = {
+        TopicPartition("u", 1): OffsetAndMetadata(5, "why", 3),
+        TopicPartition("a", 0): OffsetAndMetadata(6),
+        TopicPartition("u", 0): OffsetAndMetadata(7),
+    }
+    names = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    assert topics_to_commit(commits.items()) == [
+        {"name": "u", "partitions": [dict(zip(names, each, strict=True)) for each in ((1, 5, 3, "why"), (0, 7, -1, ""))]},
+        {"name": "a", "partitions": [dict(zip(names, (0, 6, -1, ""), strict=True))]},
+    ]
+
+
+LEAVING: dict[str, Any] = {"group_id": "g", "members": []}
+
+
+def committing(group: str) -> dict[str, Any]:
+    commit = topics_to_commit([(TopicPartition("t", 0), OffsetAndMetadata(1))])
+    no_member = {"generation_id_or_member_epoch": -1, "member_id": "", "retention_time_ms": -1, "group_instance_id": None}
+    return {"group_id": group, "topics": commit, **no_member}
+
+
+def test_changes_whose_answer_is_lost_are_not_asked_for_again(broker: FakeBroker, cluster: ClusterClient) -> None:
+    broker.handlers |= dict.fromkeys((LEAVE_GROUP, OFFSET_COMMIT), lambda _: CLOSE)
+    with pytest.raises(UnreachableError):
+        ask_coordinator(cluster, "g", LEAVE_GROUP, LEAVING, soon())
+    with pytest.raises(UnreachableError):
+        ask_a_group_each(cluster, ["g", "h"], OFFSET_COMMIT, committing, soon())
+    assert len(broker.asked(LEAVE_GROUP)) == 1
+    assert [body.group_id for body in broker.asked(OFFSET_COMMIT)] == ["g"]
+
+
+def test_a_change_that_is_refused_as_a_whole_has_that_failure(broker: FakeBroker, cluster: ClusterClient) -> None:
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    broker.handlers[LEAVE_GROUP] = lambda _: {"error_code": refused, "members": []}
+    assert ask_coordinator(cluster, "g", LEAVE_GROUP, LEAVING, soon()) == Failure(refused)
+
+
+def test_a_group_whose_failure_passes_is_asked_for_again_and_another_error_is_the_answer(
+    broker: FakeBroker, cluster: ClusterClient
+) -> None:
+    loading, refused = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    codes = {"g": [loading, ErrorCode.NONE], "h": [refused]}
+
+    def answer(request: DecodedRequest) -> dict[str, Any]:
+        code = codes[request.body.group_id].pop(0)
+        return {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": code}]}]}
+
+    def failure(answer: Any) -> Failure | None:
+        return next((found for _, each in partitions_in(answer.topics) if (found := failure_in(each))), None)
+
+    broker.handlers[OFFSET_COMMIT] = answer
+    found = ask_a_group_each(cluster, ["g", "h"], OFFSET_COMMIT, committing, soon(), failure=failure)
+    assert (failure(found["g"]), found["h"], codes) == (None, Failure(refused), {"g": [], "h": []})
