@@ -108,7 +108,7 @@ ROOMS = {
             (4, "numbers of a fleet that nobody has measured are not 0"),
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
-            (8, "the same, of deletions and of members"),
+            (9, "the same, of deletions and of members"),
             (5, "topics and partitions that peek was asked for and that have no commit"),
             (1, "plans know what is a share group"),
             (36, "what was named and is not there; options that had no effect, and - as a file's name"),

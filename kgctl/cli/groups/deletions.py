@@ -375,9 +375,12 @@ def _refusal(description: GroupDescription, partition: TopicPartition, counts: M
     return None
 
 
+_TELL_LATE = (GroupType.CLASSIC, GroupType.ZOOKEEPER)
+
+
 def _doubt(description: GroupDescription) -> ItemError | None:
-    """Why nobody but its coordinator can tell what a group reads: consumers of the classic protocol say it between rebalances."""
-    if description.type is not GroupType.CLASSIC or all(one.subscribed_topics is not None for one in description.members):
+    """Why nobody can tell yet what a group reads: consumers of the classic protocol say it between rebalances."""
+    if description.type not in _TELL_LATE or all(one.subscribed_topics is not None for one in description.members):
         return None
     what = f"group {description.group_id!r} is {description.state.value}: what its members read is not told"
     return ItemError(ErrorCode.REBALANCE_IN_PROGRESS, what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.model.groups import GroupState, MemberDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 
@@ -114,6 +114,16 @@ def test_what_a_group_reads_that_rebalances_only_the_deed_can_tell(cli: Cli, clu
     assert (ran.code, "2 deletable, 1 unknown.\n" in ran.err) == (3, True)
     assert "t1-0: group 'busy' is PreparingRebalance: what its members read is not told\n" in ran.err
     assert cli("delete-offsets busy --topic t1 --yes").code == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [(GroupType.CLASSIC, "unknown"), (GroupType.ZOOKEEPER, "unknown"), (GroupType.CONSUMER, "deletable")],
+)
+def test_members_that_do_not_tell_what_they_read(cli: Cli, cluster: FakeGroupAdmin, kind: GroupType, result: str) -> None:
+    """Coordinators of the consumer protocol know, whether or not their description does."""
+    cluster.group("g", {TopicPartition("t1", 0): 1}, [UNTOLD], type=kind)
+    assert [row["result"] for row in cli("delete-offsets g --topic t1 --dry-run -o json").data] == [result]
 
 
 @pytest.mark.parametrize(
