@@ -97,6 +97,7 @@ LINES = {
     "top --fail-if-verdict st": ["stall", "stop"],
     "list groups -o y": ["yaml"],
     "--timeout 5s list groups -o cs": ["csv"],
+    "list groups --sort lag --sort name --state St": ["Stable"],
 }
 """A line as it is typed -> what a Tab offers."""
 
