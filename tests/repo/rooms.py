@@ -87,7 +87,7 @@ ROOMS = {
             (7, "records of streams groups are those that the coordinator writes"),
             (16, "minutes before the first collection; what a watch with an end could not tell"),
             (28, "what a collection on Spark waits for, tells and ends with, as one without Spark"),
-            (18, "minutes of a group whose log is sampled no more are not good ones"),
+            (22, "minutes of a group whose log is sampled no more are not good ones; holes in a collection"),
         ),
     ),
     "cli": Room(
@@ -105,7 +105,7 @@ ROOMS = {
             (40, "a live cluster collected on Spark from the command line"),
             (22, "topics that none of the groups has committed to; what came after a collection is not known to be nothing"),
             (3, "groups that cannot be described at present are not empty"),
-            (4, "numbers of a fleet that nobody has measured are not 0"),
+            (12, "numbers of a fleet that nobody has measured are not 0; what happened in a hole of a collection is not known"),
             (4, "groups whose commits nobody can read; members of types that cannot be removed"),
             (13, "what coordinators refuse to delete, and what only they can tell, in previews too"),
             (9, "the same, of deletions and of members"),

@@ -326,7 +326,18 @@ def limits(question: HistoryQuestion, first_ms: int | None, last_ms: int | None)
     notices = before_all(question.history, first_ms, question.groups)
     if reach is not None and last_ms is not None and last_ms > reach.last_ms:
         notices.append(f"Collected up to {format_instant(reach.last_ms)}: what came later is not known.")
-    return [*notices, *behind_text(question.behind)]
+    return [*notices, *_missed(question, first_ms, last_ms), *behind_text(question.behind)]
+
+
+def _missed(question: HistoryQuestion, first_ms: int | None, last_ms: int | None) -> list[str]:
+    """A line where records of that time are missing."""
+    holes = question.history.holes(question.groups)
+    found = [hole for hole in holes if (last_ms is None or hole[0] < last_ms) and (first_ms is None or hole[1] > first_ms)]
+    if not found:
+        return []
+    of_many = f" in {len(found)} stretches" if len(found) > 1 else ""
+    between = f"{format_instant(min(low for low, _ in found))} and {format_instant(max(high for _, high in found))}"
+    return [f"Records between {between}{of_many} were not collected, or compacted away before: what they told is not known."]
 
 
 def before_all(history: History, first_ms: int | None, groups: Sequence[str] | None = None) -> list[str]:

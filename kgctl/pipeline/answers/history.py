@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -239,6 +240,11 @@ class History:
         """From when to when records of the groups' partitions, or of all, were collected; None where there are none."""
         runs = [run for partition in self.partitions(groups) for run in self.coverage(partition)]
         return Reach(min(run.first_ms for run in runs), max(run.last_ms for run in runs)) if runs else None
+
+    def holes(self, groups: Sequence[str] | None = None) -> list[tuple[int, int]]:
+        """Behind and before which times records of the groups' partitions, or of any, were not collected, or compacted away."""
+        runs = [pair for partition in self.partitions(groups) for pair in pairwise(self.coverage(partition))]
+        return [(before.last_ms, after.first_ms) for before, after in runs if before.last_ms < after.first_ms]
 
     def measured_until(self, groups: Sequence[str] | None = None) -> int | None:
         """When the lag of one of the groups, or of all, was last measured; None: never. A group may long write no record then."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from kgctl.admin.times import format_instant
 from tests.cli.harness import Cli
+from tests.support.pipeline.gold import START_MS, commit, run, write_gold
 
 
 def test_health_of_all_groups_at_a_time(cli: Cli) -> None:
@@ -58,3 +62,21 @@ def test_resets_are_found(cli: Cli) -> None:
     assert cli("history resets -o json").data[0]["evidence"] == ["went_back"]
     ran = cli("history resets payments --to 2026-03-02T08:40:00Z -o name")
     assert (ran.code, ran.out, ran.err) == (0, "", "No resets were found.\n")
+
+
+def test_what_happened_in_a_hole_of_the_collection_is_not_said_to_be_nothing(cli: Cli, tmp_path: Path) -> None:
+    minute = 60_000
+    health = {"group": "payments", "window_start_ms": START_MS, "window_ms": minute}
+    health |= dict.fromkeys(("rebalances", "commits", "resets", "stalled_partitions", "past_end", "below_start"), 0)
+    ends = (run(0, 9, START_MS, START_MS + minute), run(20, 29, START_MS + 5 * minute, START_MS + 9 * minute))
+    committed = commit("payments", "t", 0, 5, START_MS, 5)
+    write_gold(tmp_path / "w", {"coverage": ends, "group_health": [health], "offset_commits": [committed]})
+    between = f"{format_instant(START_MS + minute)} and {format_instant(START_MS + 5 * minute)}"
+    line = f"Records between {between} were not collected, or compacted away before: what they told is not known.\n"
+    asked = f"--warehouse {tmp_path / 'w'} --from {START_MS + 2 * minute}"
+
+    ran = cli(f"history resets payments {asked} --to {START_MS + 3 * minute}")
+    assert (ran.code, ran.err) == (0, f"No resets were found.\n{line}")
+    assert cli(f"history rebalances payments {asked} --to {START_MS + 8 * minute}").err.endswith(line)
+    assert line not in cli(f"history resets payments --warehouse {tmp_path / 'w'} --from {START_MS} --to {START_MS + minute}").err
+    assert line in cli(f"history health payments --warehouse {tmp_path / 'w'} --at {START_MS + 3 * minute}").err
