@@ -226,6 +226,7 @@ class Ownership:
             newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
                 self._coordinator.commit_unseen(process, newer)
+            process.unseen_commit_us = -1
 
     def committed_quietly(self, process: Process, from_us: int, at_us: int, every_us: int) -> None:
         """The process's last commit of a quiet time left at this moment; ``every_us``: the time between two, 0 by batch."""
@@ -304,8 +305,8 @@ class Ownership:
         for number in numbers:
             process = self._readers.get(number)
             if process is not None:
+                process.settle()  # as long as it reads, so that it is known how far it had come at its last commit
                 process.flow.advance(now_us)
-                self.settle_unseen(process)
                 process.flow.partitions.pop(number, None)
                 self._ledger.stop(number, now_us)
         self._owners.darken(numbers, now_us)

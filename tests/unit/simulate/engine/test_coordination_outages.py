@@ -79,6 +79,15 @@ def test_a_machine_takes_its_pods_and_the_broker_that_runs_there_along() -> None
     assert gap(without, "broker") == 0
 
 
+@pytest.mark.parametrize("event", ["node_down: node/2", "node_down: node/2, broker: 2", "zone_down: b"])
+def test_what_the_dead_pods_had_not_committed_is_read_again_with_or_without_a_broker(event: str) -> None:
+    """The broker is gone a moment before its pods: they had committed before that, up to five seconds."""
+    file = FILE.replace("EVENT", f"{{at: 30s, {event}, for: 30s}}") + "traffic: {orders: 600/s}\n"
+    (variant,) = load(read_yaml(file, "f")).variants
+    repeated = [run(variant.scenario, seed).metric("duplicates") for seed in range(1, 4)]
+    assert all(0 < number <= 200 * 5 + 6 for number in repeated)  # type: ignore[operator]
+
+
 @pytest.mark.parametrize(
     ("event", "why"),
     [
