@@ -71,6 +71,7 @@ ROOMS = {
             (113, "rows chosen by the log's statistics; columns that say what they mean; the view of health; groups that wait"),
             (122, "objectives minute by minute, owners of groups"),
             (200, "when groups will have caught up, tried on their history"),
+            (4, "what is known of a series that begins behind a step's horizon is for a later one"),
             (43, "share and streams groups are played back"),
             (2, "what Spark says of pandas 3 where no pandas is used"),
             (222, "collecting on Spark: a stream whose micro-batches are commits"),

@@ -184,8 +184,10 @@ def _known(inputs: PartitionInputs) -> Known:
     if carried is None or not carried.num_rows:
         return found
     first = np.flatnonzero(begins(commits.key))
-    group = pc.index_in(carried.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
-    topic = pc.index_in(carried.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
+    group, topic = (
+        pc.index_in(carried.column(name).cast(pa.string()), value_set=values).fill_null(-1).to_numpy()
+        for name, values in (("group", commits.groups), ("topic", commits.topics))
+    )
     both, _ = packed(
         [
             np.concatenate([column[first], other])
@@ -196,9 +198,11 @@ def _known(inputs: PartitionInputs) -> Known:
             )
         ]
     )
-    at = np.searchsorted(both[: len(first)], both[len(first) :])
+    here, carried_keys = both[: len(first)], both[len(first) :]
+    is_here = np.isin(carried_keys, here)  # all commits of others are from the horizon on, and so nothing is known of them
+    at = np.searchsorted(here, carried_keys[is_here])
     for name, numbers in found.items():
-        numbers[at] = int64s(carried, name)
+        numbers[at] = int64s(carried, name)[is_here]
     return found
 
 

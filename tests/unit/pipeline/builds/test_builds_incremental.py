@@ -103,6 +103,21 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
     assert len(warehouse.table("state").files()) == 2, "one slice, and what is of the cluster"
 
 
+def test_a_step_that_others_follow_knows_nothing_of_who_came_after_its_horizon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first build has rows of series whose first commit a step of the second one leaves to the last."""
+    monkeypatch.setattr(cut, "PORTION_ROWS", 40)
+    for records in (20, 35, 50):
+        warehouse = collected(tmp_path / str(records), [part.slice(0, records) for part in LOG])
+        built(warehouse)
+        for part in LOG:
+            add(warehouse, "c1", part.slice(records))
+        result = built(warehouse)
+        assert (result.built, result.failed, result.late) == (1, [], {})
+        assert tables_of(warehouse) == tables_of_whole()
+
+
 def test_a_build_reads_what_is_new_alone(tmp_path: Path) -> None:
     """Old files of records and of tables are cut off: a build that opened one of them would fail."""
     expected = collected(tmp_path / "whole", long_log(), RARE)
