@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
     from kgctl.member.config import MemberConfig
     from kgctl.simulate.scenario.fields import Reading
-    from kgctl.simulate.scenario.model import Cluster, Group, MemberSet, Scenario
+    from kgctl.simulate.scenario.model import Cluster, Group, MemberSet, Scenario, Topic
 
 Wrong = Iterator[tuple[Path, str]]
 """Where below a set of members, and what is wrong there."""
@@ -203,6 +203,14 @@ def check_type(members: MemberSet, group: Group, group_path: Path, around: Membe
         file.wrong(("members", members.name, *path), message)
     if group.settings:
         check_settings(group.settings, lambda own: GroupConfig.from_properties(own, around.broker), (*group_path, "config"), file)
+
+
+def check_poison(topics: Sequence[Topic], groups: Sequence[Group], file: Reading) -> None:
+    """Tell the file of records that no application can process, where none of its groups knows such records."""
+    if not any(DELIVERIES in group.type.has for group in groups):
+        why = "records that nobody can process are for share groups: write group: {type: share}"
+        for name in (topic.name for topic in topics if topic.poison_ppm):
+            file.wrong(("topics", name, "poisoned"), why)
 
 
 def _check_protocol(members: MemberSet, broker: CoordinatorConfig, file: Reading) -> None:

@@ -47,6 +47,7 @@ from kgctl.simulate.scenario.group_types import (
     MemberSurroundings,
     ScenarioGroupType,
     brokers_of,
+    check_poison,
     check_type,
     group_type,
 )
@@ -458,6 +459,7 @@ class Scenario(Section):
                 file.wrong((*path, "subscribe"), why)
             before = tuple(other for other in found[:-1] if other.group == each.group)
             check_type(found[-1], group, group_path, MemberSurroundings(broker, before, topics, touched), file)
+        check_poison(info.data["topics"], [*groups.values()] or [info.data["group"]], file)
         return tuple(found)
 
     @field_validator("traffic")

@@ -50,6 +50,10 @@ def members(more: str) -> str:
         ),
         ("group: {type: shared}\nmembers: {app: {}}\n", "there is no type of groups 'shared'; did you mean 'share'?"),
         ("members: {app: {on_poison: crash}}\n", "is for share groups: write group: {type: share}"),
+        (
+            "members: {app: {}}\nvariants: {a: {topics: {orders: {poisoned: 0.1%}}}}\n",
+            "records that nobody can process are for share groups: write group: {type: share}",
+        ),
         ("members: {app: {on_poison: crash, streams: {}}}\n", "is for share groups: write group: {type: share}"),
         (members("streams: {store: 1GB}"), "what kafka-streams does in a share group is not known here; java is"),
         (
