@@ -129,8 +129,8 @@ Policies: TypeAlias = Annotated[
     as_written(policies),
     WithJsonSchema({"anyOf": [_POLICY_SCHEMA, {"type": "array", "items": _POLICY_SCHEMA, "minItems": 1}]}),
 ]
-Window: TypeAlias = Annotated[int, as_written(window), WithJsonSchema(fields.DURATION_SCHEMA)]
-Period: TypeAlias = Annotated[int, as_written(period), WithJsonSchema(fields.DURATION_SCHEMA)]
+Window: TypeAlias = Annotated[int, as_written(window, format_duration), WithJsonSchema(fields.DURATION_SCHEMA)]
+Period: TypeAlias = Annotated[int, as_written(period, format_duration), WithJsonSchema(fields.DURATION_SCHEMA)]
 MetricName: TypeAlias = Annotated[
     ScaleMetric, as_written(one_of(ScaleMetric)), WithJsonSchema({"enum": [str(each) for each in ScaleMetric]})
 ]

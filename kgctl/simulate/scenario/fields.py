@@ -7,9 +7,10 @@ Kafka's plain numbers, and each is checked where it stands.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
@@ -32,6 +33,8 @@ from kgctl.simulate.scenario.quantities import (
     Distribution,
     Uniform,
     Wave,
+    distribution_text,
+    format_duration,
     parse_distribution,
     parse_duration,
     parse_ramp,
@@ -95,22 +98,29 @@ def reading(info: ValidationInfo) -> Reading | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Marks a value that a function reads, which gets what is given and pydantic's info. Nothing else is checked of it."""
+    """Marks a value that a function reads, which gets what is given and pydantic's info. Nothing else is checked of it.
+
+    ``tell``: what a file has for a value, for the schema's defaults.
+    """
 
     read: Callable[[Any, ValidationInfo], Any]
+    tell: Callable[[Any], Any] = lambda value: value
 
     def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
         """Leave the type alone, which pydantic would otherwise look into."""
-        return core_schema.with_info_plain_validator_function(self.read)
+        return core_schema.with_info_plain_validator_function(self.read, metadata={TELL: self.tell})
 
 
-def as_written(parse: Callable[[Any], Any]) -> ReadBy:
+TELL = "kgctl.tell"
+
+
+def as_written(parse: Callable[[Any], Any], tell: Callable[[Any], Any] = lambda value: value) -> ReadBy:
     """Return the mark of a value that is parsed where a file has it, and taken as it is where a program gives it."""
 
     def read(raw: Any, info: ValidationInfo) -> Any:
         return raw if reading(info) is None else parse(raw)
 
-    return ReadBy(read)
+    return ReadBy(read, tell)
 
 
 def in_short(written_out: Callable[[Any], Any], form: Any) -> BeforeValidator:
@@ -198,16 +208,23 @@ _LARGEST_WEIGHT = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """``exponent`` for Zipf's law; ``weights`` as given; neither: even."""
+    """``exponent`` for Zipf's law; ``weights`` as given, or by that law; neither: even."""
 
     exponent: float | None = None
     weights: tuple[int, ...] = ()
 
-    def for_partitions(self, count: int) -> tuple[int, ...]:
-        """Return each partition's share of the records; empty for even ones."""
+    def over(self, count: int) -> Keys:
+        """The same with each of so many partitions' share of the records."""
         if self.exponent is None:
-            return self.weights
-        return tuple(max(round(_LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
+            return self
+        weights = (max(round(_LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
+        return replace(self, weights=tuple(weights))
+
+    def __str__(self) -> str:
+        """In the words of a file."""
+        if self.exponent is not None:
+            return f"zipf({self.exponent:g})"
+        return f"weights([{', '.join(map(str, self.weights))}])" if self.weights else "even"
 
 
 def parse_traffic(raw: Any) -> RateSteps | Wave:
@@ -233,6 +250,24 @@ def parse_rates(raw: Any) -> RateSteps:
         if later <= earlier:
             raise ValueError("the steps must be in the order of time, each time once")
     return tuple(steps) if steps[0][0] == 0 else ((0, 0), *steps)
+
+
+def rates_text(rates: RateSteps | Wave) -> str:
+    """Rates in the words of a file, and of many (a ramp, a recording) how many there are, from the lowest to the highest."""
+    if isinstance(rates, Wave):
+        low, high = _rate_text(rates.low_uhz), _rate_text(rates.high_uhz)
+        return f"sine({low}, {high}, {format_duration(rates.period_us)})"
+    if len(rates) > _MOST_RATES:
+        low, high = (_rate_text(of(rate for _, rate in rates)) for of in (min, max))
+        return f"{len(rates)} rates, {low} to {high} ({hashlib.sha256(str(rates).encode()).hexdigest()[:8]})"
+    return ", from ".join(f"{f'{format_duration(at_us)} ' if at_us else ''}{_rate_text(rate)}" for at_us, rate in rates)
+
+
+_MOST_RATES = 6
+
+
+def _rate_text(uhz: int) -> str:
+    return f"{uhz / 1_000_000:.12g}/s"
 
 
 def parse_keys(raw: Any) -> Keys:
@@ -413,14 +448,20 @@ def metric_texts(raw: object) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-Duration: TypeAlias = Annotated[int, as_written(parse_duration), WithJsonSchema(DURATION_SCHEMA)]
-Varying: TypeAlias = Annotated[Distribution, as_written(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
-Start: TypeAlias = Annotated[Distribution | None, as_written(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
-RunLength: TypeAlias = Annotated[int | None, as_written(run_length), WithJsonSchema({"type": ["string", "integer"]})]
-Warmup: TypeAlias = Annotated[int, as_written(warmup), WithJsonSchema({"type": ["string", "integer"]})]
+Duration: TypeAlias = Annotated[int, as_written(parse_duration, format_duration), WithJsonSchema(DURATION_SCHEMA)]
+Varying: TypeAlias = Annotated[
+    Distribution, as_written(parse_distribution, distribution_text), WithJsonSchema(DISTRIBUTION_SCHEMA)
+]
+Start: TypeAlias = Annotated[Distribution | None, as_written(start, distribution_text), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+RunLength: TypeAlias = Annotated[
+    int | None, as_written(run_length, lambda _: "auto"), WithJsonSchema({"type": ["string", "integer"]})
+]
+Warmup: TypeAlias = Annotated[int, as_written(warmup, lambda _: "until stable"), WithJsonSchema({"type": ["string", "integer"]})]
 Rate: TypeAlias = Annotated[int, as_written(parse_rate), WithJsonSchema(RATE_SCHEMA)]
-ShareOf: TypeAlias = Annotated[int, as_written(parse_share), WithJsonSchema(SHARE_SCHEMA)]
-Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds), WithJsonSchema({"type": ["string", "integer"]})]
+ShareOf: TypeAlias = Annotated[int, as_written(parse_share, lambda ppm: f"{ppm / 10_000:g}%"), WithJsonSchema(SHARE_SCHEMA)]
+Nanoseconds: TypeAlias = Annotated[
+    int, as_written(nanoseconds, lambda ns: format_duration(ns // 1_000)), WithJsonSchema({"type": ["string", "integer"]})
+]
 Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
 Drift: TypeAlias = Annotated[int, as_written(drift), WithJsonSchema({"type": ["string", "integer"]})]
 Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema(CONFIG_SCHEMA)]
@@ -430,13 +471,21 @@ BrokerVersion: TypeAlias = Annotated[
 ]
 Allowed: TypeAlias = Annotated[str, as_written(allowed), WithJsonSchema({"enum": [*TROUBLES]})]
 CommitText: TypeAlias = Annotated[
-    Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
+    Commit,
+    as_written(commit, lambda each: str(each.mode)),
+    WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"}),
 ]
 PoisonText: TypeAlias = Annotated[OnPoison, as_written(one_of(OnPoison)), WithJsonSchema({"enum": [*OnPoison]})]
 OnFailure: TypeAlias = Annotated[
-    bool, as_written(which_of(("stay", "restart"), "restart")), WithJsonSchema({"enum": ["stay", "restart"]})
+    bool,
+    as_written(which_of(("stay", "restart"), "restart"), lambda restarts: "restart" if restarts else "stay"),
+    WithJsonSchema({"enum": ["stay", "restart"]}),
 ]
-OnStop: TypeAlias = Annotated[bool, as_written(which_of(("leave", "none"), "leave")), WithJsonSchema({"enum": ["leave", "none"]})]
+OnStop: TypeAlias = Annotated[
+    bool,
+    as_written(which_of(("leave", "none"), "leave"), lambda leaves: "leave" if leaves else "none"),
+    WithJsonSchema({"enum": ["leave", "none"]}),
+]
 Subscription: TypeAlias = Annotated[
     Subscribed,
     as_written(subscription),

@@ -67,8 +67,9 @@ class MetricKind:
     ``cause`` takes. ``place``: its row in the table that is always shown, from 1; 0: shown where it is asked for. ``is_summary``:
     it stands in a result's list of metrics, without filters. ``counts_pods``: it is 0 of pods that there never were.
     ``is_of_records``: it tells nothing where none are written. ``is_grave``: what is better beside more of it is better for
-    want of members. ``is_of_gaps``: about time without a consumer, which has a cause that can be told. ``unmeasured``: the
-    filters with which a play with real clients does not know it; ``is_playable`` False: it does not know it at all.
+    want of members. ``is_wait``: how long records wait, which decides about better and worse. ``is_of_gaps``: about time
+    without a consumer, which has a cause that can be told. ``unmeasured``: the filters with which a play with real clients does
+    not know it; ``is_playable`` False: it does not know it at all.
     ``about``: it tells something of groups that have that, and of no others.
     """
 
@@ -84,6 +85,7 @@ class MetricKind:
     counts_pods: bool = False
     is_of_records: bool = False
     is_grave: bool = False
+    is_wait: bool = False
     is_of_gaps: bool = False
     is_playable: bool = True
     about: MetricSubject = MEMBERS

@@ -167,7 +167,9 @@ class Group(Section):
     """The group; ``config`` holds for all members."""
 
     key: Name = _named()
-    id: str = Field(default="group", min_length=1)
+    id: str = fields.key(
+        "group.id; default: group, and where there are several groups, its name.", default_factory=lambda: "group", min_length=1
+    )
     type_name: Annotated[str, as_written(group_type), WithJsonSchema({"enum": [*GROUP_TYPES]})] = fields.key(
         "consumer, or share: a share group (KIP-932).", "consumer", of="type"
     )
@@ -225,7 +227,7 @@ class MemberSet(Section):
         "Records that a member processes a second; a batch takes as long. Default: as fast as they come.", None, of="rate"
     )
     process_time_us: fields.Duration | None = key("Of a record: 5ms is rate: 200/s; one of the two.", None, of="process_time")
-    commit: fields.CommitText = key("auto, after-batch, before-batch or every 5s.", default_factory=Commit)
+    commit: fields.CommitText = key("auto, after-batch, before-batch or every 5s.", Commit())
     leaves_on_stop: fields.OnStop = key(
         "leave: a clean stop calls close(); none: the process just ends.", default=True, of="on_stop"
     )
@@ -319,8 +321,8 @@ class Traffic(Section):
     rate: Annotated[
         fields.RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})
     ] = key("Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
-    keys: Annotated[Keys, as_written(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = key(
-        "How records spread over partitions: even, zipf(1.1), weights([3, 1, 1]).", default_factory=Keys
+    keys: Annotated[Keys, as_written(parse_keys, str), WithJsonSchema({"type": ["string", "array"]})] = key(
+        "How records spread over partitions: even, zipf(1.1), weights([3, 1, 1]).", Keys()
     )
 
     @property
@@ -337,6 +339,12 @@ class Traffic(Section):
     def weights(self) -> tuple[int, ...]:
         """Return the partitions' shares, repeated if there are more partitions; empty: even."""
         return self.keys.weights
+
+    @property
+    def rates_text(self) -> str:
+        """What is written, in the words of a file."""
+        keys = str(self.keys)
+        return f"{fields.rates_text(self.rate)}{f', keys {keys}' if keys != 'even' else ''}"
 
 
 def _usual_faults() -> tuple[str, ...]:
@@ -470,7 +478,7 @@ class Scenario(Section):
         counts = {topic.name: topic.partitions for topic in info.data["topics"]}
         for each in traffic:
             _check_topic(each.topic, ("traffic", each.topic), info.data["topics"], file)
-        return tuple(changed(each, keys=Keys(weights=each.keys.for_partitions(counts.get(each.topic, 0)))) for each in traffic)
+        return tuple(changed(each, keys=each.keys.over(counts.get(each.topic, 0))) for each in traffic)
 
     @field_validator("autoscale")
     @classmethod

@@ -7,12 +7,14 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from kgctl.member.config import settings
 from kgctl.simulate.scenario.checks import expectation_schemas
 from kgctl.simulate.scenario.event import MEMBER_SET, Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
-from kgctl.simulate.scenario.fields import ByName, Reading
+from kgctl.simulate.scenario.fields import TELL, ByName, Reading
 from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
 from kgctl.simulate.scenario.vocabulary import did_you_mean, in_other_words, in_words, other_words, plain
 from kgctl.yaml_files import Path, Problem, Tree
@@ -212,9 +214,22 @@ def _model_in(annotation: Any) -> Any:
     return annotation
 
 
+class _Schema(GenerateJsonSchema):
+    """With defaults as a file has them; without those that no single value of a file stands for."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        made = super().default_schema(schema)
+        tell = schema["schema"].get("metadata", {}).get(TELL)
+        if tell is not None and "default" in made:
+            made["default"] = tell(self.get_default_value(schema))
+        if not isinstance(made.get("default"), str | int | float | None):
+            del made["default"]
+        return made
+
+
 def scenario_schema() -> dict[str, Any]:
     """The schema. It allows what variants need: a patch is any mapping."""
-    schema = ScenarioFile.model_json_schema()
+    schema = ScenarioFile.model_json_schema(schema_generator=_Schema)
     properties = schema["properties"]
     properties["from_manifest"] = {
         "type": "array",

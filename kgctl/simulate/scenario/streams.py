@@ -51,7 +51,7 @@ def parse_restore(raw: Any) -> tuple[int, bool]:
 _SIZE = WithJsonSchema({"type": ["string", "number"], "description": "Bytes: 10GB; a plain number is records: 600000, 2M."})
 _RESTORE = WithJsonSchema({"type": ["string", "number"], "description": "Bytes or records in a time: 50MB/s, 20000/s."})
 Amount: TypeAlias = tuple[int, bool]
-Size: TypeAlias = Annotated[Amount, as_written(parse_size), _SIZE]
+Size: TypeAlias = Annotated[Amount, as_written(parse_size, lambda amount: f"{amount[0]}B" if amount[1] else amount[0]), _SIZE]
 
 
 class TopologyPart(Section):
@@ -72,7 +72,7 @@ class StreamsApplication(Section):
 
     store: Size = key("What its stores hold in all: bytes (10GB), or a number of records; 0: it has none.", (0, False))
     record: Size = key("The size of a record of a changelog.", (1_000, True))
-    restore: Annotated[Amount, as_written(parse_restore), _RESTORE] = key(
+    restore: Annotated[Amount, as_written(parse_restore, lambda amount: f"{amount[0] // 10**12}MB/s"), _RESTORE] = key(
         "How quickly an instance reads changelogs, of bytes or records.", (50_000_000 * 10**6, True)
     )
     disk: Literal["kept", "lost"] = key(
