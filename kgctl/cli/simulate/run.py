@@ -159,7 +159,7 @@ _VARIANT = (
     Column("final_assignment.MEMBER.TOPIC", "the partitions that the pod has in the end, first seed", NUMBERS),
     Column("longest_gaps.PARTITION", "its longest time without a consumer, worst seed", NUMBER, "s"),
     Column("assumptions.NAME", "what was assumed since the file does not say it"),
-    Column("rehearsed", "what is made to happen in its runs", TEXTS),
+    Column("rehearsed", "what is made to happen in its runs, and which topics are read, with what is written to them", TEXTS),
 )
 _EXPECTATION = (
     Column("check", "the line of `expect:`"),

@@ -30,8 +30,10 @@ def decided_by(names: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 def deciding() -> tuple[str, ...]:
-    """The metrics that a verdict goes by, in their order: of what fails a run unasked, then those that are always shown."""
-    return (*(kind.metric for kind in TROUBLES.values() if kind.metric), *(kind.name for kind in headlines()))
+    """The metrics that a verdict goes by, in their order: of what fails a run unasked, those that are always shown, and how long
+    records wait: fewer pods make fewer rebalances and shorter gaps, and may read too little."""
+    troubles, waits = (kind.metric for kind in TROUBLES.values()), (kind.name for kind in metric_kinds().values() if kind.is_wait)
+    return (*filter(None, troubles), *(kind.name for kind in headlines()), *waits)
 
 
 class Comparison(StrEnum):

@@ -26,6 +26,7 @@ from kgctl.simulate.scenario.fields import (
     commit_of,
     full_batch_us,
     member_config,
+    rates_text,
     read_broker_settings,
 )
 from kgctl.simulate.scenario.group_types import type_of_group
@@ -46,18 +47,31 @@ def assumptions_of(variant: Variant) -> dict[str, str]:
 
 
 def rehearsed_in(scenario: Scenario) -> tuple[str, ...]:
-    """What happens in a scenario's runs: each event by its name, without one by its kind and target, and how often; a nemesis
-    with its faults; the duration, where the file says one."""
+    """What happens in a scenario's runs: the topics that are read, with what is written to them; each event by its name, without
+    one by its kind and target, with what it writes, and how often; a nemesis with its faults; the duration, where the file says
+    one."""
+    found = [*_topics(scenario)]
     times: Counter[str] = Counter()
     for event in scenario.events:
-        times[event.name or f"{event.kind} {event.target}"] += event.times
-    found = [f"{each} ({number} times)" if number > 1 else each for each, number in times.items()]
+        at = f", at {rates_text(event.rates)}" if event.rates else ""
+        times[f"{event.name or f'{event.kind} {event.target}'}{at}"] += event.times
+    found += [f"{each} ({number} times)" if number > 1 else each for each, number in times.items()]
     if (nemesis := scenario.nemesis) is not None:
         every, until = format_duration(nemesis.mean_interval_us), format_duration(nemesis.until_us)
         found.append(f"a nemesis of {', '.join(nemesis.of)}, 1 per {every} until {until}")
     if scenario.duration_us is not None:
         found.append(f"a duration of {format_duration(scenario.duration_us)}")
     return tuple(found)
+
+
+def _topics(scenario: Scenario) -> Iterator[str]:
+    written = {each.topic: each for each in scenario.traffic}
+    for topic in scenario.topics:
+        if any(scenario.subscribes(members, topic.name) for members in scenario.members):
+            traffic = written.get(topic.name)
+            at = "" if traffic is None else f", written at {traffic.rates_text}"
+            poisoned = f", {topic.poison_ppm / 10_000:g}% of it poisoned" if topic.poison_ppm else ""
+            yield f"topic {topic.name}{at}{poisoned}"
 
 
 def _of_the_cluster(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -83,7 +83,7 @@ def backlog_peak(run: Measured, filters: Filters) -> float:
     return _records(_peak(_series(run, run.ledger.backlog.items, filters), *run.window(filters)))
 
 
-@metric(SECONDS, ("topic", *TIME), label="latency p99", is_of_records=True)
+@metric(SECONDS, ("topic", *TIME), label="latency p99", is_of_records=True, is_wait=True)
 def latency_p99(run: Measured, filters: Filters) -> float | None:
     """The time that 99 % of the records wait at most between being written and being read, or have waited when the run ends."""
     run.recording.settle_traffic()
@@ -141,7 +141,7 @@ def lag_age(run: Measured, filters: Filters) -> float | None:
     return seconds(max(ages))
 
 
-@metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False, is_of_records=True)
+@metric(SECONDS, ("event", "at", "topic"), label="time to drain", is_playable=False, is_of_records=True, is_wait=True)
 def drain_time(run: Measured, filters: Filters) -> float | None:
     """From an event (none: the last) until the backlog is as before it (none: the first), or 1 % above; never: infinite."""
     since_us = run.event_us(filters)

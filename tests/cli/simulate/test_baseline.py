@@ -112,6 +112,26 @@ def test_a_run_in_which_less_happens_is_not_better_than_the_baseline(cli: Cli, m
     assert (unasked.code, "is better" in unasked.out, only in unasked.out) == (0, False, True)
 
 
+BUSY = FILE + "traffic: {orders: 300/s}\n"
+
+
+def test_a_run_in_which_less_is_written_is_not_better_than_the_baseline(cli: Cli, main: Path) -> None:
+    Path("deploy.yaml").write_text(BUSY.replace("count: 2", "count: 2, rate: 200/s"))
+    assert cli("simulate run deploy.yaml --metrics main.json").code == 0
+    for written, told in (("150/s", "topic orders, written at 150/s"), ("null", "topic orders")):
+        ran = cli(f"simulate run deploy.yaml --set traffic.orders={written} --baseline main.json --fail-if-worse any")
+        assert (ran.code, "is better" in ran.out) == (6, False), ran.out
+        assert f"only the baseline has topic orders, written at 300/s; only plain has {told}" in ran.out, ran.out
+
+
+def test_pods_that_do_not_keep_up_are_worse_than_the_baseline(cli: Cli, main: Path) -> None:
+    Path("deploy.yaml").write_text(BUSY.replace("count: 2", "count: 3, rate: 150/s"))
+    assert cli("simulate run deploy.yaml --metrics main.json").code == 0
+    fewer = "--set members.app.count=1 --set allow=[missing,unread]"
+    ran = cli(f"simulate run deploy.yaml {fewer} --baseline main.json --fail-if-worse any")
+    assert (ran.code, "plain: latency_p99 <= baseline" in ran.out) == (6, True), ran.out
+
+
 def test_a_baseline_that_does_not_say_what_happened_is_no_pass(cli: Cli, main: Path) -> None:
     stored = json.loads(main.read_text())
     for variant in stored["variants"].values():

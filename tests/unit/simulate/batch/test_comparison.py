@@ -80,3 +80,10 @@ def test_two_questions_have_no_verdict() -> None:
     assert no_verdict("a", "b", "only a has x") == (
         "b is called neither better nor worse than a, as they are not the same question: only a has x"
     )
+
+
+def test_records_that_wait_for_longer_make_it_worse() -> None:
+    a = runs(unavailable=[10.0] * 3, latency_p99=[3.0, 3.5, 3.2], drain_time=[9.0] * 3)
+    b = runs(unavailable=[5.0] * 3, latency_p99=[120.0] * 3, drain_time=[NEVER] * 3)
+    told = "b is better than a in unavailable 10 -> 5, and worse in latency_p99 3.2s -> 120s, drain_time 9s -> never"
+    assert verdict_text("a", "b", differences(a, b)) == told
