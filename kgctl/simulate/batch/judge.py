@@ -49,8 +49,8 @@ class RunValues:
 
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
-    ``took_s``: of the machine's time. ``odd_events``: those that were aborted, in words. ``troubles``: what went
-    wrong though nobody asked.
+    ``took_s``: of the machine's time. ``odd_events``: those that were aborted, in words. ``left_out``: those whose ``when``
+    did not hold. ``troubles``: what went wrong though nobody asked.
     """
 
     variant: str
@@ -66,6 +66,7 @@ class RunValues:
     took_s: float = field(default=0.0, compare=False)
     events: int = 0
     odd_events: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
 

@@ -214,6 +214,7 @@ def outcome_of(
         },
         expectations=(
             *_troubles(loaded, kept, complete, replay_of),
+            *_left_out(kept, complete),
             *(_expectation(each, loaded, kept, replay_of) for each in verdicts),
         ),
         notes=(*stopped, *_notes(loaded, seeds, values)),
@@ -269,6 +270,15 @@ def _troubles(
                 often = f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
                 replay = _command(loaded, replay_of, (name,), seed) + _stamp([by_seed[seed]])
                 yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
+
+
+def _left_out(runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int]) -> Iterator[Expectation]:
+    """The events that happened with no seed, of each variant: what was to be rehearsed with them was not."""
+    for name, by_seed in runs.items():
+        for event in by_seed[seeds[0]].left_out if seeds else ():
+            if all(event in by_seed[seed].left_out for seed in seeds):
+                note = "its `when` held in no seed"
+                yield Expectation(f"event {event} happens", name, False, None, seeds[0], "warn", note=note)  # noqa: FBT003
 
 
 def _expectation(

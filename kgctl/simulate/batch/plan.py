@@ -320,8 +320,17 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         stopped=result.stopped,
         events=result.events,
         odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what == "is aborted"),
+        left_out=tuple(_left_out(result)),
         troubles=() if result.recording.is_played else troubles_of(result),
     )
+
+
+def _left_out(result: RunResult) -> list[str]:
+    """The events that never began, as their ``when`` held at none of their times."""
+    marks = result.recording.history.events
+    begun = {(mark.event, mark.target) for mark in marks if mark.what is EventStage.BEGINS}
+    out = ((mark.event, mark.target) for mark in marks if mark.what is EventStage.LEFT_OUT)
+    return [f"{name} {target}".rstrip() for name, target in dict.fromkeys(out) if (name, target) not in begun]
 
 
 _WAITING_PER_PROCESS = 2
@@ -445,7 +454,7 @@ def worst_seed(outcome: Outcome, variant: str) -> tuple[int, str]:
     broken = [each for each in outcome.expectations if each.variant == variant and not each.passed]
     if broken:
         first = min(broken, key=lambda each: each.severity != "fail")
-        return first.seed, f"fails: {first.check}"
+        return first.seed, f"{'fails' if first.severity == 'fail' else 'warns'}: {first.check}"
     spread = outcome.variants[variant].metrics.get("unavailable")
     if spread is None:
         return outcome.seeds[0], "the first"

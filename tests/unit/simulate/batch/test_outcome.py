@@ -224,3 +224,13 @@ def test_topics_that_nobody_reads_are_none_and_events_say_what_they_write() -> N
     events = "events: [{at: 1s, name: peak, set_traffic: t, rate: 7/s}, {at: 2s, create_topic: tt}]\n"
     (variant,) = load(read_yaml(topics + events, "busy.yaml")).variants
     assert rehearsed_in(variant.scenario) == ("topic t", "peak, at 7/s", "create_topic tt")
+
+
+def test_an_event_whose_condition_never_held_did_not_happen_and_that_is_a_warning() -> None:
+    events = "{at: 0s, name: deploy, rollout: app, when: lag > 5}, {at: 0s, scale: app, by: +1, when: lag == 0}"
+    file = f"{CALM}warmup: 20s\nduration: 60s\nevents: [{events}]\n"
+    loaded = load(read_yaml(file, "never.yaml"))
+    values = run_all(tasks_of(loaded, [1, 2], BatchOptions(), None), 1, lambda _: None)
+    (warned,) = outcome_of(loaded, [1, 2], values).expectations
+    assert (warned.check, warned.passed, warned.severity) == ("event deploy app happens", False, "warn")
+    assert warned.note == "its `when` held in no seed"
