@@ -59,6 +59,10 @@ ROOMS = {
             ),
             (15, "what is committed and what is read twice where a client gives up in the middle of a batch"),
             (4, "a network that loses everything; the time to drain what has piled up since the first event"),
+            (
+                93,
+                "a schema whose defaults a file may have; what is written, of what two results rehearse; events that never were",
+            ),
         ),
     ),
     "pipeline": Room(

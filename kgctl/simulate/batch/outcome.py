@@ -26,14 +26,13 @@ from kgctl.simulate.scenario.fields import (
     commit_of,
     full_batch_us,
     member_config,
-    rates_text,
     read_broker_settings,
 )
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
-from kgctl.simulate.scenario.quantities import distribution_text, format_duration
+from kgctl.simulate.scenario.quantities import distribution_text, format_duration, rates_text
 from kgctl.simulate.scenario.vocabulary import TROUBLES
 
 

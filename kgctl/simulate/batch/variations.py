@@ -11,10 +11,10 @@ from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.application import USUAL_LOOP, Callbacks
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.event import Event, Terminates
-from kgctl.simulate.scenario.fields import Keys, changed, full_batch_us, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import changed, full_batch_us, member_config, read_broker_settings
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Network, Scenario
-from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant
+from kgctl.simulate.scenario.quantities import UNIT_PR, ZERO, Constant, Keys
 from kgctl.simulate.scenario.streams import milder
 
 _MOST_EVENTS = 20

@@ -19,7 +19,7 @@ from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_port import EventPort
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, key, parse_rates, reading
-from kgctl.simulate.scenario.quantities import Distribution, format_duration, is_duration, parse_share, shown
+from kgctl.simulate.scenario.quantities import Distribution, RateSteps, format_duration, is_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Tree
 
@@ -114,7 +114,7 @@ Steps: TypeAlias = Annotated[
     WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["integer", "string"]}}),
 ]
 Factor: TypeAlias = Annotated[int, as_written(factor), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
-Rates: TypeAlias = Annotated[fields.RateSteps, as_written(parse_rates), WithJsonSchema({"type": ["string", "number", "object"]})]
+Rates: TypeAlias = Annotated[RateSteps, as_written(parse_rates), WithJsonSchema({"type": ["string", "number", "object"]})]
 EventName: TypeAlias = Annotated[str, as_written(event_name), WithJsonSchema({"type": "string"})]
 When: TypeAlias = Annotated[Condition, ReadBy(condition), WithJsonSchema({"type": "string"})]
 
@@ -381,7 +381,7 @@ class Event(Section):
         return next(key for key, name in self.by_key().items() if name == "given")
 
     @property
-    def rates(self) -> fields.RateSteps:
+    def rates(self) -> RateSteps:
         """Return the rates of records (from, after the event's begin; rate) that its topic has from it on."""
         return ()
 

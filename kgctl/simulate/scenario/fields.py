@@ -7,10 +7,9 @@ Kafka's plain numbers, and each is checked where it stands.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
@@ -26,11 +25,14 @@ from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
     DISTRIBUTION_SCHEMA,
     DURATION_SCHEMA,
+    LARGEST_WEIGHT,
     RATE_SCHEMA,
     SHARE_SCHEMA,
     UNIT_PR,
     UNITS_US,
     Distribution,
+    Keys,
+    RateSteps,
     Uniform,
     Wave,
     distribution_text,
@@ -200,33 +202,6 @@ def _plain(name: str, value: str) -> str:
     return value
 
 
-RateSteps: TypeAlias = tuple[tuple[int, int], ...]
-"""(from, in microseconds after the warm-up; the rate in uHz), in order."""
-
-_LARGEST_WEIGHT = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """``exponent`` for Zipf's law; ``weights`` as given, or by that law; neither: even."""
-
-    exponent: float | None = None
-    weights: tuple[int, ...] = ()
-
-    def over(self, count: int) -> Keys:
-        """The same with each of so many partitions' share of the records."""
-        if self.exponent is None:
-            return self
-        weights = (max(round(_LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
-        return replace(self, weights=tuple(weights))
-
-    def __str__(self) -> str:
-        """In the words of a file."""
-        if self.exponent is not None:
-            return f"zipf({self.exponent:g})"
-        return f"weights([{', '.join(map(str, self.weights))}])" if self.weights else "even"
-
-
 def parse_traffic(raw: Any) -> RateSteps | Wave:
     """What `parse_rates` takes, or ``sine(1000/s, 5000/s, 24h)``. Raises ValueError."""
     return parse_wave(raw) or parse_rates(raw)
@@ -252,24 +227,6 @@ def parse_rates(raw: Any) -> RateSteps:
     return tuple(steps) if steps[0][0] == 0 else ((0, 0), *steps)
 
 
-def rates_text(rates: RateSteps | Wave) -> str:
-    """Rates in the words of a file, and of many (a ramp, a recording) how many there are, from the lowest to the highest."""
-    if isinstance(rates, Wave):
-        low, high = _rate_text(rates.low_uhz), _rate_text(rates.high_uhz)
-        return f"sine({low}, {high}, {format_duration(rates.period_us)})"
-    if len(rates) > _MOST_RATES:
-        low, high = (_rate_text(of(rate for _, rate in rates)) for of in (min, max))
-        return f"{len(rates)} rates, {low} to {high} ({hashlib.sha256(str(rates).encode()).hexdigest()[:8]})"
-    return ", from ".join(f"{f'{format_duration(at_us)} ' if at_us else ''}{_rate_text(rate)}" for at_us, rate in rates)
-
-
-_MOST_RATES = 6
-
-
-def _rate_text(uhz: int) -> str:
-    return f"{uhz / 1_000_000:.12g}/s"
-
-
 def parse_keys(raw: Any) -> Keys:
     """``even``, ``zipf(1.1)`` or ``weights([3, 1, 1])``.
 
@@ -291,7 +248,7 @@ def parse_keys(raw: Any) -> Keys:
 
 
 def _weights(numbers: list[int]) -> Keys:
-    if not numbers or min(numbers) < 0 or max(numbers) > _LARGEST_WEIGHT or sum(numbers) == 0:
+    if not numbers or min(numbers) < 0 or max(numbers) > LARGEST_WEIGHT or sum(numbers) == 0:
         raise ValueError("weights are whole numbers of 0 or more, not all of them 0")
     return Keys(weights=tuple(numbers))
 

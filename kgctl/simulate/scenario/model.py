@@ -27,7 +27,6 @@ from kgctl.simulate.scenario.fields import (
     ByName,
     Commit,
     CommitMode,
-    Keys,
     ReadBy,
     Reading,
     Section,
@@ -53,7 +52,19 @@ from kgctl.simulate.scenario.group_types import (
 )
 from kgctl.simulate.scenario.output import Output, SweepReport
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
-from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, LogNormal, Wave, is_duration, parse_duration, shown
+from kgctl.simulate.scenario.quantities import (
+    ZERO,
+    Constant,
+    Distribution,
+    Keys,
+    LogNormal,
+    RateSteps,
+    Wave,
+    is_duration,
+    parse_duration,
+    rates_text,
+    shown,
+)
 from kgctl.simulate.scenario.streams import StreamsApplication, with_client
 from kgctl.simulate.scenario.vocabulary import Subscribed, did_you_mean
 from kgctl.yaml_files import Path
@@ -318,15 +329,15 @@ class Traffic(Section):
     """Records written to a topic."""
 
     topic: Name = _named()
-    rate: Annotated[
-        fields.RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})
-    ] = key("Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
+    rate: Annotated[RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})] = key(
+        "Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h)."
+    )
     keys: Annotated[Keys, as_written(parse_keys, str), WithJsonSchema({"type": ["string", "array"]})] = key(
         "How records spread over partitions: even, zipf(1.1), weights([3, 1, 1]).", Keys()
     )
 
     @property
-    def steps(self) -> fields.RateSteps:
+    def steps(self) -> RateSteps:
         """Return (from, rate of the whole topic), in order; the first counts from the beginning. Empty where there is a wave."""
         return () if isinstance(self.rate, Wave) else self.rate
 
@@ -344,7 +355,7 @@ class Traffic(Section):
     def rates_text(self) -> str:
         """What is written, in the words of a file."""
         keys = str(self.keys)
-        return f"{fields.rates_text(self.rate)}{f', keys {keys}' if keys != 'even' else ''}"
+        return f"{rates_text(self.rate)}{f', keys {keys}' if keys != 'even' else ''}"
 
 
 def _usual_faults() -> tuple[str, ...]:

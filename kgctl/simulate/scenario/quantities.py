@@ -6,12 +6,13 @@ All are whole numbers: microseconds (``*_us``), millionths (``*_ppm``, ``*_uhz``
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kgctl import errors
 
@@ -477,3 +478,49 @@ def distribution_text(found: Distribution) -> str:
     name = "normal" if isinstance(found, Normal) else "lognormal"
     assert isinstance(found, Normal | LogNormal)
     return f"{name}({format_duration(found.mean_value_us)}, {format_duration(found.deviation_us)})"
+
+
+RateSteps: TypeAlias = tuple[tuple[int, int], ...]
+"""(from, in microseconds after the warm-up; the rate in uHz), in order."""
+
+
+def rates_text(rates: RateSteps | Wave) -> str:
+    """Rates in the words of a file, and of many (a ramp, a recording) how many there are, from the lowest to the highest."""
+    if isinstance(rates, Wave):
+        low, high = _rate_text(rates.low_uhz), _rate_text(rates.high_uhz)
+        return f"sine({low}, {high}, {format_duration(rates.period_us)})"
+    if len(rates) > _MOST_RATES:
+        low, high = (_rate_text(of(rate for _, rate in rates)) for of in (min, max))
+        return f"{len(rates)} rates, {low} to {high} ({hashlib.sha256(str(rates).encode()).hexdigest()[:8]})"
+    return ", from ".join(f"{f'{format_duration(at_us)} ' if at_us else ''}{_rate_text(rate)}" for at_us, rate in rates)
+
+
+_MOST_RATES = 6
+
+
+def _rate_text(uhz: int) -> str:
+    return f"{uhz / 1_000_000:.12g}/s"
+
+
+LARGEST_WEIGHT = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """``exponent`` for Zipf's law; ``weights`` as given, or by that law; neither: even."""
+
+    exponent: float | None = None
+    weights: tuple[int, ...] = ()
+
+    def over(self, count: int) -> Keys:
+        """The same with each of so many partitions' share of the records."""
+        if self.exponent is None:
+            return self
+        weights = (max(round(LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
+        return replace(self, weights=tuple(weights))
+
+    def __str__(self) -> str:
+        """In the words of a file."""
+        if self.exponent is not None:
+            return f"zipf({self.exponent:g})"
+        return f"weights([{', '.join(map(str, self.weights))}])" if self.weights else "even"

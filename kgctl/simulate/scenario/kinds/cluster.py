@@ -21,8 +21,8 @@ from kgctl.simulate.scenario.event import (
     TargetType,
 )
 from kgctl.simulate.scenario.event_port import Countdown, EventPort, PodPort, bring_back, end_after, without_effect
-from kgctl.simulate.scenario.fields import RateSteps, key
-from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.fields import key
+from kgctl.simulate.scenario.quantities import Constant, RateSteps
 from kgctl.simulate.scenario.vocabulary import PodChange
 
 COORDINATOR = "coordinator"
