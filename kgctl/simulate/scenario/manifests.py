@@ -394,10 +394,11 @@ def drift(tree: Tree, folder: Path) -> Tree:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise tree.error(place, "must be a list of files: [deployment.yaml]")
     try:
-        found = facts(read_manifests([(name, text_of(folder / name)) for name in names]))
+        all_pods = read_manifests([(name, text_of(folder / name)) for name in names])
+        found, unsaid = facts(all_pods), [fact for pods in all_pods for fact in _left_out(pods)]
     except UsageError as error:
         raise tree.error(place, error.message) from None
-    problems = [tree.problem(way, text) for way, text in _differences(tree.data, found)]
+    problems = [tree.problem(way, text) for way, text in _differences(tree.data, found, unsaid)]
     if problems:
         raise FileError(problems)
     return tree
@@ -413,15 +414,46 @@ def text_of(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def _differences(data: Mapping[str, Any], found: Sequence[Fact]) -> Iterator[tuple[Way, str]]:
+def _left_out(pods: Workload) -> Iterator[Fact]:
+    """What manifests say by saying nothing: Kubernetes' and KEDA's defaults, where a scenario may still say what was there."""
+    members: Way = ("members", pods.key)
+    rollout: Way = ("events", pods.key)
+    if not pre_stop(pods):
+        yield Fact((*members, "pre_stop"), "0s", pods.where("preStop"))
+    if pods.rolls and not pods.spec.get("minReadySeconds"):
+        yield Fact((*rollout, "min_ready"), "0s", pods.where("minReadySeconds"))
+    rolling = mapping(pods.update.get("rollingUpdate"))
+    if pods.kind == "StatefulSet":
+        for key, theirs, usual in (("partition", "partition", 0), ("max_unavailable", "maxUnavailable", 1)):
+            if not rolling.get(theirs):
+                yield Fact((*rollout, key), usual, pods.where(theirs))
+    elif mapping(pods.spec.get("strategy")).get("type") != "Recreate":
+        yield Fact((*rollout, "strategy"), "rolling", pods.where("strategy"))
+    for key, theirs, time in (("poll", "pollingInterval", "30s"), ("cooldown", "cooldownPeriod", "300s")):
+        if pods.scaler is not None and theirs not in pods.scaler:
+            yield Fact(("autoscale", key), time, f"{pods.scaler_kind}, {theirs}")
+
+
+_OTHER_CONTROLLERS = ("canary", "blue-green")
+"""Strategies that no Deployment has: who rolls one out so says it in the scenario alone."""
+
+
+def _differences(data: Mapping[str, Any], found: Sequence[Fact], left_out: Sequence[Fact]) -> Iterator[tuple[Way, str]]:
     for fact in found:
-        for way, has in _said(data, fact):
+        for way, has in _said(data, fact, _DEFAULTS):
             if has is None or not is_same(has, fact.value):
-                said = "says nothing of it" if has is None else f"says {yaml_word(has)}"
-                yield way, f"{fact.where} is {yaml_word(fact.value)}, and the scenario {said}"
+                yield way, _differs(fact, "says nothing of it" if has is None else f"says {yaml_word(has)}")
+    for fact in left_out:
+        for way, has in _said(data, fact, {}):
+            if has is not None and has not in _OTHER_CONTROLLERS and not is_same(has, fact.value):
+                yield way, _differs(fact, f"says {yaml_word(has)}")
 
 
-def _said(data: Mapping[str, Any], fact: Fact) -> Iterator[tuple[Way, Any]]:
+def _differs(fact: Fact, said: str) -> str:
+    return f"{fact.where} is {yaml_word(fact.value)}, and the scenario {said}"
+
+
+def _said(data: Mapping[str, Any], fact: Fact, defaults: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
     """The places at which a scenario says it, each with what it says: all rollouts of the set, or the one place."""
     if fact.way[0] != "events":
         yield fact.way, _at(data, fact.way)
@@ -431,7 +463,7 @@ def _said(data: Mapping[str, Any], fact: Fact) -> Iterator[tuple[Way, Any]]:
         if key == "update":
             yield from (((*way, kind), said) for kind, said in _updates(what, str(fact.way[1])))
         elif what.get(Rollout.kind) == fact.way[1]:
-            yield (*way, key), what.get(key, _DEFAULTS.get(key))
+            yield (*way, key), what.get(key, defaults.get(key))
 
 
 def deletion(key: str) -> str:

@@ -178,7 +178,12 @@ def test_what_is_written_is_a_scenario_that_asks_for_the_rest(written: Path) -> 
             "group.config.max.poll.records: ConfigMap settings (deploy.yaml) is 50, and the scenario says",
         ),
         ("scaled.yaml", "maxReplicaCount: 12", "maxReplicaCount: 20", "autoscale.max: ScaledObject scaler (scaled.yaml)"),
-        ("scaled.yaml", "cooldownPeriod: 120\n", "pollingInterval: 5\n", "autoscale.poll: ScaledObject scaler (scaled.yaml)"),
+        (
+            "scaled.yaml",
+            "cooldownPeriod: 120\n",
+            "cooldownPeriod: 120\n  pollingInterval: 5\n",
+            "autoscale.poll: ScaledObject scaler (scaled.yaml)",
+        ),
     ],
 )
 def test_a_drift_is_told_with_what_differs(written: Path, file: str, old: str, new: str, told: str) -> None:
@@ -189,6 +194,78 @@ def test_a_drift_is_told_with_what_differs(written: Path, file: str, old: str, n
         read_source(str(written))
     (problem,) = caught.value.problems
     assert told in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "deploy.yaml",
+            '          lifecycle: {preStop: {exec: {command: [sh, -c, "sleep 10"]}}}\n',
+            "",
+            "members.payments.pre_stop: Deployment payments, preStop (deploy.yaml) is 0s, and the scenario says 10s",
+        ),
+        (
+            "deploy.yaml",
+            "  minReadySeconds: 5\n",
+            "",
+            "min_ready: Deployment payments, minReadySeconds (deploy.yaml) is 0s, and the",
+        ),
+        (
+            "scaled.yaml",
+            "  cooldownPeriod: 120\n",
+            "",
+            "cooldown: ScaledObject scaler (scaled.yaml), cooldownPeriod is 300s, and",
+        ),
+    ],
+)
+def test_what_a_manifest_no_longer_says_is_a_drift(written: Path, file: str, old: str, new: str, told: str) -> None:
+    test_a_drift_is_told_with_what_differs(written, file, old, new, told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "told"),
+    [
+        (
+            "Deployment",
+            "strategy: {type: Recreate}",
+            "replicas: 1",
+            ["events[0].strategy: Deployment db, strategy (db.yaml) is rolling"],
+        ),
+        (
+            "StatefulSet",
+            "updateStrategy: {rollingUpdate: {partition: 2, maxUnavailable: 2}}",
+            "replicas: 1",
+            [
+                "events[0].partition: StatefulSet db, partition (db.yaml) is 0, and the scenario says 2",
+                "events[0].max_unavailable: StatefulSet db, maxUnavailable (db.yaml) is 1, and the scenario says 2",
+            ],
+        ),
+    ],
+)
+def test_a_rollout_that_is_the_usual_one_by_now_is_a_drift(
+    tmp_path: Path, kind: str, old: str, new: str, told: list[str]
+) -> None:
+    manifest, scenario = tmp_path / "db.yaml", tmp_path / "scenario.yaml"
+    text = f"kind: {kind}\nmetadata: {{name: db}}\nspec: {{{old}}}\n"
+    manifest.write_text(text)
+    scenario.write_text(scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"]))
+    read_source(str(scenario))
+    manifest.write_text(text.replace(old, new))
+    with pytest.raises(FileError) as caught:
+        read_source(str(scenario))
+    found = [str(problem).partition(": ")[2] for problem in caught.value.problems]
+    assert [each[: len(start)] for each, start in zip(found, told, strict=True)] == told
+
+
+def test_a_canary_of_a_deployment_is_no_drift(tmp_path: Path) -> None:
+    manifest, scenario = tmp_path / "db.yaml", tmp_path / "scenario.yaml"
+    text = "kind: Deployment\nmetadata: {name: db}\nspec: {replicas: 3}\n"
+    manifest.write_text(text)
+    told = scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"])
+    scenario.write_text(told.replace("rollout: db,", "rollout: db, strategy: canary,"))
+    assert "strategy: canary" in scenario.read_text()
+    read_source(str(scenario))
 
 
 @pytest.mark.parametrize(
