@@ -110,12 +110,13 @@ def why_unseen(history: History, at_ms: int) -> str:
     collection samples log ends also while no group writes a record."""
     from kgctl.pipeline.store.states import rounds_of
 
-    reach = history.reach()
+    records = [run.last_ms for partition in history.partitions() for run in history.coverage(partition)]
     sampled = [
         (window + 1) * DEFAULT_WINDOW_MS for window in rounds_of(history.warehouse.table("state", history.as_of), history.cluster)
     ]
     times = [time_ms for time_ms in sampled if time_ms - DEFAULT_WINDOW_MS <= at_ms][-SAMPLES_TO_TELL:]
-    seen_ms = max([*times, *([] if reach is None else [min(reach.last_ms, at_ms)])], default=None)
+    # Records that are dated later have a clock that is ahead, and tell nothing of when they were collected.
+    seen_ms = max([*times, *(min(last_ms, at_ms) for last_ms in records if last_ms <= at_ms + FRESH_MS)], default=None)
     if seen_ms is None:
         return "nothing was collected before"
     gaps = sorted(later - earlier for earlier, later in pairwise(times))

@@ -136,7 +136,8 @@ def _last_rows(history: History, series: TableSeries, groups: Sequence[str] | No
     timed = past.append_column("at", _times(past, series))
     if series.known:
         timed = timed.append_column("is_known", pc.is_valid(timed.column(series.known)).cast("int8"))
-    order = (*(["is_known"] if series.known else []), "at", *series.order)
+    # Clocks of brokers differ, and places in the log do not.
+    order = (*(["is_known"] if series.known else []), *series.order, "at")
     found = last_of_each(timed, series.key, order).select(series.columns).to_pylist()
     return sorted(found, key=lambda row: tuple(row[name] for name in series.key))
 

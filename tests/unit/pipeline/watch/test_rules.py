@@ -9,9 +9,10 @@ import pytest
 from kgctl.admin.times import parse_duration_ms
 from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.answers.series import gone
 from kgctl.pipeline.watch.rules import RULES, Rule, WatchPicture, parse_rule
 from tests.support.pipeline.example import example_history, minute, past_end
-from tests.support.pipeline.gold import commit, run, write_gold
+from tests.support.pipeline.gold import HOME, commit, run, write_gold
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +139,39 @@ def test_group_that_never_had_a_member_is_gone_with_its_last_commit(tmp_path: Pa
     seen = [sorted(each[0] for each in found(tmp_path, text, at)) for text, at in asked]
 
     assert seen == [[], ["back", "simple"], ["simple"], []]
+
+
+def generation(at: float, log_offset: int, cause: str, members: int) -> dict[str, object]:
+    row = {
+        "group": "g",
+        "type": "classic",
+        "protocol_type": "consumer",
+        "generation_id": 1,
+        "time_ms": minute(at),
+        "started_ms": minute(at),
+    }
+    row |= {"members": members, "members_joined": [], "members_left": [], "cause": cause, "log_offset": log_offset}
+    return row | dict.fromkeys(("stable_ms", "duration_ms", "assignor", "leader"))
+
+
+def test_group_that_is_back_by_the_log_is_not_gone_by_a_clock_that_is_behind(tmp_path: Path) -> None:
+    """The next leader of the partition of `__consumer_offsets` says an earlier time: the place in the log decides."""
+    rows = [generation(20, 1, "member_joined", 1), generation(30, 3, "group_deleted", 0), generation(28, 4, "member_joined", 1)]
+    commits = [commit("g", "t", 0, offset, minute(at), place) for at, place, offset in ((21, 2, 5), (30, 3, None), (29, 5, 6))]
+    write_gold(tmp_path, {"generations": rows, "offset_commits": commits, "coverage": [run(0, 40, minute(0), minute(31))]})
+
+    assert found(tmp_path, "gone", 31) == []
+    assert gone(History.open(tmp_path), None, minute(31)) == {}
+
+
+def test_records_of_a_clock_that_is_ahead_are_no_collection_of_today(tmp_path: Path) -> None:
+    there = [generation(20, 1, "member_joined", 1)]
+    write_gold(tmp_path, {"generations": there, "coverage": [run(0, 40, minute(0), minute(30))]})
+    ahead = {"offset_commits": [commit("far", "t", 0, 5, minute(200), 2)], "coverage": [run(0, 40, minute(120), minute(200))]}
+    write_gold(tmp_path, ahead, partition=HOME + 1)
+
+    assert found(tmp_path, "reset on g", 31) == []
+    assert found(tmp_path, "reset on g", 60) == [("g", None, True)]
 
 
 def test_a_commit_past_the_end_hides_nothing_that_others_have_to_read(tmp_path: Path) -> None:
