@@ -261,9 +261,14 @@ HEALTH_COLUMNS = (
     MAX_LAG,
     MAX_LAG_MS,
     RESETS,
-    Column("stalled_partitions", "partitions in STALL or STOP", WHOLE, header="STALLED"),
-    Column("past_end", "partitions with a commit past the log's end", WHOLE),
-    Column("below_start", "partitions with a commit before the log's start", WHOLE, wide=True),
+    Column(
+        "stalled_partitions",
+        "partitions in STALL or STOP; null: none is known, and not all were measured",
+        WHOLE,
+        header="STALLED",
+    ),
+    Column("past_end", "partitions with a commit past the log's end; null as above", WHOLE),
+    Column("below_start", "partitions with a commit before the log's start; null as above", WHOLE, wide=True),
 )
 
 
@@ -277,9 +282,17 @@ def history_health(session: Session, *, whom: AskedGroups, when: AskedTimes, whi
 
 
 def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
-    """A group that looks well, and was not measured often enough, is not called well."""
-    if at_ms is None:
-        return []
+    """A group that looks well, and was not measured often enough, is not called well, nor are its partitions."""
+    from kgctl.pipeline.answers.inferred import UNMEASURED
+
+    told = [] if at_ms is None else _unmeasured(question, rows, at_ms)
+    for row in rows:
+        if row["status"] in (None, UNMEASURED):
+            row.update({name: row[name] or None for name in ("stalled_partitions", "past_end", "below_start")})
+    return told
+
+
+def _unmeasured(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms: int) -> list[str]:
     from kgctl.pipeline.answers.inferred import UNMEASURED, unmeasured_groups
 
     found = unmeasured_groups(question.history, question.groups, at_ms)

@@ -27,9 +27,26 @@ def test_health_of_all_groups_at_a_time(cli: Cli) -> None:
             "STALLED",
             "PAST-END",
         ],
-        ["audit", "2026-03-02T08:30:00.000Z", "-", "-", "0", "0", "-", "-", "0", "0", "0"],
+        ["audit", "2026-03-02T08:30:00.000Z", "-", "-", "0", "0", "-", "-", "0", "-", "-"],
         ["payments", "2026-03-02T08:40:00.000Z", "REWIND", "1", "0", "3", "92", "2520000", "1", "0", "0"],
     ]
+
+
+def test_partitions_that_were_not_measured_are_not_said_to_be_in_no_trouble(cli: Cli) -> None:
+    """At noon the last sample is three hours old; a partition that was seen past its end stays told."""
+    (audit, payments) = cli("history health --at 2026-03-02T12:00:00Z -o json").data
+    counts = ("stalled_partitions", "past_end", "below_start")
+    assert [payments["status"], *(payments[name] for name in counts)] == ["REWIND", 0, 0, 0]
+    assert [audit["status"], *(audit[name] for name in counts)] == [None, None, None, None]
+
+
+def test_counts_of_what_is_known_are_told_of_a_group_that_is_not_measured_whole(cli: Cli, tmp_path: Path) -> None:
+    health = {"group": "g", "window_start_ms": START_MS, "window_ms": 60_000, "past_end": 2}
+    health |= dict.fromkeys(("rebalances", "commits", "resets", "stalled_partitions", "below_start"), 0)
+    write_gold(tmp_path / "w", {"coverage": [run(0, 9, START_MS, START_MS + 60_000)], "group_health": [health]})
+    for asked in (f"--at {START_MS + 60_000}", f"--from {START_MS}"):
+        (row,) = cli(f"history health {asked} --warehouse {tmp_path / 'w'} -o json").data
+        assert (row["stalled_partitions"], row["past_end"], row["below_start"]) == (None, 2, None)
 
 
 def test_health_over_time(cli: Cli) -> None:
