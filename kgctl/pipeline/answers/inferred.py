@@ -122,7 +122,7 @@ def why_unseen(history: History, at_ms: int) -> str:
     gaps = sorted(later - earlier for earlier, later in pairwise(times))
     age_ms = at_ms - seen_ms
     usual_ms = gaps[len(gaps) // 2] if gaps else 0
-    return f"last collected {_span(age_ms)} before" if age_ms > max(FRESH_MS, 2 * usual_ms) else ""
+    return f"last collected {span_text(age_ms)} before" if age_ms > max(FRESH_MS, 2 * usual_ms) else ""
 
 
 def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int) -> Mapping[str, str]:
@@ -154,7 +154,7 @@ def _judged(row: Row, status: str | None, evidence: _Evidence, at_ms: int) -> tu
     if status is None:
         return None, "the end of the log was not sampled"
     if (seen_ms := _last_seen_ms(row, evidence, at_ms)) is not None:
-        return UNMEASURED, f"last measured {_span(at_ms - seen_ms)} before"
+        return UNMEASURED, f"last measured {span_text(at_ms - seen_ms)} before"
     if status != "OK" or not row["lag"]:
         return status, OUT_OF_RANGE.get(status, "")
     silent_ms, longest_ms = evidence.silence(row)
@@ -163,7 +163,7 @@ def _judged(row: Row, status: str | None, evidence: _Evidence, at_ms: int) -> tu
     samples = evidence.samples_since(row, at_ms - silent_ms)
     if samples >= SAMPLES_TO_TELL:
         return status, ""
-    return UNMEASURED, f"no commit for {_span(silent_ms)}, and {samples} samples since: too few to tell whether it stopped"
+    return UNMEASURED, f"no commit for {span_text(silent_ms)}, and {samples} samples since: too few to tell whether it stopped"
 
 
 class _Evidence:
@@ -220,7 +220,8 @@ def _key(row: dict[str, Any]) -> _Key:
     return row["group"], row["topic"], row["partition"]
 
 
-def _span(milliseconds: int) -> str:
+def span_text(milliseconds: int) -> str:
+    """A time in words: ``95 s``, ``31 min``, ``3 h``."""
     seconds = milliseconds // 1000
     return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
 

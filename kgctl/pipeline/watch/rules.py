@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
 from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
-from kgctl.pipeline.answers.inferred import BELOW_START, PAST_END, UNMEASURED, standings, why_unseen
+from kgctl.pipeline.answers.inferred import BELOW_START, FRESH_MS, PAST_END, UNMEASURED, span_text, standings, why_unseen
 from kgctl.pipeline.answers.series import REBALANCES, RESETS, Row, removed, rows_at, rows_between
 
 if TYPE_CHECKING:
@@ -83,19 +84,22 @@ class Rule:
                     yield name, f"of {name} no committed offset is known"
 
     def _unseen(self, picture: WatchPicture, kind: RuleKind) -> Iterator[AlertFinding]:
-        """The groups that are there, while nobody collects: what happens to them is not known."""
+        """The groups that are there, while nobody collects, or did not in the rule's span: what happened to them is not known."""
         there = {group for group, row in picture.generations.items() if row["cause"] != "group_deleted"}
-        for group in sorted({*there, *picture.by_group}) if picture.why_unseen else ():
-            if self.concerns(group):
-                yield AlertFinding(group, f"whether {group} {kind.of_events} is not known: {picture.why_unseen}", is_unknown=True)
+        for group in sorted({*there, *picture.by_group}):
+            why = self.concerns(group) and (
+                picture.why_unseen or (picture.hole_of(group, self.span_ms) if kind.is_of_each else "")
+            )
+            if why:
+                yield AlertFinding(group, f"whether {group} {kind.of_events} is not known: {why}", is_unknown=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleKind:
     """What a name means, by the manual. ``limit``: ``count``, ``time``, "" where none is taken; ``span_ms``: 0 without ``in``.
 
-    ``of_events``: of a rule about what happens to a group, that in words; "": it is about lag. ``is_behind``: it finds groups
-    that fell behind.
+    ``of_events``: of a rule about what happens to a group, that in words; "": it is about lag. ``is_of_each``: all that happened
+    in its span counts, not what came last alone. ``is_behind``: it finds groups that fell behind.
     """
 
     meaning: str
@@ -103,6 +107,7 @@ class RuleKind:
     limit: str = ""
     span_ms: int = 0
     of_events: str = ""
+    is_of_each: bool = False
     is_behind: bool = False
 
     def form(self, name: str) -> str:
@@ -140,6 +145,24 @@ class WatchPicture:
     def why_unseen(self) -> str:
         """Why what happened last is not known of any group; empty where the cluster was looked at."""
         return why_unseen(self.history, self.now_ms)
+
+    def hole_of(self, group: str, span_ms: int) -> str:
+        """Why what happened to a group in the last ``span_ms`` is not all known; empty where its log was collected as usual."""
+        from_ms, of_each = self.now_ms - span_ms, self._holes
+        all_holes = (hole for partition in self.history.partitions([group]) for hole in of_each.get(partition, ()))
+        holes = (hole for hole in all_holes if hole[1] > from_ms and hole[0] < self.now_ms)
+        found = max(holes, key=lambda hole: hole[1] - hole[0], default=None)
+        return "" if found is None else f"records of {span_text(found[1] - found[0])} were not collected"
+
+    @cached_property
+    def _holes(self) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """Of each partition of the log those that are longer than a look may be old."""
+        self.history.partitions(sorted({*self.by_group, *self.generations}))  # looked for together
+        of_each = ((partition, pairwise(self.history.coverage(partition))) for partition in self.history.partitions())
+        return {
+            partition: [(before.last_ms, after.first_ms) for before, after in runs if after.first_ms - before.last_ms > FRESH_MS]
+            for partition, runs in of_each
+        }
 
     @cached_property
     def outlooks(self) -> list[Outlook]:
@@ -297,12 +320,15 @@ RULES: Mapping[str, RuleKind] = {
         is_behind=True,
     ),
     "unmeasured": RuleKind("its lag is not known, or not measured often enough", _unmeasured),
-    "rebalances": RuleKind("it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, "rebalanced"),
+    "rebalances": RuleKind(
+        "it rebalanced more than N times in TIME (10m)", _rebalances, "count", 10 * _MINUTE_MS, "rebalanced", is_of_each=True
+    ),
     "reset": RuleKind(
         "offsets were moved in a way that reading does not explain, in the last TIME (1h)",
         _reset,
         span_ms=60 * _MINUTE_MS,
         of_events="was reset",
+        is_of_each=True,
     ),
     "empty": RuleKind("it has no member", _empty, of_events="has members"),
     "gone": RuleKind(

@@ -174,6 +174,31 @@ def test_records_of_a_clock_that_is_ahead_are_no_collection_of_today(tmp_path: P
     assert found(tmp_path, "reset on g", 60) == [("g", None, True)]
 
 
+@pytest.mark.parametrize(
+    ("text", "at", "is_told"),
+    [
+        ("reset in 30m", 60, True),
+        ("rebalances > 0 in 30m", 60, True),
+        ("reset in 10m", 60, False),
+        ("reset in 30m", 80, False),
+        ("reset in 30m on other", 60, False),
+        ("gone in 30m", 60, False),
+        ("empty", 60, False),
+    ],
+)
+def test_what_happened_in_a_hole_of_the_collection_is_not_known(tmp_path: Path, text: str, at: int, is_told: bool) -> None:
+    """Records of minutes 30 to 45 were compacted away while nobody collected; of another partition all are there."""
+    runs = [run(0, 40, minute(0), minute(30)), run(90, 140, minute(45), minute(at))]
+    write_gold(tmp_path, {"generations": [generation(20, 1, "member_joined", 1)], "coverage": runs})
+    other = generation(20, 1, "member_joined", 1) | {"group": "other"}
+    whole = {"generations": [other], "coverage": [run(0, 40, minute(0), minute(at))]}
+    write_gold(tmp_path, whole, partition=HOME + 1)
+
+    picture = WatchPicture(History.open(tmp_path), minute(at))
+    told = [(each.group, each.summary.partition(": ")[2], each.is_unknown) for each in rule(text).findings(picture)]
+    assert told == ([("g", "records of 15 min were not collected", True)] if is_told else [])
+
+
 def test_a_commit_past_the_end_hides_nothing_that_others_have_to_read(tmp_path: Path) -> None:
     write_gold(tmp_path, past_end(minute(40)))
 
