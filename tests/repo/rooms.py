@@ -94,6 +94,7 @@ ROOMS = {
             (16, "minutes before the first collection; what a watch with an end could not tell"),
             (28, "what a collection on Spark waits for, tells and ends with, as one without Spark"),
             (22, "minutes of a group whose log is sampled no more are not good ones; holes in a collection"),
+            (39, "what happened in a hole of a collection is not known to objectives and alerts either"),
         ),
     ),
     "cli": Room(
@@ -119,6 +120,7 @@ ROOMS = {
             (1, "plans know what is a share group"),
             (36, "what was named and is not there; options that had no effect, and - as a file's name"),
             (15, "options of one value that are given twice"),
+            (10, "partitions that were not measured are not told to be in no trouble"),
         ),
     ),
     "admin": Room(

@@ -21,7 +21,7 @@ from kgctl.pipeline.tables.rounds import LONGEST
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
 
-_COLUMNS = ("group", "window_start_ms", "total_lag", "max_lag_ms", "past_end", "below_start")
+_COLUMNS = ("group", "window_start_ms", "commits", "total_lag", "max_lag_ms", "past_end", "below_start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +86,28 @@ def kept(
     of_groups = groupby(rows, lambda row: str(row["group"]))
     ends = {group: min(end, last) for group, end in ended.items()}
     seen = {group: at // DEFAULT_WINDOW_MS for group, at in unseen_since(history, groups, span[1]).items() if group not in ended}
-    found = [
-        _kept(group, list(own), (first, ends.get(group, last)), objective, unmeasured.after(seen.get(group)))
-        for group, own in of_groups
-    ]
+    history.partitions(sorted({row["group"] for row in rows}))  # looked for together
+    found = []
+    for group, some in of_groups:
+        own = list(some)
+        unknown = unmeasured.after(seen.get(group)).and_in(_unrecorded(history, group, own))
+        found.append(_kept(group, own, (first, ends.get(group, last)), objective, unknown))
     for each in found if is_whole else ():
         before = each.from_ms // DEFAULT_WINDOW_MS - first
         if before and each.minutes and not _came(history, each, rounds):
             each.from_ms, each.unknown = first * DEFAULT_WINDOW_MS, each.unknown + before
     wanted = None if groups is None else set(groups)
     return [each for each in found if each.minutes and (wanted is None or each.group in wanted)]
+
+
+def _unrecorded(history: History, group: str, rows: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
+    """From and before which windows nothing was collected of a group's log, while it may have committed: it did later.
+
+    Of a group that commits no more compaction would have left the last commit.
+    """
+    committed = max((row["window_start_ms"] for row in rows if row["commits"]), default=0)
+    holes = ((before, after) for before, after in history.holes([group]) if after - DEFAULT_WINDOW_MS < committed)
+    return [(before // DEFAULT_WINDOW_MS + 1, after // DEFAULT_WINDOW_MS) for before, after in holes]
 
 
 def _came(history: History, found: Kept, rounds: Sequence[int]) -> bool:
@@ -131,17 +143,22 @@ def _stretches(rows: Sequence[dict[str, Any]], span: tuple[int, int]) -> Iterato
 
 
 class _Unmeasured:
-    """The windows without a sample that comes soon enough."""
+    """The windows without a sample that comes soon enough, and the ``unrecorded`` ones."""
 
-    def __init__(self, rounds: Sequence[int]) -> None:
+    def __init__(self, rounds: Sequence[int], unrecorded: Sequence[tuple[int, int]] = ()) -> None:
         self._rounds = rounds
         before = [-(1 << 40), *rounds]
         self._gaps = [(low + 1, high - LONGEST) for low, high in pairwise(before) if high - low > LONGEST]
         self._gaps.append((before[-1] + 1, 1 << 40))
+        self._gaps = _merged([*self._gaps, *unrecorded]) if unrecorded else self._gaps
 
     def after(self, window: int | None) -> _Unmeasured:
         """These, and all after this one."""
         return self if window is None else _Unmeasured([at for at in self._rounds if at <= window])
+
+    def and_in(self, unrecorded: Sequence[tuple[int, int]]) -> _Unmeasured:
+        """These, and all within these stretches."""
+        return _Unmeasured(self._rounds, unrecorded) if unrecorded else self
 
     def between(self, low: int, end: int) -> int:
         """How many of these windows there are from one on and before another."""
@@ -154,3 +171,14 @@ class _Unmeasured:
                 break
             total += max(min(stop, end) - max(begin, low), 0)
         return total
+
+
+def _merged(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same, none within or beside another."""
+    found: list[tuple[int, int]] = []
+    for low, end in sorted(stretches):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif low < end:
+            found.append((low, end))
+    return found

@@ -122,3 +122,24 @@ def test_minutes_after_the_last_sample_of_its_log_are_not_known(tmp_path: Path, 
     (found,) = kept(History.open(tmp_path), None, (0, 40 * MINUTE_MS), NINE)
 
     assert (found.good, found.bad, found.unknown) == (40 - unknown, 0, unknown)
+
+
+@pytest.mark.parametrize(
+    ("commits_after", "good", "unknown"),
+    [(1, 11 + 15, 9), (0, 35, 0)],
+    ids=["what it committed meanwhile is gone", "what it committed last would be there"],
+)
+def test_minutes_of_which_no_record_was_collected_are_not_known(
+    tmp_path: Path, commits_after: int, good: int, unknown: int
+) -> None:
+    """Of minutes 10 to 20 records were compacted away: a group that commits on may have been reset, and may have come back."""
+    runs = [run(0, 9, 0, 10 * MINUTE_MS + 5), run(20, 29, 20 * MINUTE_MS + 5, 35 * MINUTE_MS)]
+    rows = [window(0, commits=1), window(20, commits=commits_after)]
+    write_gold(
+        tmp_path / "w",
+        {"group_health": rows, "coverage": runs, "offset_commits": [commit("g", "t", 0, 5, 1, 1)]},
+        sampled_ms=[at * MINUTE_MS for at in range(36)],
+    )
+
+    (found,) = kept(History.open(tmp_path / "w"), None, (0, 35 * MINUTE_MS), NINE)
+    assert (found.good, found.unknown, found.bad) == (good, unknown, 0)
