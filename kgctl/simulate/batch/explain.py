@@ -145,7 +145,9 @@ def explain(
     log = _Log()
     result = run(scenario, seed, observers=(log,))
     max_gap, unavailable = _costs(result)
-    failing = [check for check in checks if not evaluate(check.node, RunSource(result, settings or {}))]
+    source = RunSource(result, settings or {})
+    are_asked = [check for check in checks if check.when is None or evaluate(check.when, source)]
+    failing = [check for check in are_asked if not evaluate(check.node, source)]
     asked = {key_of(metric): metric for check in failing for metric in metrics_of(check.node)}
     return Explanation(
         max_gap=max_gap,

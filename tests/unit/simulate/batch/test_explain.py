@@ -405,6 +405,16 @@ expect: [lag < 3000, max_gap < 1s, "lag(peak) >= session.timeout.ms"]
     assert any(line.startswith("  the assignor range (cooperative-sticky)") and " lag " in line for line in lines)
 
 
+def test_an_expectation_that_was_not_asked_does_not_fail() -> None:
+    expect = "expect: [{check: max_gap < 1s, when: rebalances > 99}, {check: max_gap < 2s, when: rebalances > 0}]\n"
+    file = (
+        f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{a: {{count: 2}}}}\nevents: [{{at: 1s, crash: a/0, for: 5s}}]\n{expect}"
+    )
+    loaded = load(read_yaml(file, "x.yaml"))
+    found = explain(loaded.variants[0].scenario, 1, checks=loaded.checks, ablates=False)
+    assert list(found.fails) == ["max_gap < 2s"]
+
+
 def test_what_waited_for_an_event_that_is_left_out_has_its_place() -> None:
     first = changed(event("crash", "app/1", 10), name="first")
     then = changed(event("start", "app/1", 5), after="first")
