@@ -80,6 +80,10 @@ def test_failures_are_annotations_on_github(cli: Cli, scenario: Path) -> None:
     )
     assert "%0Areplay: kgctl simulate run" in told[0]
     assert told[1].startswith(f"::warning file={scenario},title=kgctl simulate::moves < 0 does not hold")
+    never = ["--check", "{check: moves < 0, when: rebalances > 99}", "--variant", "eager"]
+    ran = cli.run(["simulate", "run", str(scenario), *never], variables={"GITHUB_ACTIONS": "true"})
+    (line,) = [line for line in ran.err.splitlines() if line.startswith("::")]
+    assert (ran.code, "(not asked: `when` held in no seed)" in line) == (0, True), line
 
 
 def test_comparing_gives_a_verdict_and_an_exit_code(cli: Cli, scenario: Path) -> None:

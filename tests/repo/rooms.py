@@ -120,7 +120,7 @@ ROOMS = {
             (1, "plans know what is a share group"),
             (36, "what was named and is not there; options that had no effect, and - as a file's name"),
             (15, "options of one value that are given twice"),
-            (10, "partitions that were not measured are not told to be in no trouble"),
+            (11, "partitions that were not measured are not told to be in no trouble; annotations say why"),
         ),
     ),
     "admin": Room(

@@ -109,7 +109,8 @@ def github_annotations(outcome: Outcome, file: str) -> list[str]:
     for each in (*outcome.failures, *outcome.warnings):
         level = "error" if each.severity == "fail" else "warning"
         variant = "" if [*outcome.variants] == ["default"] else f" in variant {each.variant}"
-        what = f"observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
+        why = f" ({each.note})" if each.note else ""
+        what = f"observed {show(metric_of(each.check), each.observed)} with seed {each.seed}{why}"
         text = f"{each.note}{variant}" if each.is_unasked else f"{each.check} does not hold{variant}: {what}"
         text += f"\nreplay: {each.replay}" if each.replay else ""
         found.append(f"::{level} file={_property(file)},title=kgctl simulate::{_escaped(text)}")
