@@ -13,7 +13,6 @@ import yaml
 
 from kgctl.admin.notation import FileHeader, seal
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
-from kgctl.cli.files import write_new
 from kgctl.cli.registry import COMMANDS
 from kgctl.cli.render import RENDERERS
 from kgctl.cli.report import OutputFormat, error_line
@@ -37,6 +36,7 @@ from kgctl.errors import (
     UsageError,
     UserCodeError,
 )
+from kgctl.files import write_new
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.engines import LocalEngine

@@ -18,7 +18,6 @@ from kgctl.admin.resets import Executed, execute_reset
 from kgctl.cli.columns import DELTA, ERROR, GROUP, LAG_AFTER, LOG_END, LOG_START, PARTITION, RESULT, STATE, TOPIC
 from kgctl.cli.environment import StopSignals
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import write_new
 from kgctl.cli.groups.internal_topics import InternalTopics
 from kgctl.cli.groups.undo_files import Backup, start_change
 from kgctl.cli.parameters import flag
@@ -26,6 +25,7 @@ from kgctl.cli.report import TEXTS, WHOLE, Column, Report
 from kgctl.cli.selection import ChangedGroups, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, UsageError, plural
+from kgctl.files import write_new
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import StartOffset, TopicPartition
 from kgctl.model.lag import total_of

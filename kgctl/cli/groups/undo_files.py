@@ -17,11 +17,11 @@ from kgctl.admin import Committed, GroupAdmin, GroupResults
 from kgctl.admin.notation import FileHeader, FromFile, UndoRow, read_header, seal, share_groups, undo_rows
 from kgctl.admin.times import format_instant
 from kgctl.cli.environment import Environment
-from kgctl.cli.files import write_again, write_new
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.settings import naming_project_file
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
+from kgctl.files import write_again, write_new
 
 
 def check_file_name(option: str, path: str | None) -> None:

@@ -65,7 +65,7 @@ def history_calibrate(
     the defaults. Nothing is asked of a cluster.
     """
     if out is not None:
-        from kgctl.cli.files import check_place
+        from kgctl.files import check_place
 
         check_place(out)
     span = asking.read_span(from_, to, session.environment)
@@ -313,7 +313,7 @@ def _summary(before: Trial, best: Trial) -> dict[str, Any]:
 
 
 def _write(out: Path, tried: Search, best: Trial) -> None:
-    from kgctl.cli.files import write_whole
+    from kgctl.files import write_whole
     from kgctl.simulate.batch.against import document
     from kgctl.simulate.batch.shrink import as_yaml
 

@@ -7,12 +7,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.history import asking
 from kgctl.cli.parameters import argument
 from kgctl.cli.report import Column, Report, Row, shows
 from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, RefusedError, StorageError
+from kgctl.files import check_place, write_whole
 
 COLUMNS = (Column("file", "a file that was written"),)
 

@@ -11,12 +11,12 @@ from typing import Annotated
 
 from kgctl.cli.columns import WRITTEN
 from kgctl.cli.completion import complete_groups, complete_scenarios
-from kgctl.cli.files import new_file
 from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column, OutputFormat, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate.running import seconds
 from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.files import new_file
 
 NAME = Column("name", "the built-in scenario's name")
 LIST_COLUMNS = (NAME, Column("question", "the question that it answers"))

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from kgctl.cli.environment import handling, interrupt
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import check_place, write_whole
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import ANY, NUMBER, WHOLE, Column, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
+from kgctl.files import check_place, write_whole
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:

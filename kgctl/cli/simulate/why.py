@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.columns import WRITTEN, rounded
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.files import new_file, write_whole
 from kgctl.cli.parameters import option
 from kgctl.cli.report import ANY, BOOL, NUMBER, NUMBERS, TEXTS, WHOLE, Column, Report, below, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import VARIANT
+from kgctl.files import new_file, write_whole
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.explain import Explanation

@@ -176,16 +176,17 @@ class OutputFiles:
 
             require_library()
         paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]
-        if Path("-") in (*paths, *self._folders().values()):
-            raise UsageError("- would be a file of this name: stdout has the result; name a file")
+        folders = self._folders()
+        if not paths and not folders:
+            return
+        from kgctl.files import check_named, check_place
+
         for path in paths:
+            check_place(path)
             if paths.count(path) > 1:
                 raise UsageError(f"{path}: each output needs a file of its own")
-            if path.is_dir():
-                raise UsageError(f"{path} is a folder; name a file")
-            if not path.absolute().parent.is_dir():
-                raise UsageError(f"{path}: there is no folder {path.absolute().parent}")
-        for option, folder in self._folders().items():
+        for option, folder in folders.items():
+            check_named(folder)
             require_new_folder(folder)
             if len(loaded.variants) > 1:
                 raise UsageError(f"{option} is for one run: add --variant, one of {', '.join(loaded.variant_names)}")

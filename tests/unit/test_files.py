@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import pytest
 
-from kgctl.cli.files import write_again, write_new, write_whole
 from kgctl.errors import StorageError
+from kgctl.files import write_again, write_new, write_whole
 
 
 def full(file: BinaryIO) -> None:

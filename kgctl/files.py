@@ -1,4 +1,4 @@
-"""Files that a command leaves, where the user names them."""
+"""Files that are left where the user names them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from typing import BinaryIO
 from kgctl.errors import RefusedError, StorageError, UsageError
 
 
-def check_place(path: Path) -> None:
-    """Raise `kgctl.errors.UsageError` if there is no such folder, or one of the file's name; - is none, as it is not stdout."""
+def check_named(path: Path) -> None:
+    """Raise `kgctl.errors.UsageError` for -, which is not stdout here."""
     if str(path) == "-":
         raise UsageError("- would be a file of this name: stdout has the result; name a file")
+
+
+def check_place(path: Path) -> None:
+    """Raise `kgctl.errors.UsageError` as `check_named`, and if there is no such folder, or one of the file's name."""
+    check_named(path)
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file")
     if not path.absolute().parent.is_dir():
