@@ -43,6 +43,7 @@ from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import ANY, TEXTS, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
+from kgctl.files import check_place, write_whole
 
 OFFSETS_COLUMNS = (
     GROUP,
@@ -341,6 +342,10 @@ def history_sql(
 
     if tables == (query is not None):
         raise UsageError("give a query, or --tables for what can be asked")
+    if parquet is not None:
+        if tables:
+            raise UsageError("--parquet takes the rows of a query: it has no place beside --tables")
+        check_place(parquet)
     if query is None:
         return Report(TABLES, described(), name_keys=("table", "column"))
     from kgctl.pipeline.answers.history import History, versions_of
@@ -353,7 +358,6 @@ def history_sql(
     told = [f"cluster '{name}': {line}" for name, each in behind.items() for line in asking.behind_text(each)]
     summary = asking.not_built(*behind.values())
     if parquet is not None:
-        from kgctl.cli.files import write_whole
         from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))

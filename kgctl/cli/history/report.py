@@ -16,6 +16,7 @@ from kgctl.cli.parameters import option
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.files import check_named, write_whole
 
 COLUMNS = (
     replace(CLUSTER, wide=True),
@@ -58,7 +59,6 @@ def history_report(
     questions, errors = _questions(session, whom.ids, warehouse, cluster or [], as_of_version)
     if not questions:
         return Report(COLUMNS, errors=errors)
-    from kgctl.cli.files import write_whole
     from kgctl.pipeline.report.page import Asked, content, html_page
 
     asked = [Asked(each.history, each.groups) for each in questions]
@@ -125,6 +125,7 @@ def _bounds(questions: Sequence[HistoryQuestion], span: TimeSpan) -> tuple[int, 
 
 def _check(path: Path) -> None:
     """Before the work: say what could not be written after it."""
+    check_named(path)
     if path.is_dir() or not path.name:
         raise UsageError(f"--html {path} is a folder: give it a file")
     if not path.parent.is_dir():

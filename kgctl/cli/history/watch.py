@@ -207,7 +207,7 @@ def _metrics(session: Session, stack: ExitStack, asked: AskedOutlets) -> Metrics
     address, file = asked.metrics, asked.metrics_file
     if address is None and file is None:
         return None
-    from kgctl.cli.files import check_place
+    from kgctl.files import check_place
     from kgctl.pipeline.watch.outlets import Metrics
 
     if file is not None:

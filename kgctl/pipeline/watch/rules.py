@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
+from kgctl.files import check_named
 from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
 from kgctl.pipeline.answers.inferred import BELOW_START, FRESH_MS, PAST_END, UNMEASURED, span_text, standings, why_unseen
@@ -518,6 +519,8 @@ class AlertStateFile:
     """Where alerts are kept from run to run, so that none is told twice and none that was told ends unheard."""
 
     def __init__(self, path: Path) -> None:
+        """Raises `UsageError` for -, which is no file."""
+        check_named(path)
         self.path = path
 
     def load(self) -> Alerts:

@@ -76,3 +76,18 @@ def test_the_variable_names_a_store_by_its_url(cli: Cli) -> None:
 
     assert (ran[0].code, ran[1].code) == (0, 2)
     assert ran[1].err.startswith("kgctl: KGCTL_WAREHOUSE s9://bucket/history: stores of the kind s9: are not handled")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("SELECT-1 --parquet -", "- would be a file of this name: stdout has the result; name a file"),
+        ("SELECT-1 --parquet nosuch/rows.parquet", "nosuch/rows.parquet: there is no folder "),
+        ("SELECT-1 --parquet .", ". is a folder; name a file"),
+        ("--tables --parquet rows.parquet", "--parquet takes the rows of a query: it has no place beside --tables"),
+    ],
+)
+def test_file_of_rows_is_refused_before_anything_is_asked(cli: Cli, line: str, told: str) -> None:
+    ran = cli(f"history sql {line}")
+
+    assert (ran.code, ran.err.startswith(f"kgctl: {told}"), sorted(cli.folder.glob("*.parquet"))) == (2, True, [])

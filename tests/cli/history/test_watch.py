@@ -135,6 +135,7 @@ def test_reader_that_has_gone_hides_no_alert(cli: Cli, monkeypatch: pytest.Monke
     ("line", "code", "words"),
     [
         (["--alert", "lagg > 5"], 2, "--alert: there is no rule 'lagg'; did you mean lag?"),
+        (["--no-collect", "--state", "-"], 2, "- would be a file of this name: stdout has the result; name a file"),
         (["--every", "10ms"], 2, "--every 10ms: the shortest is 1s"),
         (["--once", "--for", "5s"], 2, "--once and --for exclude each other"),
         (["--no-collect", "--sample-every", "5s"], 2, "--sample-every is for a collection"),
