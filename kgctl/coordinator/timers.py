@@ -40,6 +40,10 @@ class TimerKind(StrEnum):
     STUCK_REBALANCE = "stuck-rebalance"
 
 
+SESSION_TIMERS = frozenset({TimerKind.SESSION, TimerKind.CONSUMER_SESSION, TimerKind.SHARE_SESSION, TimerKind.STREAMS_SESSION})
+"""Those that take a member out which has sent no heartbeat."""
+
+
 class TimerKey(NamedTuple):
     """Names a timer; arming a key that exists replaces its timer."""
 

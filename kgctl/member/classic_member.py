@@ -64,10 +64,11 @@ class Rebalance:
         membership = self._membership
         if self._is_joining or membership.rejoin_needed:
             return True
+        of_metadata, of_subscription = membership.TOPICS_CHANGED
         if self._assigned_from is not None and self._has_changed_metadata():
-            membership.request_rejoin("cached metadata has changed")
+            membership.request_rejoin(of_metadata)
         elif self._joined_topics is not None and self._joined_topics != self._topics.subscription:
-            membership.request_rejoin("subscription has changed")
+            membership.request_rejoin(of_subscription)
         return membership.rejoin_needed
 
     def _has_changed_metadata(self) -> bool:
@@ -381,7 +382,7 @@ class Rebalance:
         self._revoke(revoked, lambda: self._revoked(assigned))
 
     def _revoked(self, assigned: set[TopicPartition]) -> None:
-        self._member.membership.request_rejoin("need to revoke partitions and re-join")
+        self._member.membership.request_rejoin(Membership.TO_REVOKE)
         # librdkafka's rd_kafka_cgrp_incr_unassign_done: what was revoked is committed, and then a poll() hands over what is
         # assigned, be it nothing. ConsumerCoordinator#onJoinComplete does both in one go.
         if self._member.config.behaviour.queues_callbacks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from kgctl.member.api import NetworkError
 from kgctl.member.base import HEARTBEAT, SESSION
@@ -52,6 +53,10 @@ class Membership:
     rejoin_needed: bool = True
     needs_prepare: bool = True
     rejoin_reason: str = ""
+    TOPICS_CHANGED: ClassVar = ("cached metadata has changed", "subscription has changed")
+    TO_REVOKE: ClassVar = "need to revoke partitions and re-join"
+    OWN_REASONS: ClassVar = (*TOPICS_CHANGED, TO_REVOKE)
+    """Why a member that is well in its group joins again of itself."""
 
     @property
     def is_rebalancing(self) -> bool:

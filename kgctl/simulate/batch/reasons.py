@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kgctl.coordinator.timers import TimerKind
+from kgctl.coordinator.timers import SESSION_TIMERS
 from kgctl.member.api import CallbackKind
+from kgctl.member.classic_session import Membership
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
@@ -233,7 +234,7 @@ _ENDED = {PodChange.KILLED: _KILLED, PodChange.STOPPED: _STOPPED}
 _SOON_US = 50_000
 """A session begins within so long of what begins it."""
 _NO_MEMBERS = ("Empty", "Dead")
-_SESSIONS = ("", TimerKind.SESSION, TimerKind.CONSUMER_SESSION, TimerKind.SHARE_SESSION, TimerKind.STREAMS_SESSION)
+_SESSIONS = {"", *SESSION_TIMERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +389,7 @@ def _doing(look: ReasonContext, pod: str, at_us: int, reason: str) -> tuple[str,
         kind, why = _going(look, out)
         return f"back:{kind}", f"joined again, out of the group since {duration(out.at_us)}: it {why}"
     if reason:
-        kind, setting = ("metadata", " (metadata.max.age.ms)") if reason.endswith("changed") else ("again", "")
+        kind, setting = ("metadata", " (metadata.max.age.ms)") if reason in Membership.TOPICS_CHANGED else ("again", "")
         return kind, f"was in the group and joined again: {reason}{setting}"
     if start is not None and out is not None:
         return "restarted", f"joined after its start at {duration(start.at_us)}"

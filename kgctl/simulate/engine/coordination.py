@@ -20,6 +20,7 @@ from kgctl.coordinator.config import replicas_of
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply, refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
+from kgctl.member.classic_session import Membership
 from kgctl.member.runtime import draw
 from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.error_codes import ErrorCode
@@ -47,7 +48,6 @@ REPLICA_BACKOFF_US = 1_000_000
 WAITS, BACKS_OFF = 0.2, 0.12
 """How many of the partitions with a new leader wait for one or the other, of those of orderly stops that were measured."""
 _MARGIN_US = 1_000_000
-_OWN_REASONS = ("has changed", "need to revoke")
 _WAITS = frozenset({GapCause.REBALANCE, GapCause.HANDOVER, GapCause.FETCH})
 """Causes of gaps that end by what only a coordinator can do."""
 
@@ -413,5 +413,5 @@ class Coordination:
 def _asks_to_join(request: Request) -> bool:
     """Whether a member of before asks to be let in, for no reason of its own."""
     if isinstance(request, JoinGroup):
-        return not any(reason in (request.reason or "") for reason in _OWN_REASONS)
+        return request.reason not in Membership.OWN_REASONS
     return isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch == 0
