@@ -162,16 +162,16 @@ def _shortened(scenario: Scenario, start_us: int) -> Scenario:
 _TIMES = {False: {}, True: {"log.message.timestamp.type": "LogAppendTime"}}
 
 
-def _is_orderly(scenario: Scenario) -> bool:
+def is_orderly(scenario: Scenario) -> bool:
     """Whether brokers are only stopped such that the controller hears of it."""
-    downs = [event for event in scenario.events if isinstance(event, BrokerDown)]
-    return all(event.detect is not None and not event.detect.mean_us for event in downs)
+    downs = [event for event in scenario.events if event.moves_coordinator]
+    return all(isinstance(event, BrokerDown) and event.detect is not None and not event.detect.mean_us for event in downs)
 
 
 @contextmanager
 def _running(scenario: Scenario) -> Iterator[Brokers]:
     """As many brokers as the scenario has, one or three, with its settings."""
-    overrides = {**SETTINGS, **_TIMES[_is_orderly(scenario)], **scenario.cluster.config}
+    overrides = {**SETTINGS, **_TIMES[is_orderly(scenario)], **scenario.cluster.config}
     with tempfile.TemporaryDirectory() as folder:
         if scenario.cluster.brokers == 1:
             single = KafkaBroker(Path(folder), overrides=overrides)
