@@ -97,6 +97,7 @@ ROOMS = {
             (22, "minutes of a group whose log is sampled no more are not good ones; holes in a collection"),
             (39, "what happened in a hole of a collection is not known to objectives and alerts either"),
             (2, "the state of a watch is not kept in -"),
+            (145, "rows from before the last sampled window stay; what comes late goes back to an earlier state"),
         ),
     ),
     "cli": Room(
