@@ -63,7 +63,7 @@ ROOMS = {
                 93,
                 "a schema whose defaults a file may have; what is written, of what two results rehearse; events that never were",
             ),
-            (25, "what manifests no longer say, and a scenario does"),
+            (29, "what manifests no longer say, and a scenario does; explain and rates take nothing for known that is not"),
             (3, "files of a run are checked by the module that all commands check theirs with"),
         ),
     ),
