@@ -64,8 +64,8 @@ from kgctl.model.groups import (
     Node,
     OffsetAndMetadata,
     TopicPartition,
-    partition_for,
 )
+from kgctl.model.values import partition_for
 from kgctl.serde.coordinator_records import decode_key, decode_value
 from kgctl.wire import Deadline
 

@@ -16,16 +16,8 @@ from kgctl.admin.answers import explained
 from kgctl.admin.descriptions import group_state, group_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    Assignment,
-    GroupDescription,
-    GroupListing,
-    GroupState,
-    GroupType,
-    MemberDescription,
-    Node,
-    partition_for,
-)
+from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.values import partition_for
 from kgctl.wire import Deadline
 from kgctl.wire.asking import (
     Failure,

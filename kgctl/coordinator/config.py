@@ -1,7 +1,7 @@
 """The broker's settings for groups and offsets, under Kafka's names and with Kafka's defaults (4.3.1).
 
 Two of them say which partition of ``__consumer_offsets``, and so which broker, looks after a group
-(`kgctl.model.groups.partition_for`).
+(`kgctl.model.values.partition_for`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.model.groups import partition_for
 from kgctl.model.settings import MAX_INT, SettingValue, parse_setting, setting
+from kgctl.model.values import partition_for
 
 _NEVER_MS = 2**62
 BROKER_VERSION = "kgctl.broker.version"

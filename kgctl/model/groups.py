@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, overload
 from uuid import UUID
 
-from kgctl.model.values import frozen_in_order, quick_enum, string_hash
+from kgctl.model.values import frozen_in_order, quick_enum
 
 if TYPE_CHECKING:
     from kgctl.model.streams import StreamsTasks, Topology
@@ -310,12 +310,3 @@ class Transition(NamedTuple, Generic[S_co]):
     source: S_co
     target: S_co
     trigger: str
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition of a group among ``partition_count``.
-
-    Kafka: GroupCoordinatorService#partitionFor, with ``Utils.abs``, for which the absolute value of the smallest int is 0.
-    """
-    value = string_hash(group_id)
-    return 0 if value == -(2**31) else abs(value) % partition_count

@@ -80,6 +80,15 @@ def string_hash(text: str) -> int:
     return _signed(value)
 
 
+def partition_for(group_id: str, partition_count: int) -> int:
+    """The partition of a group among ``partition_count``.
+
+    Kafka: GroupCoordinatorService#partitionFor, with ``Utils.abs``, for which the absolute value of the smallest int is 0.
+    """
+    value = string_hash(group_id)
+    return 0 if value == -(2**31) else abs(value) % partition_count
+
+
 def uuid_hash(uuid: UUID) -> int:
     """``Uuid.hashCode`` (and ``java.util.UUID``'s): both halves and then both words exclusive-ored."""
     folded = (uuid.int >> 64) ^ (uuid.int & _MASK64)

@@ -14,8 +14,9 @@ from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition, partition_for, topic_name_problem
+from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition, topic_name_problem
 from kgctl.model.requests import TopicsChanged
+from kgctl.model.values import partition_for
 from kgctl.server.listeners import Endpoint
 from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.record_log import TopicStore

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kgctl.errors import NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.coordinator_records import TransactionMarker
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, older_value
 from kgctl.serde.record_batch import (
     CODECS,

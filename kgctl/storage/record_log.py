@@ -36,8 +36,8 @@ from typing import NamedTuple, Protocol
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
-from kgctl.model.groups import TopicMetadata, TopicPartition, partition_for
-from kgctl.model.values import frozen_in_order
+from kgctl.model.groups import TopicMetadata, TopicPartition
+from kgctl.model.values import frozen_in_order, partition_for
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_record, encode_record
 
 MAX_PARTITIONS = 1_000_000

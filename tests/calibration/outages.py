@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.cli.simulate.against import ClusterGroups
 from kgctl.errors import KgctlError
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.simulate.against.fleet import ClientLine, Fleet
 from kgctl.simulate.against.play import ClusterPort, Play, processes_of
 from kgctl.simulate.engine.coordination import Coordination

@@ -25,7 +25,7 @@ from kgctl.model.coordinator_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.serde.coordinator_records import decode_record
 from tests.support.kafka.broker import KafkaBroker

@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kgctl.model.coordinator_records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from kgctl.model.groups import ZERO_UUID, partition_for
+from kgctl.model.groups import ZERO_UUID
+from kgctl.model.values import partition_for
 from kgctl.serde.coordinator_records import decode_record
 from tests.support.members import wait_until
 from tests.support.serve import ServeFactory

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.server.background import BackgroundServer
 from tests.support.kafka import commit, produce
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl

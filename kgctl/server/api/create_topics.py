@@ -71,13 +71,12 @@ def _result(context: RequestContext, topic: Any, count: int, problem: Problem) -
     if problem is not NO_PROBLEM:
         return _refusal(topic.name, problem)
     created = context.services.catalog.get(topic.name)
+    topic_id = new_topic_id() if created is None else created.topic_id
     if not context.may(AclOperation.DESCRIBE_CONFIGS, Resource.TOPIC, topic.name):
-        topic_id = new_topic_id() if created is None else created.topic_id
-        hidden = {"topic_config_error_code": NO_RIGHT[Resource.TOPIC][0], "topic_id": topic_id}
-        return {**_refusal(topic.name, NO_PROBLEM), **hidden}
+        return {**_refusal(topic.name, NO_PROBLEM), "topic_config_error_code": NO_RIGHT[Resource.TOPIC][0], "topic_id": topic_id}
     return {
         "name": topic.name,
-        "topic_id": new_topic_id() if created is None else created.topic_id,
+        "topic_id": topic_id,
         "error_code": ErrorCode.NONE,
         "error_message": None,
         "num_partitions": count,

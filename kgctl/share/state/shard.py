@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
-from kgctl.model.groups import partition_for
 from kgctl.model.share import (
     ANY_EPOCH,
     NO_DELIVERY_COMPLETE_COUNT,
@@ -26,7 +25,7 @@ from kgctl.model.share import (
     ShareUpdate,
     share_partition_hash,
 )
-from kgctl.model.values import TimelineHashMap, frozen_in_order, hash_map_order
+from kgctl.model.values import TimelineHashMap, frozen_in_order, hash_map_order, partition_for
 from kgctl.serde.record_schema import uuid_text
 from kgctl.share.state.combining import combined
 from kgctl.share.state.config import ShareCoordinatorConfig

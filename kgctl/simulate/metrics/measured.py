@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
-from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.metric import MetricKind
 from kgctl.simulate.scenario.vocabulary import EventStage, Identity
+
+if TYPE_CHECKING:
+    from kgctl.simulate.recording.recording import Counted, Intervals, MemberKey, Recording
 
 SECOND = 1_000_000
 LOOK_US = 250_000

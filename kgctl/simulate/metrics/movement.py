@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import MemberKey
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
 from kgctl.simulate.scenario.metric import BALANCE, COUNT, OWNERS, PARTITIONS, SHARE, TIME, Compute, metric
+
+if TYPE_CHECKING:
+    from kgctl.simulate.recording.recording import MemberKey
 
 Held = tuple[int, str]
 """A partition as far as it matters: who had it (negative: somebody who is gone), and its topic."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
-from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import BYTES, COUNT, OWNERS, PER_CENT, SECONDS, STATE, TIME, metric
@@ -236,8 +235,7 @@ def _counts(run: Measured, which: str, filters: Filters) -> list[tuple[int, int]
     window = run.window(filters)
     changes: Counter[int] = Counter({window[0]: 0})
     for pod in run.pods(filters):
-        intervals: Intervals = getattr(run.history.pods[pod], which)
-        for first, last in run.clip(intervals.until(window[1]), window):
+        for first, last in run.clip(getattr(run.history.pods[pod], which).until(window[1]), window):
             changes[first] += 1
             changes[last] -= 1
     found, number = [], 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kgctl.simulate.metrics.measured import Measured, statistic_of
 from kgctl.simulate.metrics.records import amount_of
-from kgctl.simulate.recording.recording import Archival, Redelivery, Return, ShareHistory
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import COUNT, DELIVERIES, RECORDS, SECONDS, SHARE, TIME, WHERE, metric
 from kgctl.simulate.scenario.vocabulary import GivenBack
+
+if TYPE_CHECKING:
+    from kgctl.simulate.recording.recording import Archival, Redelivery, Return, ShareHistory
 
 _E = TypeVar("_E", bound="Redelivery | Return | Archival")
 _WHY = tuple(why.label for why in GivenBack)

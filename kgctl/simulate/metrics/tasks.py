@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.recording import Counted, Recording, TaskHistory
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import BYTES, COUNT, RECORDS, SECONDS, SHARE, TASK_SECONDS, TASKS, TIME, metric
 from kgctl.simulate.scenario.vocabulary import GapCause
+
+if TYPE_CHECKING:
+    from kgctl.simulate.recording.recording import Counted, Recording, TaskHistory
 
 IN_GAPS = ("selector", *TIME)
 

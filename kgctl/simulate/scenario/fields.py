@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 class Section(BaseModel):
     """A mapping of the file: no keys but its own, no types but the right ones."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True, defer_build=True)
 
 
 def key(help_text: str, default: Any = PydanticUndefined, *, of: str | None = None, **more: Any) -> Any:

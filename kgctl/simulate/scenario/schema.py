@@ -26,9 +26,6 @@ def validate(file: Reading, problems: list[Problem]) -> ScenarioFile | None:
     What contradicts something else is told to ``file``.
     """
     tree = file.tree
-    if not isinstance(tree.data, dict):
-        problems.append(tree.problem((), "a scenario is a mapping: name, topics, members and so on"))
-        return None
     try:
         return ScenarioFile.model_validate(tree.data, context=file, by_alias=True, by_name=False)
     except ValidationError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.pipeline.builds.run import COMMITTED
 from kgctl.pipeline.builds.state import Standing
 from kgctl.pipeline.store.files import write_files

@@ -12,7 +12,8 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.coordinator_records import TransactionMarker
-from kgctl.model.groups import GroupState, partition_for
+from kgctl.model.groups import GroupState
+from kgctl.model.values import partition_for
 from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW

@@ -29,9 +29,8 @@ from kgctl.model.groups import (
     MemberDescription,
     Node,
     TopicPartition,
-    partition_for,
 )
-from kgctl.model.values import string_hash
+from kgctl.model.values import partition_for, string_hash
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire import Deadline

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.coordinator.config import CoordinatorConfig, replicas_of, setting_names
 from kgctl.errors import UsageError
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 
 DEFAULTS = {
     "group.min.session.timeout.ms": 6000,

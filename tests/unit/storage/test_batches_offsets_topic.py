@@ -7,7 +7,7 @@ from dataclasses import replace
 from aiokafka.record.memory_records import MemoryRecords
 
 from kgctl.model.coordinator_records import TransactionMarker
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.serde.record_batch import check_batch, iterate_batches, iterate_records, parse_marker
 from kgctl.storage.batches import read_batches
 from kgctl.storage.folder import DataFolder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.storage.batches import ImportSummary, import_segments, read_batches
 from kgctl.storage.folder import DataFolder, memory_folder
 from tests.support.storage import commit, contents, delete, entry, group_record, marker

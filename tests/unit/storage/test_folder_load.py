@@ -11,8 +11,8 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.streams.records import group_record
 from kgctl.errors import StorageError
-from kgctl.model.groups import partition_for
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
+from kgctl.model.values import partition_for
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.storage.folder import DataFolder, load_coordinator
 from kgctl.storage.record_log import StoredRecord

@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.coordinator_records import ConsumerGroupMetadataKey, CoordinatorRecord, OffsetCommitKey, TransactionMarker
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.serde.coordinator_records import RecordEncodeError, encode_key, encode_record
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.record_log import StoredRecord

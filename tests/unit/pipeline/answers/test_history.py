@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
-from kgctl.model.groups import partition_for
+from kgctl.model.values import partition_for
 from kgctl.pipeline.answers.history import Behind, History, Reach
 from kgctl.pipeline.answers.rows import read_rows
 from kgctl.pipeline.store.delta import Table
