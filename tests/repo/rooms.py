@@ -95,7 +95,7 @@ ROOMS = {
             (16, "minutes before the first collection; what a watch with an end could not tell"),
             (28, "what a collection on Spark waits for, tells and ends with, as one without Spark"),
             (22, "minutes of a group whose log is sampled no more are not good ones; holes in a collection"),
-            (39, "what happened in a hole of a collection is not known to objectives and alerts either"),
+            (41, "what happened in a hole of a collection is not known to objectives and alerts either"),
             (2, "the state of a watch is not kept in -"),
         ),
     ),

@@ -77,6 +77,8 @@ class Rule:
 
     def _missing(self, picture: WatchPicture, kind: RuleKind) -> Iterator[tuple[str, str]]:
         """What ``on`` names and is not there: nothing is known of it."""
+        if not picture.groups and picture.why_unseen:
+            yield "*", f"no group is known: {picture.why_unseen}"
         for name in self.groups:
             if not _GLOB.search(name):
                 if kind.of_events and picture.history.unknown([name]):

@@ -133,7 +133,7 @@ def test_group_that_never_had_a_member_is_gone_with_its_last_commit(tmp_path: Pa
         *(commit(group, "t", number, None, minute(10), 10 + number) for number, group in enumerate(("simple", "half", "back"))),
         commit("back", "t", 2, 6, minute(30), 30),
     ]
-    write_gold(tmp_path, {"offset_commits": commits, "coverage": [run(0, 40, minute(0), minute(60))]})
+    write_gold(tmp_path, {"offset_commits": commits, "coverage": [run(0, 40, minute(0), minute(9))]})
 
     asked = (("gone", 9), ("gone", 20), ("gone", 40), ("gone in 5m", 20))
     seen = [sorted(each[0] for each in found(tmp_path, text, at)) for text, at in asked]
@@ -197,6 +197,14 @@ def test_what_happened_in_a_hole_of_the_collection_is_not_known(tmp_path: Path, 
     picture = WatchPicture(History.open(tmp_path), minute(at))
     told = [(each.group, each.summary.partition(": ")[2], each.is_unknown) for each in rule(text).findings(picture)]
     assert told == ([("g", "records of 15 min were not collected", True)] if is_told else [])
+
+
+@pytest.mark.parametrize("text", ["lag > 5", "reset", "lag > 5 on pay*"])
+def test_a_cluster_of_which_nothing_is_known_and_that_nobody_collects_is_no_pass(tmp_path: Path, text: str) -> None:
+    write_gold(tmp_path, {"coverage": [run(0, 40, minute(0), minute(30))]})
+
+    assert found(tmp_path, text, 31) == []
+    assert found(tmp_path, text, 60) == [("*", None, True)]
 
 
 def test_a_commit_past_the_end_hides_nothing_that_others_have_to_read(tmp_path: Path) -> None:
