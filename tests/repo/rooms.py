@@ -63,7 +63,7 @@ ROOMS = {
                 93,
                 "a schema whose defaults a file may have; what is written, of what two results rehearse; events that never were",
             ),
-            (25, "what manifests no longer say, and a scenario does"),
+            (29, "what manifests no longer say, and a scenario does; explain and rates take nothing for known that is not"),
             (3, "files of a run are checked by the module that all commands check theirs with"),
         ),
     ),
@@ -97,6 +97,7 @@ ROOMS = {
             (22, "minutes of a group whose log is sampled no more are not good ones; holes in a collection"),
             (41, "what happened in a hole of a collection is not known to objectives and alerts either"),
             (2, "the state of a watch is not kept in -"),
+            (145, "rows from before the last sampled window stay; what comes late goes back to an earlier state"),
         ),
     ),
     "cli": Room(

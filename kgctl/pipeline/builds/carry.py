@@ -9,7 +9,7 @@ samples around these commits. A horizon is one of a partition of the log: each g
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -94,10 +94,12 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 @dataclass(frozen=True)
 class Carried:
-    """The state of a slice. `bytes_of` and `of_bytes` are each other's reverse. ``sampled_ms``: see `Sampled.until_ms`."""
+    """The state of a slice. `bytes_of` and `of_bytes` are each other's reverse. ``sampled_ms``: see `Sampled.until_ms`;
+    ``likely_ms``: the highest horizon that samples may still be from before."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     sampled_ms: int = BEGIN_MS
+    likely_ms: int = BEGIN_MS
 
     def table(self, name: str) -> pa.Table:
         """Return a table's rows; none where the state has no such table."""
@@ -117,7 +119,7 @@ class Carried:
         partition = homes.column("log_partition")
         mine = homes.filter(pc.and_(pc.greater_equal(partition, chosen.first), pc.less(partition, chosen.end)))
         groups = pc.unique(mine.column("group").cast(pa.string()))
-        return Carried({name: _of_slice(name, self.table(name), chosen, groups) for name in SCHEMAS}, self.sampled_ms)
+        return replace(self, tables={name: _of_slice(name, self.table(name), chosen, groups) for name in SCHEMAS})
 
 
 def _of_slice(name: str, table: pa.Table, chosen: Slice, groups: pa.Array) -> pa.Table:
@@ -140,7 +142,7 @@ def together(parts: Sequence[Carried]) -> Carried:
     tables = {name: pa.concat_tables([part.table(name) for part in parts]).unify_dictionaries() for name in SCHEMAS}
     tables["samples"] = _each_once(tables["samples"])
     tables["raw samples"] = each_sample_once(tables["raw samples"])
-    return Carried(tables, min(part.sampled_ms for part in parts))
+    return Carried(tables, min(part.sampled_ms for part in parts), max(part.likely_ms for part in parts))
 
 
 def _each_once(cleaned: pa.Table) -> pa.Table:
@@ -153,14 +155,15 @@ def _each_once(cleaned: pa.Table) -> pa.Table:
 
 def bytes_of(carried: Carried) -> bytes:
     """Return the state as the table ``state`` keeps it."""
-    return packed({"sampled_ms": carried.sampled_ms}, {name: carried.table(name) for name in SCHEMAS})
+    head = {"sampled_ms": carried.sampled_ms, "likely_ms": carried.likely_ms}
+    return packed(head, {name: carried.table(name) for name in SCHEMAS})
 
 
 def of_bytes(data: bytes) -> Carried:
     """Return the state that `bytes_of` wrote."""
     head, tables = unpacked(data)
     in_order = {name: table.select(SCHEMAS[name].names) for name, table in tables.items()}  # older versions had another one
-    return Carried(in_order, head["sampled_ms"])
+    return Carried(in_order, head["sampled_ms"], head.get("likely_ms", BEGIN_MS))
 
 
 def entries_of(commits: pa.Table) -> pa.Table:

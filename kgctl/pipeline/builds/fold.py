@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.carry import Carried, Slice, bytes_of, of_bytes, together
 from kgctl.pipeline.builds.cut import Extent, by_partition, placed, read_records
-from kgctl.pipeline.builds.sampled import of_topics
-from kgctl.pipeline.builds.step import NO_ROUNDS, StepInput, StepMade, step
+from kgctl.pipeline.builds.sampled import LATE, of_topics, require_in_time
+from kgctl.pipeline.builds.step import NO_ROUNDS, Horizons, StepInput, StepMade, step
 from kgctl.pipeline.decode.arrow import Int64s, plain_memory
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
 from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, prefix_of, write_files
@@ -45,7 +45,8 @@ class SampleFiles:
 @dataclass(frozen=True)
 class Portion:
     """A portion of a slice. ``states``: the bytes of what earlier builds or portions left, or files of table ``state`` that have
-    them. ``sampled_from_ms``: up to where portions before it took samples; ``is_last``: no portion comes after it."""
+    them. ``sampled_from_ms``: up to where portions before it took samples; ``is_last``: no portion comes after it;
+    ``sure_ms``: before which no sample counts that an earlier state is given anew."""
 
     location: StoreLocation
     cluster: str
@@ -57,13 +58,14 @@ class Portion:
     states: Sequence[bytes | str] = ()
     sampled_from_ms: int = BEGIN_MS
     is_last: bool = True
+    sure_ms: int = BEGIN_MS
 
 
 @dataclass(frozen=True)
 class Folded:
     """What came of a portion: the files that its rows are in, by table; ``state``, the file of it; ``coverage`` (`COVERAGE`);
-    ``homes``: the groups that were not known before; what was counted. ``outdated``: why nothing was made, but has to be from all
-    records."""
+    ``homes``: the groups that were not known before; what was counted; `Horizons`. ``outdated``: why nothing was made, but has
+    to be from all records, or from an earlier state where ``since_ms`` tells from when on."""
 
     slice: Slice
     files: Mapping[str, Sequence[DataFile]]
@@ -72,7 +74,9 @@ class Folded:
     homes: Mapping[str, int]
     counts: Counter[str]
     sampled_to_ms: int = EVER_MS
+    horizons: Horizons = ()
     outdated: str = ""
+    since_ms: int | None = None
 
     def text(self) -> str:
         """Return it as JSON."""
@@ -116,7 +120,9 @@ def folding(portion: Portion, raw: pa.Table) -> Folded:
         with plain_memory(), _uncollected():
             return _Fold(portion).run(raw)
     except OutdatedError as error:
-        return Folded(portion.slice, {}, None, COVERAGE.empty_table(), {}, Counter(), outdated=str(error))
+        return Folded(
+            portion.slice, {}, None, COVERAGE.empty_table(), {}, Counter(), outdated=str(error), since_ms=error.since_ms
+        )
 
 
 class _Fold:
@@ -128,6 +134,7 @@ class _Fold:
         self.files: dict[str, list[DataFile]] = {}
         self.runs: list[pa.Table] = []
         self.counts: Counter[str] = Counter()
+        self.horizons: Horizons = ()
 
     def run(self, raw: pa.Table) -> Folded:
         portion = self.portion
@@ -146,6 +153,7 @@ class _Fold:
                 self.carried,
                 is_last=is_end and portion.is_last,
             )
+            self._require_in_time(given)
             self._take(_stepped(given, samples, to_ms), is_last=given.is_last)
             from_ms = to_ms
         homes = self.carried.table("homes")
@@ -154,7 +162,13 @@ class _Fold:
         first, end = portion.slice
         prefix = prefix_of(first, end - 1, is_provisional=False)
         state = write_state(portion.location, portion.cluster, prefix, bytes_of(self.carried), first)
-        return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms)
+        return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms, self.horizons)
+
+    def _require_in_time(self, given: StepInput) -> None:
+        before = given.before
+        if before.likely_ms > self.portion.sure_ms:
+            topics = pc.unique(before.table("entries").column("topic"))
+            require_in_time(before.sampled.raw, given.fresh, before.likely_ms, topics)
 
     def _seen(self, to_ms: int, *, is_end: bool) -> Mapping[int, EndSeen]:
         """By partition, when no record was missing: within a portion none of the whole slice is."""
@@ -162,7 +176,7 @@ class _Fold:
         return self.portion.seen if is_end else dict.fromkeys(range(first, end), EndSeen(BEGIN_MS, to_ms - 1))
 
     def _take(self, made: StepMade, *, is_last: bool) -> None:
-        self.carried = made.carried
+        self.carried, self.horizons = made.carried, made.horizons
         self.runs.append(made.coverage)
         self.counts.update(made.counts)
         self.counts["partitions_without_samples"] = made.counts["partitions_without_samples"]
@@ -209,7 +223,7 @@ def _stepped(given: StepInput, samples: _Samples, to_ms: int) -> StepMade:
         tables = {**given.before.tables, "samples": kept.cleaned, "raw samples": kept.raw}
         others = given.fresh.filter(pc.invert(pc.is_in(given.fresh.column("topic"), pa.array(topics, pa.string()))))
         fresh = pa.concat_tables([others, samples.of_topics(topics, to_ms)])
-        given = replace(given, before=Carried(tables, given.before.sampled_ms), fresh=fresh)
+        given = replace(given, before=replace(given.before, tables=tables), fresh=fresh)
 
 
 class _Samples:
@@ -227,7 +241,7 @@ class _Samples:
         """Those from one time on and before another. Raises `OutdatedError` where some are older than what is settled."""
         found = self._read(self._new, from_ms, to_ms)
         if found.num_rows and pc.min(found.column("timestamp_ms")).as_py() < self._settled_ms:
-            raise OutdatedError("samples of log ends came late")
+            raise OutdatedError(LATE)
         return found
 
     def of_topics(self, topics: Sequence[str], to_ms: int) -> pa.Table:

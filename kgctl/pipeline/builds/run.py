@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +22,7 @@ from kgctl.errors import KgctlError, RefusedError, StorageError
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.builds.cut import Extent, extents_of, portions_of, slices_of
 from kgctl.pipeline.builds.fold import Folded, Portion, SampleFiles, fold
-from kgctl.pipeline.builds.state import Standing, beside, last_runs, new_files, overlaps, replaced, stored_coverage
+from kgctl.pipeline.builds.state import Earlier, Standing, beside, last_runs, new_files, overlaps, replaced, stored_coverage
 from kgctl.pipeline.builds.thin import Replacement, pruned_until_ms, thinned_rows
 from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
@@ -263,13 +263,16 @@ def _differ(warehouse: Warehouse, cluster: str, collected: str, built: str) -> b
 
 @dataclass
 class _Queue:
-    """A slice and its portions. ``why``: it is made anew from all records, for this reason."""
+    """A slice and its portions. ``why``: it is made anew from all records, for this reason; ``since``: or of what came since this
+    version of table ``state``, where ``kept``, by table, are the files that stay."""
 
     slice: Slice
     portions: Sequence[Sequence[Extent]]
     states: Sequence[str]
     samples: SampleFiles
     why: str = ""
+    since: int | None = None
+    kept: Mapping[str, Collection[str]] = field(default_factory=dict)
     done: list[Folded] = field(default_factory=list)
 
     @property
@@ -279,13 +282,13 @@ class _Queue:
 
     @property
     def outdated(self) -> str:
-        """Return why nothing was made, but has to be from all records."""
+        """Return why nothing was made, but has to be from all records or from an earlier state."""
         return self.done[-1].outdated if self.done else ""
 
     @property
     def key(self) -> list[int]:
         """Return what tells it from another one that is cut in another way."""
-        return [*self.slice, len(self.portions), bool(self.why)]
+        return [*self.slice, len(self.portions), bool(self.why), -1 if self.since is None else self.since]
 
 
 @dataclass
@@ -368,7 +371,7 @@ class _ClusterBuild:
             for number, folded in _fold_all(engine, [self._next(queue) for queue in todo]):
                 on_done(todo[number], folded)
             for queue in [queue for queue in self.queues if queue.outdated]:
-                self.queues[self.queues.index(queue)] = self._from_all_records(queue)
+                self.queues[self.queues.index(queue)] = self._from_earlier(queue) or self._from_all_records(queue)
         for queue in self.queues:
             for each in queue.done:
                 self.counts.update(each.counts)
@@ -395,7 +398,26 @@ class _ClusterBuild:
             queue.states if last is None or last.state is None else [last.state.path],
             BEGIN_MS if last is None else last.sampled_to_ms,
             is_last,
+            BEGIN_MS if queue.since is None else self.standing.sure_ms(queue.slice),
         )
+
+    def _from_earlier(self, queue: _Queue) -> _Queue | None:
+        """The slice once more from the state that it had before what came late; None where that cannot be."""
+        since_ms = queue.done[-1].since_ms
+        if since_ms is None or queue.why or queue.since is not None:
+            return None
+        version = self.standing.version_before(queue.slice, since_ms)
+        if version is None:
+            return None
+        until = {"records": self.plan.bronze_to, "samples": self.plan.samples_to}
+        earlier = Earlier.of(self.warehouse, self.cluster, version, queue.slice, until)
+        if earlier is None:
+            return None
+        own = [file for file in earlier.records if file.may_hold("log_partition", queue.slice.first, queue.slice.end - 1)]
+        portions = portions_of(list(extents_of(self.warehouse.location, self.readable("records", own))), queue.slice) or [[]]
+        samples = replace(self.samples, new=self.readable("samples", earlier.samples))
+        states = [file.path for file in earlier.states]
+        return _Queue(queue.slice, portions, states, samples, since=version, kept=earlier.files)
 
     def _from_all_records(self, queue: _Queue) -> _Queue:
         """The slice once more, from every record and sample that was collected."""
@@ -410,7 +432,11 @@ class _ClusterBuild:
     def _keep(self) -> None:
         """Keep what was made, so that whoever goes on with this build begins there."""
         state = self.warehouse.table("state").reload()
-        told = [{"key": queue.key, "done": [each.text() for each in queue.done]} for queue in self.queues if queue.done]
+        told = [
+            {"key": queue.key, "done": [each.text() for each in queue.done]}
+            for queue in self.queues
+            if queue.done and not queue.outdated
+        ]
         data = json.dumps({"number": self.plan.number, "queues": told}).encode()
         file = write_state(self.warehouse.location, self.cluster, PROGRESS, data)
         state.commit([file], named(state.files(self.cluster), PROGRESS))
@@ -456,21 +482,22 @@ def _fold_all(engine: Engine, portions: Sequence[Portion]) -> Iterator[tuple[int
 def _committed_files(work: _ClusterBuild) -> dict[str, Replacement]:
     """By table the files that a build puts in the place of others, and these."""
     made = [queue.slice for queue in work.queues]
-    anew = [queue.slice for queue in work.queues if queue.why or not work.is_on_top]
+    again = [queue for queue in work.queues if queue.why or queue.since is not None or not work.is_on_top]
     homes = _homes(work)
     found: dict[str, Replacement] = {}
-    thinned = _thinned(work) if not anew else {}
+    thinned = _thinned(work) if not again else {}
     for name in GOLD:
         table = work.warehouse.table(name)
         fresh = [file for queue in work.queues for each in queue.done for file in each.files.get(name, ())]
         if not work.is_on_top:
             found[name] = Replacement(table.files(work.cluster), fresh)
             continue
-        files = table.files(work.cluster) if anew else table.files(work.cluster, named=PROVISIONAL)
+        files = table.files(work.cluster) if again else table.files(work.cluster, named=PROVISIONAL)
+        anew = {queue.slice: queue.kept.get(name, ()) for queue in again}
         others = beside(work.warehouse, name, files, anew, homes)
         less = thinned.get(name, Replacement())
         found[name] = Replacement([*replaced(files, made, anew), *less.gone], [*fresh, *others, *less.kept])
-    found["coverage"] = _coverage(work, is_whole=bool(anew))
+    found["coverage"] = _coverage(work, is_whole=bool(again))
     return found
 
 
@@ -523,7 +550,7 @@ def _commit_state(work: _ClusterBuild, versions: Mapping[str, int]) -> None:
     """The last commit of a build: from now on it counts."""
     cluster, plan, warehouse = work.cluster, work.plan, work.warehouse
     forgotten = warehouse.table("records", plan.bronze_to).number(_number(FORGOTTEN, cluster))
-    has_thinned = not any(queue.why for queue in work.queues) or not work.is_on_top
+    has_thinned = not any(queue.why or queue.since is not None for queue in work.queues) or not work.is_on_top
     numbers: dict[str, int | None] = {
         _number("records", cluster): plan.bronze_to,
         _number("samples", cluster): plan.samples_to,
@@ -538,9 +565,13 @@ def _commit_state(work: _ClusterBuild, versions: Mapping[str, int]) -> None:
     made = {file.path for queue in work.queues for file in work.standing.states_of(queue.slice)}
     old = [file for file in state.files(cluster) if not work.is_on_top or file.path in made or not named([file], SLICE)]
     last, _ = _runs(work, is_whole=False)
-    after = replace(work.standing, runs=last, homes=_homes(work)).write(warehouse, cluster)
+    after = replace(work.standing, runs=last, homes=_homes(work))
+    for queue in work.queues:
+        if queue.done:
+            after = after.stood(queue.done[-1].horizons, -1 if queue.why else queue.since)
+    kept_state = after.write(warehouse, cluster)
     files = [queue.done[-1].state for queue in work.queues if queue.done]
-    state.commit([after, *filter(None, files)], old, once=(_number("build", cluster), plan.number), numbers=told)
+    state.commit([kept_state, *filter(None, files)], old, once=(_number("build", cluster), plan.number), numbers=told)
 
 
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:

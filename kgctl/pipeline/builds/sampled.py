@@ -14,13 +14,14 @@ from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.tables.collected import log_end_rows
 from kgctl.pipeline.tables.lag import INTERVALS
 from kgctl.pipeline.tables.points import points
-from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
-from kgctl.pipeline.tables.samples import Samples, numbered, samples
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, ClusterInputs, OutdatedError, PartitionInputs
+from kgctl.pipeline.tables.samples import UNKNOWN, Samples, numbered, samples
 from kgctl.pipeline.tables.series import CommitSeries, begins, series
 
 KEPT = INTERVALS + 2
 """So many samples before the horizon are kept of each log: as many as Burrow's rules look back, and those beside them."""
 _NEIGHBOURS = 2
+LATE = "samples of log ends came late"
 CLEANED = pa.schema([*LOG_OFFSETS, ("number", pa.int64()), ("life", pa.int64()), ("is_first", pa.bool_())])
 """Samples with a known end, numbered without a gap by log; ``life`` numbers the log's lives, ``is_first`` begins one."""
 
@@ -110,6 +111,32 @@ def _numbered_on(known: pa.Table, found: pa.Table, others: pa.Array) -> pa.Table
     columns = {name: both.column(name) for name in LOG_OFFSETS.names}
     columns |= {"number": pa.array(number), "life": pa.array(life), "is_first": pa.array(is_first)}
     return pa.table(columns).cast(CLEANED)
+
+
+def require_in_time(raw: pa.Table, fresh: pa.Table, horizon_ms: int, topics: pa.Array) -> None:
+    """Raise `OutdatedError` where new samples of these topics change what is known of the time before a horizon, which is the
+    begin of a window in which anything was sampled; ``raw``: those before, of each log the last two at least.
+
+    One tells of the time since the one before it, if it comes soon, and whether that was an answer of a replica behind.
+    """
+    if fresh.num_rows and pc.min(fresh.column("timestamp_ms")).as_py() < horizon_ms:
+        raise OutdatedError(LATE, BEGIN_MS)
+    known = of_topics(raw, topics)
+    both = pa.concat_tables([known, of_topics(fresh, topics)])
+    order, log, times = _ordered(both)
+    end, place = int64s(both, "log_end_offset", UNKNOWN)[order], np.arange(len(log))
+    new = np.flatnonzero(order >= known.num_rows)
+    at = new[begins(log[new])]
+    is_there = [(at >= back) & (log[place[at - back]] == log[at]) for back in (1, 2)]
+    (ms, other_ms), (last, other) = (
+        [np.where(there, values[at - back], blank) for back, there in enumerate(is_there, 1)]
+        for values, blank in ((times, BEGIN_MS), (end, UNKNOWN))
+    )
+    stays = (last != UNKNOWN) & (last >= other) & (ms < times[at])
+    is_far = (ms < horizon_ms) & (times[at] >= horizon_ms + 2 * DEFAULT_WINDOW_MS)
+    is_late = ~((stays & (ms >= horizon_ms)) | ((other != UNKNOWN) & (other_ms >= horizon_ms)) | is_far)
+    if is_late.any():
+        raise OutdatedError(LATE, int(np.where(stays, ms, other_ms)[is_late].min()))
 
 
 def unsure_topics(inputs: PartitionInputs) -> list[str]:

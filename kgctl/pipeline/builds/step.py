@@ -7,7 +7,7 @@ A pure function over Arrow tables. Any cut of a history into steps gives the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,10 +33,12 @@ from kgctl.pipeline.tables.membership import assignment_changes, generation_rows
 from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
 from kgctl.pipeline.tables.resets import jumps
-from kgctl.pipeline.tables.rounds import EndSeen, clocks, horizon_of, settled_until
+from kgctl.pipeline.tables.rounds import EndSeen, clocks, horizon_of, likely_horizon, settled_until
 from kgctl.pipeline.tables.samples import samples
 from kgctl.pipeline.tables.series import begins, series
 
+Horizons = Sequence[tuple[int, int, int]]
+"""Of each partition of the log: (its number, from when on rows may change, from when on where something comes late)."""
 NO_ROUNDS = np.zeros(0, np.int64)
 _UNSEEN = EndSeen(BEGIN_MS, BEGIN_MS)
 _DERIVED = {
@@ -70,23 +72,25 @@ class StepInput:
 @dataclass(frozen=True)
 class StepMade:
     """Rows by table of `GOLD`: ``tables`` are for good, ``provisional``, of a last step, until the next one; ``coverage``: the
-    runs of the new records; ``counts`` of what people should know; ``carried``: what that next step goes on from."""
+    runs of the new records; ``counts`` of what people should know; ``carried``: what that next step goes on from; ``horizons``:
+    see `Horizons`."""
 
     tables: Mapping[str, pa.Table]
     provisional: Mapping[str, pa.Table]
     coverage: pa.Table
     counts: Counter[str]
     carried: Carried
+    horizons: Horizons = ()
 
 
 def step(given: StepInput) -> StepMade:
     """Make the rows. Offsets in them are the log's own again.
 
-    Raises `OutdatedError` where the new records change what was made for good, `SamplesMissingError` where samples are needed
-    that are not there.
+    Raises `OutdatedError` where the new records change what was made before the horizon, `SamplesMissingError` where samples are
+    needed that are not there.
     """
     before = given.before
-    partitions, clock, coverage, counts = _partitions(given)
+    partitions, clock, coverage, counts, horizons = _partitions(given)
     decoded = _by_clock(decode(given.raw), given.raw, clock)
     pending = pa.concat_tables([before.table("pending"), decoded.commits]).unify_dictionaries()
     resolved = resolve(pending, decoded.markers)
@@ -133,12 +137,14 @@ def step(given: StepInput) -> StepMade:
         "samples": kept.cleaned,
         "raw samples": kept.raw,
     }
+    likely_ms = max((horizon_ms for _, horizon_ms, sure_ms in horizons if horizon_ms > sure_ms), default=BEGIN_MS)
     settled, open_ = ({name: unplaced(table) for name, table in found.items()} for found in (tables, provisional))
-    return StepMade(settled, open_, coverage, counts, Carried(carried, kept.until_ms))
+    return StepMade(settled, open_, coverage, counts, Carried(carried, kept.until_ms, likely_ms), horizons)
 
 
-def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[str]]:
-    """(`PARTITIONS` after this step, the time of each record that counts, the runs of the records, what there is to say)."""
+def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[str], Horizons]:
+    """(`PARTITIONS` after this step, the time of each record that counts, the runs of the records, what there is to say,
+    `Horizons`)."""
     known = {row["log_partition"]: row for row in given.before.table("partitions").to_pylist()}
     times = given.raw.column("timestamp_ms").to_numpy()
     place = given.raw.column("offset").to_numpy()
@@ -150,19 +156,24 @@ def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[s
             raise OutdatedError(f"records came late, as of __consumer_offsets-{partition}")
         clock[low:high], _, row["newest_ms"] = clocks(times[low:high], row["newest_ms"], row["last_ms"])
         row["last_ms"] = int(times[high - 1])
-        if clock[low:high].min() < row["horizon_ms"]:
-            raise OutdatedError(f"records of __consumer_offsets-{partition} are older than when it was last looked at")
+        oldest_ms = int(clock[low:high].min())
+        if oldest_ms < row["horizon_ms"]:
+            why = f"records of __consumer_offsets-{partition} are older than when it was last looked at"
+            raise OutdatedError(why, oldest_ms)
         counts["clock_went_back"] += int(np.count_nonzero(np.diff(times[low:high]) < 0))
         runs.append(runs_of(partition, offsets, times[low:high]))
-    coverage = merge_runs(runs)
+    coverage, horizons = merge_runs(runs), []
     for run in merge_runs([_last_runs(given.before), coverage]).to_pylist():  # of several the last one counts
         own = {"first_run_ms": run["first_ms"], "last_run_ms": run["last_ms"]}
         known[run["log_partition"]].update(first_offset=run["first_offset"], last_offset=run["last_offset"], **own)
     for partition, row in known.items():
         seen = given.seen.get(partition, _UNSEEN).until_ms(row["last_offset"], row["last_ms"])
         newest_ms = max(row["newest_ms"], seen)
-        row["horizon_ms"] = max(row["horizon_ms"], horizon_of(newest_ms, settled_until(given.rounds, newest_ms)))
-    return pa.Table.from_pylist([known[each] for each in sorted(known)], schema=PARTITIONS), clock, coverage, counts
+        sure_ms = horizon_of(newest_ms, settled_until(given.rounds, newest_ms))
+        likely_ms = likely_horizon(newest_ms, given.rounds) if given.is_last else BEGIN_MS  # the next step's may be older
+        row["horizon_ms"] = max(row["horizon_ms"], sure_ms, likely_ms)
+        horizons.append((partition, row["horizon_ms"], sure_ms))
+    return pa.Table.from_pylist([known[each] for each in sorted(known)], schema=PARTITIONS), clock, coverage, counts, horizons
 
 
 def _unknown(partition: int) -> dict[str, int]:

@@ -184,7 +184,7 @@ class Warehouse:
         now = self.table(name, until)
         if since < 0:
             return now.files(cluster)
-        return [file for file in now.files(cluster, beside=self.table(name, since)) if not _is_compacted(file)]
+        return [file for file in now.files(cluster, beside=self.table(name, since)) if not is_compacted(file)]
 
     def files_behind(self, name: str, cluster: str) -> list[DataFile]:
         """The files of ``records`` or ``samples`` of a cluster that were collected and not built yet."""
@@ -215,7 +215,8 @@ def version_number(name: str) -> str:
     return f"version/{name}"
 
 
-def _is_compacted(file: DataFile) -> bool:
+def is_compacted(file: DataFile) -> bool:
+    """Whether it holds rows of earlier files."""
     return file.path.rsplit("/", 1)[-1].startswith(COMPACTED + "-")
 
 

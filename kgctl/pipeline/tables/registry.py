@@ -146,7 +146,12 @@ def table_named(name: str) -> Table:
 
 
 class OutdatedError(Exception):
-    """What was made before is no longer what all records say: the slice must be made anew from them. The message says why."""
+    """What was made before is no longer what all records say: the slice must be made anew, from all of them or, where
+    ``since_ms`` tells from when on, from an earlier state. The message says why."""
+
+    def __init__(self, why: str, since_ms: int | None = None) -> None:
+        super().__init__(why)
+        self.since_ms = since_ms
 
 
 class SamplesMissingError(Exception):

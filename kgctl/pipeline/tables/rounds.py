@@ -91,3 +91,10 @@ def horizon_of(newest_ms: int, sampled_until_ms: int) -> int:
         return BEGIN_MS
     window = DEFAULT_WINDOW_MS
     return min(newest_ms // window * window - window, sampled_until_ms // window * window)
+
+
+def likely_horizon(newest_ms: int, rounds: Int64s) -> int:
+    """The begin of a window before which rows stay if nothing comes late: the last one in which anything was sampled and that
+    has begun by the records. What comes may be from before it; `horizon_of` is what holds then."""
+    begun = rounds[rounds <= newest_ms // DEFAULT_WINDOW_MS]
+    return int(begun[-1]) * DEFAULT_WINDOW_MS if len(begun) and newest_ms != BEGIN_MS else BEGIN_MS

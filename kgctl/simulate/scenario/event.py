@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from pydantic import ValidationInfo, WithJsonSchema
 
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.event_port import EventPort
+from kgctl.simulate.scenario.event_port import GRACE_US, EventPort
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, key, parse_rates, reading
 from kgctl.simulate.scenario.quantities import Distribution, RateSteps, format_duration, is_duration, parse_share, shown
@@ -469,7 +469,7 @@ class Terminates(Event):
         "deployment: new pods have new names, and new instance ids where these have $name; statefulset: the same ones",
         "deployment",
     )
-    grace_us: fields.Duration = key("terminationGracePeriodSeconds: from SIGTERM to SIGKILL", 30_000_000, of="grace")
+    grace_us: fields.Duration = key("terminationGracePeriodSeconds: from preStop, or SIGTERM, to SIGKILL", GRACE_US, of="grace")
     sigterm: Literal["close", "exit", "ignored"] | None = key(
         "what the application does: close (the consumer), exit (without), ignored (until it is killed); default: on_stop", None
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kgctl.member.api import Rng
 
 GRACE_US = 30_000_000
-"""terminationGracePeriodSeconds."""
+"""terminationGracePeriodSeconds, where nothing says it."""
 FOREVER_US = 1 << 62
 
 

@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.member.config import settings
+from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.kinds.deploys import Rollout
 from kgctl.simulate.scenario.kinds.pods import RollingRestart
-from kgctl.simulate.scenario.quantities import is_duration, parse_duration
+from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
 from kgctl.simulate.scenario.scalers import Signal, chosen, entries, left_out, mapping, signals, whole_number
 from kgctl.yaml_files import MANIFEST, FileError, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
@@ -312,7 +313,7 @@ def _of_rollout(pods: Workload) -> Iterator[Fact]:
         return
     yield Fact(
         (*way, "grace"),
-        f"{_template(pods).get('terminationGracePeriodSeconds', 30)}s",
+        f"{_template(pods).get('terminationGracePeriodSeconds', GRACE_US // 1_000_000)}s",
         pods.where("terminationGracePeriodSeconds"),
     )
     if pods.spec.get("minReadySeconds"):
@@ -416,8 +417,7 @@ def text_of(path: Path) -> str:
 
 def _left_out(pods: Workload) -> Iterator[Fact]:
     """What manifests say by saying nothing: Kubernetes' and KEDA's defaults, where a scenario may still say what was there."""
-    members: Way = ("members", pods.key)
-    rollout: Way = ("events", pods.key)
+    members, rollout = ("members", pods.key), ("events", pods.key)
     if not pre_stop(pods):
         yield Fact((*members, "pre_stop"), "0s", pods.where("preStop"))
     if pods.rolls and not pods.spec.get("minReadySeconds"):
@@ -478,7 +478,7 @@ def _updates(event: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
         yield RollingRestart.kind, ON_DELETE
 
 
-_DEFAULTS = {"grace": "30s", "max_surge": "25%", "max_unavailable": "25%", "workload": "deployment"}
+_DEFAULTS = {"grace": format_duration(GRACE_US), "max_surge": "25%", "max_unavailable": "25%", "workload": "deployment"}
 
 
 def _at(data: Any, way: Way) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
@@ -174,7 +175,8 @@ def _told_by_prometheus(name: str, folder: Path, topic: str) -> Mapping[str, str
     for each in own:
         for at_s, text in each["values"]:
             at_us = round(float(at_s) * _SECOND_US)
-            found[at_us] = found.get(at_us, 0.0) + (0.0 if text == "NaN" else max(float(text), 0.0))
+            found[at_us] = found.get(at_us, 0.0) + max(0.0, float(text)) if math.isfinite(float(text)) else math.nan
+    found = {at_us: rate for at_us, rate in found.items() if math.isfinite(rate)}  # of the others nobody knows the rate
     if not found:
         raise UsageError(f"{name} has no samples of topic {topic!r}")
     return _steps(found)

@@ -38,7 +38,6 @@ OUTSIDE = {
     "crowd:consumer": {"moves"},  # 150 and 152, simulated up to 150
     "lib-plain:cooperative": {"moves"},  # some stay where the simulation moves them
     "kicks:consumer": {"generations"},  # in four plays of seven whole batches of the two slow members were read again
-    "alone:eager": {"duplicates"},  # 0, 672 and 1,299: whose records were read again after the broker's return is not simulated
     "away:consumer": {"max_gap"},  # 11.0 to 14.8, simulated 8.5 to 10.7
     "away:eager": {"unavailable", "max_gap"},  # in one play of five the controller noticed after 18 s, others had one gap more
     "failover:cooperative": {"unavailable", "max_gap"},  # in one play of three, too, and in one it was away for 47 s

@@ -76,7 +76,7 @@ def test_any_cut_into_builds_gives_the_rows_of_one(tmp_path: Path, seed: int) ->
 @pytest.mark.deep
 def test_any_of_many_cuts_into_builds_gives_the_rows_of_one(tmp_path: Path) -> None:
     late = sum((_is_as_one(tmp_path / str(seed), seed) for seed in range(1_000, 1_100)), Counter[str]())
-    assert len(late) > 3, "some of these histories come late in every way"
+    assert len(late) > 2, "some of these histories come late in every way that no earlier state helps against"
 
 
 @pytest.mark.deep

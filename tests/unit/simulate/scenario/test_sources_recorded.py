@@ -184,8 +184,8 @@ def answer(*series: tuple[str | None, list[list[object]]]) -> str:
 
 def test_an_answer_of_prometheus_is_the_sum_of_a_topics_series(tmp_path: Path) -> None:
     saved = answer(
-        ("orders", [[1700000000.5, "100"], [1700000060.5, "250.25"]]),
-        ("orders", [[1700000000.5, "11"], [1700000060.5, "NaN"]]),
+        ("orders", [[1700000000.5, "100"], [1700000030.5, "9"], [1700000060.5, "250.25"], [1700000090.5, "+Inf"]]),
+        ("orders", [[1700000000.5, "11"], [1700000030.5, "NaN"], [1700000060.5, "-1"], [1700000090.5, "1"]]),
         ("other", [[1700000000.5, "9"]]),
     )
     found = read(tmp_path, BODY + "traffic: {orders: 'replay(prometheus: a.csv)'}\n", a=saved)
@@ -198,6 +198,7 @@ def test_an_answer_of_prometheus_is_the_sum_of_a_topics_series(tmp_path: Path) -
         ("not json", "is no answer of Prometheus's /api/v1/query_range with a matrix"),
         ('{"status": "error"}', "is no answer of Prometheus's /api/v1/query_range with a matrix"),
         (answer(("other", [[1, "1"]])), "has no samples of topic 'orders'"),
+        (answer(("orders", [[1, "NaN"], [2, "NaN"]])), "has no samples of topic 'orders'"),
     ],
 )
 def test_what_is_no_answer_of_prometheus_is_told(tmp_path: Path, saved: str, told: str) -> None:
