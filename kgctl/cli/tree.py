@@ -7,6 +7,7 @@ import inspect
 import platform
 import re
 import subprocess
+from collections.abc import Set
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -81,19 +82,35 @@ def _has_value(parameter: Any) -> bool:
 
 
 def _once(parser: Any, ctx: Any) -> Any:
-    """Return the parser as one that refuses an option of one value that is given twice: it would take the last, in silence."""
+    """Return the parser as one that refuses what is given twice, of which it would take the last in silence: an option of one
+    value, a flag in both its ways, a key of KEY=VALUE."""
     parse = parser.parse_args
 
     def parse_args(args: list[str]) -> Any:
-        *found, order = parse(args)
-        options = [each for each in order if each.param_type_name == "option" and _has_value(each) and not each.multiple]
-        if twice := next((each for each in options if options.count(each) > 1), None):
-            raise UsageError(f"{max(twice.opts, key=len)} is given twice, and takes one value")
-        return (*found, order)
+        words = frozenset(args)
+        values, rest, order = parse(args)
+        options = [each for each in order if each.param_type_name == "option"]
+        for each in dict.fromkeys(options):
+            if why := _twice(each, options.count(each), values[each.name], words):
+                raise UsageError(why)
+        return values, rest, order
 
     if not ctx.resilient_parsing:
         parser.parse_args = parse_args
     return parser
+
+
+def _twice(option: Any, times: int, given: Any, words: Set[str]) -> str:
+    """Why this option, given so many times, is a mistake; "" where it is none."""
+    name = max(option.opts, key=len)
+    if option.multiple:
+        keys = [str(each).partition("=")[0].strip() for each in given] if "=" in (option.metavar or "") else []
+        key = next((each for each in keys if keys.count(each) > 1), None)
+        return "" if key is None else f"{name}: {key!r} is given twice"
+    if _has_value(option):
+        return f"{name} is given twice, and takes one value" if times > 1 else ""
+    other = next((each for each in option.secondary_opts if each in words and not words.isdisjoint(option.opts)), "")
+    return f"{name} and {other} are given: choose one" if times > 1 and other else ""
 
 
 class KgctlCommand(TyperCommand):
