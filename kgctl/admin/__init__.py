@@ -80,6 +80,7 @@ _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {
     ErrorCode.REQUEST_TIMED_OUT: TimedOutError,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: TimedOutError,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: TimedOutError,
+    ErrorCode.NOT_COORDINATOR: TimedOutError,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthError,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthError,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthError,

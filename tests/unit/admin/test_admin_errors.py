@@ -31,6 +31,13 @@ def test_a_code_without_a_sentence_has_the_brokers_words_or_its_name() -> None:
     assert item_error(code) == ItemError(code, "POLICY_VIOLATION")
 
 
+@pytest.mark.parametrize(
+    "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_a_coordinator_that_could_not_be_asked_until_the_end_is_a_time_limit(code: ErrorCode) -> None:
+    assert exit_code_of(item_error(code, group="g").to_exception(group="g")) is ExitCode.UNREACHABLE
+
+
 def test_what_was_lost_with_its_connection_is_a_cluster_that_cannot_be_reached() -> None:
     """Where nothing was done the exit code is 7, as for a command that reached nobody."""
     assert exit_code_of(ItemError(ErrorCode.NETWORK_EXCEPTION, "closed").to_exception(group="g")) is ExitCode.UNREACHABLE
