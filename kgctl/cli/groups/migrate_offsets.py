@@ -98,9 +98,12 @@ def _both(session: Session) -> Iterator[tuple[GroupAdmin, GroupAdmin, NamedClust
 
 
 def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
+    described = filter(None, (group.description for group in migration.plan.groups))
+    shared = [each.group_id for each in described if each.type.has_start_offsets]
+    told = [f"Group {group_id!r} is a share group: its start offsets are set." for group_id in shared]
     if execute:
-        return ()
-    return [
+        return told
+    return told + [
         f"Group {name!r} is active in ZooKeeper ({plural(count, 'instance')}): --execute is refused until it is stopped."
         for name, count in migration.active.items()
     ]

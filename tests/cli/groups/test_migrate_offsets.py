@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
+from kgctl.model.groups import GroupType, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, error
 from tests.cli.harness import Cli
 
@@ -45,6 +45,14 @@ def test_a_group_that_cannot_be_read_back_is_not_told_as_copied(
     what = "what was written could not be read back: group 'g1' has no coordinator at the moment"
     assert (ran.code, told) == (3, [("NOT_VERIFIED", "g1", what)])
     assert "as copied" not in ran.err
+
+
+@pytest.mark.parametrize("deed", ["", " --execute"])
+def test_a_share_group_that_is_there_is_named_as_one(cli: Cli, cluster: FakeGroupAdmin, old: FakeGroupAdmin, deed: str) -> None:
+    cluster.group("g1", {TopicPartition("t1", 0): StartOffset(40)}, type=GroupType.SHARE)
+    ran = cli(LINE.replace(" --execute", deed))
+    assert (ran.code, ran.err.count("is a share group")) == (0, 1)
+    assert "Group 'g1' is a share group: its start offsets are set.\n" in ran.err
 
 
 def test_what_could_be_read_back_is_said(cli: Cli, old: FakeGroupAdmin) -> None:
