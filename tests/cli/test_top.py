@@ -125,7 +125,14 @@ def test_names_are_cut_on_a_terminal_alone(cli: Cli, cluster: FakeGroupAdmin, li
 def test_groups_of_a_state_or_a_type(cli: Cli) -> None:
     assert [row["group"] for row in cli("top --state stable --iterations 1 -o json").data] == ["g2"]
     assert [row["group"] for row in cli("top --type share,consumer --iterations 1 -o json").data] == []
-    assert cli("top g1 --state stable --iterations 1 -o json").code == 0
+    assert cli("top --state stable --iterations 1 -o json").err == ""
+
+
+@pytest.mark.parametrize("output", ["", " -o json"])
+def test_named_groups_that_the_filters_leave_out_are_told(cli: Cli, output: str) -> None:
+    ran = cli(f"top g1 --state stable --iterations 1{output}")
+    assert (ran.code, "None of the groups that are named passes" in ran.err) == (0, True), ran.err
+    assert cli(f"top g1 g2 --state stable --iterations 1{output}").err == ""
 
 
 @pytest.mark.parametrize(

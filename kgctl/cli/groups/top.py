@@ -177,6 +177,12 @@ class TopLook:
         shown = [one for one in self._watch.rates() if self.filter in one.group_id]
         return sorted(shown, key=SORTS[self.sort])
 
+    def left_out(self) -> list[str]:
+        """What to say where groups are named, and none of them passes the filters."""
+        if not self._wanted or self._listings or self.errors:
+            return []
+        return ["None of the groups that are named passes --match, --exclude, --state and --type now."]
+
     def judged(self, report: Report, limits: TopLimits) -> Report:
         """The report of the last look, held against the limits.
 
@@ -221,7 +227,7 @@ def _frames(look: TopLook, cluster: NamedCluster, interval_ms: int, iterations: 
     def report() -> Report:
         number = next(looks)
         look.take()
-        found = Report(COLUMNS, look.rates(), look.errors, (), ("group",))
+        found = Report(COLUMNS, look.rates(), look.errors, look.left_out(), ("group",))
         return look.judged(found, limits) if limits and number == iterations else found
 
     environment = look.session.environment
