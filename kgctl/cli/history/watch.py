@@ -144,7 +144,8 @@ def history_watch(
             told.look()
         else:
             _follow(session, told, source, every_ms, live.for_ms)
-        return told.report(is_bounded=once or for_ is not None or exit_on_alert)
+        calm = ("No alert fires." if once else "No alert has fired.") if rules else "No --alert is given: nothing was judged."
+        return told.report(calm, is_bounded=once or for_ is not None or exit_on_alert)
 
 
 def _every_ms(text: str | None) -> int:
@@ -281,9 +282,12 @@ class _Told:
         parts = [show(each, self._session.command, self._session.environment) for each in (alerts, groups) if each is not None]
         return head + "\n" + "\n".join(parts)
 
-    def report(self, *, is_bounded: bool) -> Report | int:
-        """What remains to be said. The exit code is 6 if an alert fires (``--once``), or has fired in a run with an end. The last
-        look of such a run has to be whole: what it lacks is an error."""
+    def report(self, calm: str, *, is_bounded: bool) -> Report | int:
+        """What remains to be said; ``calm`` where no alert fired.
+
+        The exit code is 6 if an alert fires (``--once``), or has fired in a run with an end. The last look of such a run has to
+        be whole: what it lacks is an error.
+        """
         firing = self._watches.firing()
         has_fired = bool(firing) or self._watches.fired > 0
         failed = [
@@ -296,7 +300,7 @@ class _Told:
             [replace(each, wide=each.wide and len(self._watches) == 1) if each is _CLUSTER else each for each in COLUMNS],
             [_row(each) for each in (firing if self._is_single else self._changes)],
             [*self.errors, *failed, *(self._error(change) for change in firing if is_bounded)],
-            [] if has_fired or failed else ["No alert fires." if self._is_single else "No alert has fired."],
+            [] if has_fired or failed else [calm],
             ("alert", "group"),
             fixed_exit_code=code if code is not None or is_bounded else ExitCode.OK,
             something_done=len(failed) < len(self._watches),

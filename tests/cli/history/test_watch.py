@@ -28,6 +28,12 @@ def cli(cli: Cli, example: Path) -> Cli:
 WATCH = ["history", "watch", "--no-collect"]
 
 
+def test_once_without_an_alert_says_that_nothing_was_judged(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    ran = cli.run([*WATCH, "--once", "-o", "json"])
+    assert (ran.code, ran.data, ran.err) == (0, [], "No --alert is given: nothing was judged.\n")
+
+
 def test_once_exits_with_6_while_an_alert_fires(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
     ran = cli.run([*WATCH, "--once", "--alert", "reset in 10m"])
