@@ -411,6 +411,10 @@ class Lacking(NamedTuple):
     groups: Mapping[str, ItemError] = {}
     topics: Mapping[str, ItemError] = {}
 
+    def of(self, group_id: str, topic: str) -> ItemError | None:
+        """Return why this group's commits on this topic cannot be changed; None where they can."""
+        return self.groups.get(group_id) or self.topics.get(topic)
+
 
 def lacking(admin: GroupAdmin, change: Needs, group_ids: Iterable[str], topics: Iterable[str] = ()) -> Lacking:
     """`TellsRights.lacking`, so that a preview fails as the deed does; nothing where nobody tells."""

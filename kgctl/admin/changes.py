@@ -414,9 +414,8 @@ def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, De
     found = {group_id: listed.values.get(group_id) for group_id in group_ids}
     unlisted = [group_id for group_id, listing in found.items() if listing is None]
     described: GroupResults[Any] = admin.describe_groups(unlisted) if unlisted else Results()
-    found |= {
-        group_id: listing_of(group) for group_id, group in described.values.items()
-    }  # one that moves is on no broker's list
+    # One that moves is on no broker's list.
+    found |= {group_id: listing_of(group) for group_id, group in described.values.items()}
     return {
         group_id: DeletionDecision(listing, _refused(group_id, listing, described.errors.get(group_id)))
         for group_id, listing in found.items()

@@ -268,7 +268,7 @@ def _broker_error(error: KgctlError) -> ItemError:
     return ItemError(ErrorCode.NETWORK_EXCEPTION, error.message)
 
 
-_GROUPS_PER_REQUEST = 100
+GROUPS_PER_REQUEST = 100
 _NOT_OF_THIS_TYPE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
 Answer = GroupDescription | Failure
@@ -309,8 +309,8 @@ def _describe(connection: Connection, groups: list[str], deadline: Deadline) -> 
     """Both requests for each hundred groups, sent ahead of their answers; the answers of a hundred at a time."""
     has_consumer_groups = connection.versions.has(CONSUMER_GROUP_DESCRIBE)
     requests: list[Request] = []
-    for start in range(0, len(groups), _GROUPS_PER_REQUEST):
-        batch = groups[start : start + _GROUPS_PER_REQUEST]
+    for start in range(0, len(groups), GROUPS_PER_REQUEST):
+        batch = groups[start : start + GROUPS_PER_REQUEST]
         requests.append(Request(DESCRIBE_GROUPS, connection.version(DESCRIBE_GROUPS), {"groups": batch}))
         if has_consumer_groups:
             version = connection.version(CONSUMER_GROUP_DESCRIBE)

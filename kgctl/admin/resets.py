@@ -98,7 +98,7 @@ def _within_rights(admin: GroupAdmin, plan: ResetPlan) -> ResetPlan:
         (DELETE_OFFSETS, [row for row in planned if row.new is None]),
     ):
         found = lacking(admin, change, (row.group_id for row in rows), (row.partition.topic for row in rows))
-        errors = ((row, found.groups.get(row.group_id) or found.topics.get(row.partition.topic)) for row in rows)
+        errors = ((row, found.of(row.group_id, row.partition.topic)) for row in rows)
         denied |= {(row.group_id, row.partition): error for row, error in errors if error}
     if not denied:
         return plan

@@ -12,6 +12,7 @@ from typing import Any
 
 from kgctl.admin import ACTIVE_GROUP, Committed, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.answers import group_results, partition_results, results_of_each
+from kgctl.admin.groups import GROUPS_PER_REQUEST
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
@@ -103,7 +104,6 @@ def delete_topics(cluster: ClusterClient, topics: Sequence[str], deadline: Deadl
 
 _RIGHTS_SINCE, _OF_ALL_GROUPS = 3, 5  # KIP-430; from version 6 on groups of other types, and those that are not there, are errors
 _NOT_TOLD = -(2**31)
-_GROUPS_PER_REQUEST = 100
 
 
 def lacking_on_groups(cluster: ClusterClient, group_ids: Sequence[str], bit: int, deadline: Deadline) -> dict[str, ItemError]:
@@ -114,7 +114,7 @@ def lacking_on_groups(cluster: ClusterClient, group_ids: Sequence[str], bit: int
         if version < _RIGHTS_SINCE:
             yield dict.fromkeys(groups, _NOT_TOLD)
             return
-        batches = [groups[at : at + _GROUPS_PER_REQUEST] for at in range(0, len(groups), _GROUPS_PER_REQUEST)]
+        batches = [groups[at : at + GROUPS_PER_REQUEST] for at in range(0, len(groups), GROUPS_PER_REQUEST)]
         fields = {"include_authorized_operations": True}
         requests = [Request(DESCRIBE_GROUPS, version, {"groups": batch, **fields}) for batch in batches]
         for response in connection.stream(requests, deadline):

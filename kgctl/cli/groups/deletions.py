@@ -166,18 +166,22 @@ def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str], *, saves: bool) ->
     """``saves``: groups whose commits nobody can read are left alone, as nobody could bring these back."""
     decisions = decide_deletion(admin, group_ids)
     denied = lacking(admin, DELETE_GROUP, (group_id for group_id, one in decisions.items() if not one.refused)).groups
-    decisions |= {group_id: replace(decisions[group_id], refused=error) for group_id, error in denied.items()}
+    decisions |= _refusing(decisions, denied)
     groups = [group_id for group_id, one in decisions.items() if not one.refused]
     found = admin.list_committed_offsets(groups)
     rows = [UndoRow(group_id, *each) for group_id, commits in found.values.items() for each in commits.items()]
     if saves:
-        decisions |= {group_id: replace(decisions[group_id], refused=error) for group_id, error in found.errors.items()}
+        decisions |= _refusing(decisions, found.errors)
         found = replace(found, errors={})
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
     refused = [one.refused.to_exception(group=group_id) for group_id, one in decisions.items() if one.refused]
     told = {str(error.group): error for error in with_neighbours(admin, refused)}
     sight = admin.sight() if groups else Sight()
     return _GroupsPlan(decisions, tuple(found.values), rows, tuple(not_saved(found)), sight, flaws, told)
+
+
+def _refusing(decisions: Mapping[str, DeletionDecision], errors: Mapping[str, ItemError]) -> dict[str, DeletionDecision]:
+    return {group_id: replace(decisions[group_id], refused=error) for group_id, error in errors.items()}
 
 
 def _groups_question(cluster: NamedCluster, plan: _GroupsPlan, internal: InternalTopics) -> str:
@@ -303,7 +307,7 @@ def _offsets_plan(
     refused = {item: why for item, commit in found.items() if (why := _refused(item, commit, described.values[item[0]], counts))}
     commits = {item: commit for item, commit in found.items() if commit is not None and item not in refused}
     denied = lacking(admin, DELETE_OFFSETS, (group_id for group_id, _ in commits), (place.topic for _, place in commits))
-    why_not = {item: denied.groups.get(item[0]) or denied.topics.get(item[1].topic) for item in commits}
+    why_not = {item: denied.of(item[0], item[1].topic) for item in commits}
     refused |= {item: _explain(item, error) for item, error in why_not.items() if error}
     refused |= _in_part(commits, committed.values)
     commits = {item: commit for item, commit in commits.items() if item not in refused}

@@ -10,7 +10,7 @@ from kgctl.cli.columns import GROUP, PARTITION, TOPIC
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
 from kgctl.cli.parameters import option
 from kgctl.cli.report import TEXTS, TIME, WHOLE, Column, Report, shows
-from kgctl.cli.selection import as_shown, check_topics
+from kgctl.cli.selection import as_shown, check_topics, nothing_on
 from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, UsageError
 
@@ -112,8 +112,7 @@ def _without_commits(found: GroupViews, scopes: Sequence[TopicScope]) -> Iterato
         what = f"group {group_id!r} has no committed offsets"
         if not own:
             yield NotFoundError(f"{what} there", group=group_id)
-        for scope in absent(scopes, own) if own else ():
-            yield NotFoundError(f"{what} on topic '{scope}'", group=group_id, topic=scope.topic)
+        yield from nothing_on(absent(scopes, own) if own else (), what, group_id)
 
 
 def _rows(around: Neighbours, most: int | None) -> Iterator[PeekedRecord]:
