@@ -124,6 +124,8 @@ ROOMS = {
             (36, "what was named and is not there; options that had no effect, and - as a file's name"),
             (15, "options of one value that are given twice"),
             (10, "partitions that were not measured are not told to be in no trouble"),
+            (15, "keys and paths that are given twice, and flags that are given both ways"),
+            (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
         ),
     ),
     "admin": Room(
@@ -161,6 +163,7 @@ ROOMS = {
             (75, "rights that a change will lack, so that previews fail as deeds do"),
             (3, "what a migration wrote and nobody could read back"),
             (15, "groups of another type by the name that a plan or an undo file has"),
+            (1, "a broker that is not the coordinator is a time limit"),
         ),
     ),
     "coordinator": Room(
