@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import KgctlError, UsageError
 from kgctl.extras import require
 from kgctl.pipeline.store.files import one_line
-from kgctl.pipeline.store.tables import TABLES, TIME
+from kgctl.pipeline.store.tables import GOLD, TABLES, TIME
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from kgctl.pipeline.store.warehouse import Warehouse
@@ -55,8 +56,9 @@ MACROS = (
 """Functions of Spark's that DuckDB has under other names: one text asks both."""
 
 
-def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table:
+def query(warehouse: Warehouse, text: str, built: Mapping[str, int], unbuilt: KgctlError | None = None) -> pa.Table:
     """The rows of one query. ``built`` has the versions of built tables to ask; the others are asked as of now.
+    ``unbuilt`` is raised if it asks built tables: why there are none to ask.
 
     Neither files nor tables can be written by it.
 
@@ -72,11 +74,10 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
         for name in TABLES:
             found: Any = dataset(warehouse.table(name, built.get(name)))
             connection.register(name, TABLES[name].schema.empty_table() if found is None else found)
-        for name, (_, view) in VIEWS.items():
-            connection.execute(f"CREATE VIEW {name} AS {view}")
-        for macro in MACROS:
-            connection.execute(macro)
+        _define(connection)
         try:
+            if unbuilt is not None and not _tables_of(text).isdisjoint(GOLD):
+                raise unbuilt
             relation: Any = connection.sql(text)  # None where the text is no query
             table: pa.Table | None = None if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
@@ -84,6 +85,26 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table
         if table is None:
             raise UsageError("SQL: this has no rows: ask with SELECT")
         return _storable(table)
+
+
+def _define(connection: duckdb.DuckDBPyConnection) -> None:
+    """Views and functions, over the tables that are there."""
+    for name, (_, view) in VIEWS.items():
+        connection.execute(f"CREATE VIEW {name} AS {view}")
+    for macro in MACROS:
+        connection.execute(macro)
+
+
+def _tables_of(text: str) -> set[str]:
+    """The tables that a query asks, by views too. Only tables of DuckDB's own are told, and none are needed for a description."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for name, table in TABLES.items():
+            connection.register("rows_of", table.schema.empty_table())
+            connection.execute(f"CREATE TABLE {name} AS FROM rows_of")
+        _define(connection)
+        return set(connection.get_table_names(text))
 
 
 def _storable(table: pa.Table) -> pa.Table:

@@ -98,6 +98,7 @@ ROOMS = {
             (41, "what happened in a hole of a collection is not known to objectives and alerts either"),
             (2, "the state of a watch is not kept in -"),
             (145, "rows from before the last sampled window stay; what comes late goes back to an earlier state"),
+            (14, "which tables a query in SQL asks"),
         ),
     ),
     "cli": Room(
@@ -126,6 +127,7 @@ ROOMS = {
             (10, "partitions that were not measured are not told to be in no trouble"),
             (15, "keys and paths that are given twice, and flags that are given both ways"),
             (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
+            (16, "SQL over what was never built has no rows that could be taken for an answer"),
         ),
     ),
     "admin": Room(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import ASSIGNOR, GROUP, LAG, LOG_END, PARTITION, TOPIC, TYPE
@@ -42,8 +43,11 @@ from kgctl.cli.history.columns import (
 from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import ANY, TEXTS, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
-from kgctl.errors import UsageError
+from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
 from kgctl.files import check_place, write_whole
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.history import History
 
 OFFSETS_COLUMNS = (
     GROUP,
@@ -353,8 +357,9 @@ def history_sql(
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     versions = versions_of(opened, as_of_version)
-    found = ask(opened, query, versions)
-    behind = {name: History(opened, name, versions, as_of_version).behind() for name in opened.clusters()}
+    histories = [History(opened, name, versions, as_of_version) for name in opened.clusters()]
+    found = ask(opened, query, versions, _unbuilt(histories, str(opened.location)))
+    behind = {each.cluster: each.behind() for each in histories}
     told = [f"cluster '{name}': {line}" for name, each in behind.items() for line in asking.behind_text(each)]
     summary = asking.not_built(*behind.values())
     if parquet is not None:
@@ -364,6 +369,21 @@ def history_sql(
         return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True, summary=summary)
     columns = [replace(ANSWER[0], key=name) for name in found.column_names]
     return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True, summary=summary)
+
+
+def _unbuilt(histories: Sequence[History], where: str) -> KgctlError | None:
+    """Return why rows are no answer: no cluster has tables, or one has those of another kgctl."""
+    missing = list[KgctlError]()
+    for each in histories:
+        try:
+            each.require_built(where)
+        except NotFoundError as error:
+            missing.append(error)
+        except StorageError as error:
+            return error
+    if len(missing) < len(histories):
+        return None
+    return next(iter(missing), NotFoundError(f"{where}: nothing was collected yet"))
 
 
 def _sql_row(row: dict[str, Any]) -> Row:

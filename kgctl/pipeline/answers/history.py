@@ -88,30 +88,34 @@ class History:
             StorageError: it cannot be read.
         """
         require("kgctl history", "pyarrow", "deltalake")
-        from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
+        from kgctl.pipeline.store.warehouse import Warehouse
 
         warehouse = Warehouse.open(where).held()
         history = cls(warehouse, warehouse.require_cluster(cluster), versions_of(warehouse, as_of), as_of)
-        version = warehouse.table("state", as_of).number(f"tables/{history.cluster}")
-        if version is None and as_of is not None:
-            raise NotFoundError(f"{where}: cluster {history.cluster!r} was not built yet at version {as_of}")
-        if version is None and not history.behind().records:
-            raise NotFoundError(f"{where}: no record of a group of cluster {history.cluster!r} was collected yet")
+        history.require_built(str(where))
+        return history
+
+    def require_built(self, where: str) -> None:
+        """Raise as `open` where there are no tables, or those of another kgctl."""
+        from kgctl.pipeline.store.warehouse import TABLES_VERSION
+
+        version = self.warehouse.table("state", self.as_of).number(f"tables/{self.cluster}")
+        if version is None and self.as_of is not None:
+            raise NotFoundError(f"{where}: cluster {self.cluster!r} was not built yet at version {self.as_of}")
+        if version is None and not self.behind().records:
+            raise NotFoundError(f"{where}: no record of a group of cluster {self.cluster!r} was collected yet")
         if version is None:
-            raise NotFoundError(
-                f"{where}: cluster {history.cluster!r} was collected but not built yet: kgctl history build does it"
-            )
+            raise NotFoundError(f"{where}: cluster {self.cluster!r} was collected but not built yet: kgctl history build does it")
         if version != TABLES_VERSION:
             raise StorageError(
-                f"{where}: the tables of cluster {history.cluster!r} were built by "
+                f"{where}: the tables of cluster {self.cluster!r} were built by "
                 + (
                     "a newer kgctl: use that one"
                     if version > TABLES_VERSION
                     else "an older kgctl: "
-                    + ("kgctl history build builds them anew" if as_of is None else f"ask a version later than {as_of}")
+                    + ("kgctl history build builds them anew" if self.as_of is None else f"ask a version later than {self.as_of}")
                 )
             )
-        return history
 
     @cached_property
     def cluster_id(self) -> str | None:

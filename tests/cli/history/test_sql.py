@@ -59,7 +59,9 @@ def test_every_type_has_a_form_for_programs(cli: Cli) -> None:
 
 
 def test_every_column_of_every_view_is_told(cli: Cli) -> None:
-    Warehouse.create(cli.folder / "warehouse")
+    warehouse = Warehouse.create(cli.folder / "warehouse")
+    add(warehouse, "c1", generated_log(0, Size(10)), "generated")
+    built(warehouse)
     cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
     told = cli("history sql --tables -o json").data
     for view in ("members", "assignments", "stalls"):
@@ -91,3 +93,26 @@ def test_file_of_rows_is_refused_before_anything_is_asked(cli: Cli, line: str, t
     ran = cli(f"history sql {line}")
 
     assert (ran.code, ran.err.startswith(f"kgctl: {told}"), sorted(cli.folder.glob("*.parquet"))) == (2, True, [])
+
+
+def test_rows_of_no_build_are_no_answer(cli: Cli) -> None:
+    """An alert in a pipe would take 0 for "nothing is behind" where nothing was looked at yet."""
+    folder = cli.folder / "warehouse"
+    warehouse = Warehouse.create(folder)
+    cli.variables["KGCTL_WAREHOUSE"] = str(folder)
+    query = "WITH behind AS (SELECT * FROM health) SELECT count(*) AS n FROM behind"
+
+    empty = cli.run(["history", "sql", query])
+    add(warehouse, "c1", generated_log(0, Size(10)), "generated")
+    unbuilt, records = cli.run(["history", "sql", query]), cli.run(["history", "sql", "SELECT count(*) AS n FROM records;"])
+    built(warehouse)
+    add(warehouse, "c2", generated_log(0, Size(10)), "generated")
+    one = cli.run(["history", "sql", query])
+    warehouse.table("state").commit([], numbers={"tables/c1": 0})
+    older = cli.run(["history", "sql", query])
+
+    assert [each.code for each in (empty, unbuilt, records, one, older)] == [4, 4, 0, 0, 1]
+    assert empty.err == f"kgctl: {folder}: nothing was collected yet\n"
+    assert unbuilt.err == f"kgctl: {folder}: cluster 'c1' was collected but not built yet: kgctl history build does it\n"
+    assert one.err == "cluster 'c2': 10 records were collected after the last build: kgctl history build brings them in.\n"
+    assert "the tables of cluster 'c1' were built by an older kgctl" in older.err
