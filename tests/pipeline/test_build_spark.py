@@ -97,7 +97,7 @@ def _newest_job(spark: SparkSession) -> int:
 def test_watch_builds_on_spark_and_goes_on_where_it_was(tmp_path: Path, spark: SparkSession) -> None:
     expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
-    line = f"history watch --no-collect --once --engine spark --alert gone --warehouse {tmp_path / 'w'} -o json"
+    line = f"history watch --no-collect --once --engine spark --alert gone --allow-unknown --warehouse {tmp_path / 'w'} -o json"
     first = Cli(tmp_path)(line)
     for part in LOG:
         add(warehouse, "c1", part.slice(35))
@@ -350,7 +350,7 @@ def test_spark_connect_collects_a_live_cluster(tmp_path: Path, connect: str, kgc
 
     collect_here(tmp_path / "expected", server.bootstrap)
     assert kept(tmp_path / "w") == kept(tmp_path / "expected")
-    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"orders"}
+    assert {row["topic"] for row in rows_of(Warehouse.open(tmp_path / "w"), "samples")} == {"__consumer_offsets", "orders"}
 
 
 @pytest.mark.deep
