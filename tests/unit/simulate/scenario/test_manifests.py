@@ -140,6 +140,18 @@ def test_a_manifest_without_pods_is_told() -> None:
         read_manifests([("a.yaml", "kind: Service\nmetadata: {name: x}\n")])
 
 
+def drifts(folder: Path, text: str, old: str, new: str) -> list[str]:
+    """What is told of a scenario that was made of this manifest, which is no drift, once it says something else."""
+    manifest, scenario = folder / "db.yaml", folder / "scenario.yaml"
+    manifest.write_text(text)
+    scenario.write_text(scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"]))
+    read_source(str(scenario))
+    manifest.write_text(text.replace(old, new))
+    with pytest.raises(FileError) as caught:
+        read_source(str(scenario))
+    return [str(problem).partition(": ")[2] for problem in caught.value.problems]
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     for name, text in (("deploy.yaml", DEPLOYMENT), ("scaled.yaml", SCALED)):
@@ -246,15 +258,7 @@ def test_what_a_manifest_no_longer_says_is_a_drift(written: Path, file: str, old
 def test_a_rollout_that_is_the_usual_one_by_now_is_a_drift(
     tmp_path: Path, kind: str, old: str, new: str, told: list[str]
 ) -> None:
-    manifest, scenario = tmp_path / "db.yaml", tmp_path / "scenario.yaml"
-    text = f"kind: {kind}\nmetadata: {{name: db}}\nspec: {{{old}}}\n"
-    manifest.write_text(text)
-    scenario.write_text(scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"]))
-    read_source(str(scenario))
-    manifest.write_text(text.replace(old, new))
-    with pytest.raises(FileError) as caught:
-        read_source(str(scenario))
-    found = [str(problem).partition(": ")[2] for problem in caught.value.problems]
+    found = drifts(tmp_path, f"kind: {kind}\nmetadata: {{name: db}}\nspec: {{{old}}}\n", old, new)
     assert [each[: len(start)] for each, start in zip(found, told, strict=True)] == told
 
 
@@ -273,16 +277,9 @@ def test_a_canary_of_a_deployment_is_no_drift(tmp_path: Path) -> None:
     [("OnDelete", "RollingUpdate", "events[0].rolling_restart"), ("RollingUpdate", "OnDelete", "events[0].rollout")],
 )
 def test_a_set_that_is_rolled_otherwise_by_now_is_a_drift(tmp_path: Path, old: str, new: str, way: str) -> None:
-    manifest, scenario = tmp_path / "db.yaml", tmp_path / "scenario.yaml"
     text = f"kind: StatefulSet\nmetadata: {{name: db}}\nspec: {{replicas: 3, updateStrategy: {{type: {old}}}}}\n"
-    manifest.write_text(text)
-    scenario.write_text(scenario_of(read_manifests([("db.yaml", text)]), ["db.yaml"]))
-    read_source(str(scenario))
-    manifest.write_text(text.replace(old, new))
-    with pytest.raises(FileError) as caught:
-        read_source(str(scenario))
     told = f"{way}: StatefulSet db, updateStrategy (db.yaml) is {new}, and the scenario says {old}"
-    assert [str(problem).partition(": ")[2] for problem in caught.value.problems] == [told]
+    assert drifts(tmp_path, text, old, new) == [told]
 
 
 def test_the_same_time_in_another_unit_is_no_drift(written: Path) -> None:
