@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.admin import rights
+from kgctl.admin import ItemError, Lacking, rights
 from kgctl.admin.writes import lacking_on_groups, lacking_on_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.wire import Deadline
@@ -54,3 +54,10 @@ def test_topics_are_told_of_by_metadata(
     broker.versions[METADATA] = (0, newest)
     found = lacking_on_topics(cluster, [*operations], rights.COMMIT.topic_bit, deadline)
     assert {topic: error.code for topic, error in found.items()} == dict.fromkeys(lacking, NO_TOPIC)
+
+
+def test_a_commit_needs_the_rights_on_its_group_and_on_its_topic() -> None:
+    of_group, of_topic = ItemError(NO_GROUP, "no READ on g"), ItemError(NO_TOPIC, "no READ on t")
+    found = Lacking({"g": of_group}, {"t": of_topic})
+    told = {(group, topic): found.of(group, topic) for group in ("g", "other") for topic in ("t", "more")}
+    assert told == {("g", "t"): of_group, ("g", "more"): of_group, ("other", "t"): of_topic, ("other", "more"): None}

@@ -275,3 +275,11 @@ def test_an_owner_that_comes_while_the_broker_is_away_reads_when_it_is_back() ->
     assert [owner for _, owner in after] == ["app-3", "app-2"]
     assert after[-1][0] == pytest.approx(70 * S + S // 10, abs=S)
     assert number(result, "backlog", "end") == 0
+
+
+def test_a_member_that_gives_partitions_up_for_others_does_not_join_again_for_the_failover() -> None:
+    down = event("broker_down", "coordinator", at_s=3, for_us=5 * S, detect=Constant(S))
+    result = run(scenario(down, event("scale", "app", at_s=8, to=5), config=COOPERATIVE, duration_s=40), 1)
+    start_us = result.recording.scenario.warmup_us
+    told = [words for at_us, words in result.recording.history.triggers if at_us >= start_us]
+    assert told[1:5] == ["JoinGroup app-4", "CoordinatorFailover JoinGroup app-2", "JoinGroup app-2", "JoinGroup app-4"]
