@@ -96,7 +96,9 @@ def _define(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _tables_of(text: str) -> set[str]:
-    """The tables that a query asks, by views too. Only tables of DuckDB's own are told, and none are needed for a description."""
+    """The tables that a query names, or that a view it names is made of. DuckDB tells only its own tables, no registered ones, so
+    that it is asked where there are such, without a row.
+    """
     import duckdb
 
     with duckdb.connect() as connection:

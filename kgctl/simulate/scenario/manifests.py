@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.member.config import settings
+from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.event_port import GRACE_US
-from kgctl.simulate.scenario.kinds.deploys import Rollout
+from kgctl.simulate.scenario.kinds.deploys import PAUSING, Rollout
 from kgctl.simulate.scenario.kinds.pods import RollingRestart
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
 from kgctl.simulate.scenario.scalers import Signal, chosen, entries, left_out, mapping, signals, whole_number
@@ -356,7 +357,7 @@ def _of_scaler(pods: Workload, group: Way) -> Iterator[Fact]:
         yield Fact((*group, "id"), signal.group_id, f"{where}, consumerGroup")
     for key, value, place in () if signal is None else signal.says:
         yield Fact((*way, key), value, place)
-    for key, theirs in (("poll", "pollingInterval"), ("cooldown", "cooldownPeriod")):
+    for key, theirs in _KEDAS_TIMES.items():
         if theirs in spec:
             yield Fact((*way, key), f"{spec[theirs]}s", f"{where}, {theirs}")
     advanced = mapping(mapping(mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("behavior"))
@@ -415,6 +416,9 @@ def text_of(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
+_KEDAS_TIMES = {"poll": "pollingInterval", "cooldown": "cooldownPeriod"}
+
+
 def _left_out(pods: Workload) -> Iterator[Fact]:
     """What manifests say by saying nothing: Kubernetes' and KEDA's defaults, where a scenario may still say what was there."""
     members, rollout = ("members", pods.key), ("events", pods.key)
@@ -429,13 +433,10 @@ def _left_out(pods: Workload) -> Iterator[Fact]:
                 yield Fact((*rollout, key), usual, pods.where(theirs))
     elif mapping(pods.spec.get("strategy")).get("type") != "Recreate":
         yield Fact((*rollout, "strategy"), "rolling", pods.where("strategy"))
-    for key, theirs, time in (("poll", "pollingInterval", "30s"), ("cooldown", "cooldownPeriod", "300s")):
+    for key, theirs in _KEDAS_TIMES.items():
         if pods.scaler is not None and theirs not in pods.scaler:
-            yield Fact(("autoscale", key), time, f"{pods.scaler_kind}, {theirs}")
-
-
-_OTHER_CONTROLLERS = ("canary", "blue-green")
-"""Strategies that no Deployment has: who rolls one out so says it in the scenario alone."""
+            usual_us = Autoscale.model_fields[f"{key}_us"].default
+            yield Fact(("autoscale", key), f"{usual_us // 1_000_000}s", f"{pods.scaler_kind}, {theirs}")
 
 
 def _differences(data: Mapping[str, Any], found: Sequence[Fact], left_out: Sequence[Fact]) -> Iterator[tuple[Way, str]]:
@@ -445,7 +446,7 @@ def _differences(data: Mapping[str, Any], found: Sequence[Fact], left_out: Seque
                 yield way, _differs(fact, "says nothing of it" if has is None else f"says {yaml_word(has)}")
     for fact in left_out:
         for way, has in _said(data, fact, {}):
-            if has is not None and has not in _OTHER_CONTROLLERS and not is_same(has, fact.value):
+            if has is not None and has not in PAUSING and not is_same(has, fact.value):
                 yield way, _differs(fact, f"says {yaml_word(has)}")
 
 

@@ -39,7 +39,9 @@ from kgctl.simulate.scenario.vocabulary import NODE
 _S = UNITS_US["s"]
 _PPM = 1_000_000
 _DEPLOYMENT = {"workload": ("deployment",)}
-_PAUSES = GoesWith({**_DEPLOYMENT, "strategy": ("canary", "blue-green")})
+PAUSING = ("canary", "blue-green")
+"""Strategies that no Deployment has: other controllers roll out so."""
+_PAUSES = GoesWith({**_DEPLOYMENT, "strategy": PAUSING})
 
 
 class Rollout(Terminates, Abortable, Sets):
