@@ -35,6 +35,7 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin.rights import Needs
@@ -45,7 +46,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ItemError:
     """Why one thing failed: Kafka's error and a sentence for a person. ``nothing_sent``: no change of it left for the cluster.
 
@@ -215,7 +216,7 @@ NO_SUCH_NAME = "zz.name-that-no-group-and-no-topic-has"
 """Asked for in place of all that a user may not know of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Sight:
     """Whether a user sees every group and every topic; where not, groups, or commits on topics, may be hidden from him.
 

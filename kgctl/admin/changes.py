@@ -20,6 +20,7 @@ from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition, listing_of
+from kgctl.model.values import frozen_in_order
 from kgctl.wire import LOOKS_SHARE, Deadline
 from kgctl.wire.settings import RECONNECT
 
@@ -86,7 +87,7 @@ class ItemOutcome(StrEnum):
     NOT_TRIED = "not-tried"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StepAnswer(Generic[K]):
     """Items that were answered for, and the errors of those that failed."""
 
@@ -94,7 +95,7 @@ class StepAnswer(Generic[K]):
     errors: Mapping[K, ItemError]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ChangeStep(Generic[K]):
     """The items that it changes, and what sends the requests for them, or for some, and yields their answers as they come."""
 
@@ -397,7 +398,7 @@ def groups_a_step(admin: GroupAdmin, most: int) -> int:
     return 1 if isinstance(admin, LimitsTime) and not isinstance(admin, AltersManyGroups) else most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class DeletionDecision:
     """The group as it is listed, if it is, and why it cannot be deleted; None: it can."""
 
@@ -447,7 +448,7 @@ def execute_deletion(
     return carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _GroupsAsSaved:
     """Refuses groups whose commits are others by now: nobody could bring those back."""
 
@@ -469,7 +470,7 @@ class _GroupsAsSaved:
 CommitKey = tuple[str, TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommitsAsPlanned:
     """Refuses groups, each as a whole, whose commits are no longer the planned ones, which are those of the undo file; and finds
     commits that came right after the change. ``aim`` is what each partition has by then; None for nothing. ``per_partition``: of

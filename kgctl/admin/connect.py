@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 from kgctl.yaml_files import FileError, Location, core_dumper, read_yaml
 from kgctl.yaml_files import Path as TreePath
 
@@ -163,7 +164,7 @@ def _is_plain_number(text: str) -> bool:
 _CURRENT = re.compile(r"^current-context[ \t]*:.*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClusterContext:
     """One named cluster, as written in the file."""
 
@@ -183,7 +184,7 @@ class ClusterContext:
 _KEYS = tuple(each.name.replace("_", "-") for each in fields(ClusterContext) if each.name != "name")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConfigFile:
     """The whole file; empty where there is none."""
 

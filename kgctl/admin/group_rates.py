@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
@@ -14,6 +13,7 @@ from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupListing, LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.lag import Flag, out_of_range, total_of
+from kgctl.model.values import frozen_in_order
 
 WINDOW = 10
 """How many samples a verdict looks back, as many as Burrow's window has by default."""
@@ -38,7 +38,7 @@ WORST_LAST = (Verdict.OK, Verdict.UNKNOWN, Verdict.WARN, Verdict.STOP, Verdict.S
 """STALL above STOP: whoever has members has somebody who waits for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Position:
     """Where a group is in a partition, and where its log begins and ends; None where that cannot be asked: ``why`` not."""
 
@@ -60,7 +60,7 @@ class Position:
         return out_of_range(self.committed, self.start, self.end) or self.why
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Sample:
     """All positions at one moment, by group; ``errors`` are what could not be asked."""
 
@@ -70,7 +70,7 @@ class Sample:
     errors: tuple[KgctlError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupRate:
     """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends.
 

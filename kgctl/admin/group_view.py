@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -65,7 +65,7 @@ def total_lag(lags: Iterable[int | None]) -> int:
     return sum(lag for lag in lags if lag is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupLag:
     """A group's lag: None where that of a partition with a commit is unknown. ``flags`` are those of its commits."""
 
@@ -174,7 +174,7 @@ def _with(view: PartitionView, learnt: Mapping[str, Any]) -> PartitionView:
     return PartitionView(**{**dict(zip(_FIELDS, _values_of(view), strict=True)), **learnt})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupView:
     """One group with its partitions, by topic, then by number."""
 
@@ -187,7 +187,7 @@ class GroupView:
         return total_lag(each.lag for each in self.partitions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupViews:
     """What could be learnt, in the order asked for, and what failed."""
 
@@ -296,7 +296,7 @@ def _errors_of_places(errors: Mapping[Any, ItemError]) -> list[KgctlError]:
     return [error.to_exception(partition=partition) for partition, error in by_partition.items()]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Neighbours:
     """The records around a committed offset: ``read`` lie before it, the first of ``unread`` is the one that is read next."""
 

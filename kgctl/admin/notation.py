@@ -25,17 +25,18 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from typing import Any, NamedTuple
 
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, StartOffset, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 _MARK = "# kgctl "
 _END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FileHeader:
     """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan.
 
@@ -418,7 +419,7 @@ def _next_mark(text: str, position: int) -> int:
     return len(text) - len(text[position:].lstrip())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PlannedOffset:
     """What a file says of one partition. ``target`` None: take the commit away.
 
@@ -432,7 +433,7 @@ class PlannedOffset:
     undoes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FromFile:
     """To what a file says, by group; ``header`` where the file tells whose it is; ``made_anew``: topics that are others since."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import assert_never
 
@@ -15,40 +15,41 @@ from kgctl.errors import KgctlError, RefusedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.model.lag import lag_of
+from kgctl.model.values import frozen_in_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToEarliest:
     """Resets to the start of the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToLatest:
     """To the end of the log: everything now there is skipped."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToOffset:
     """Resets to one offset, the same in every partition."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ShiftBy:
     """By so many records from the committed offset, back if negative."""
 
     records: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToTime:
     """To the first record at or after a moment; to the end of the log where there is none."""
 
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToMark:
     """To an offset that the broker marks: `kgctl.admin.MAX_TIMESTAMP` (the end of an empty log), `EARLIEST_LOCAL`, or
     `LATEST_TIERED` (KIP-405), which there is none of where nothing is in remote storage.
@@ -57,17 +58,17 @@ class ToMark:
     timestamp_ms: int = MAX_TIMESTAMP
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToCurrent:
     """Keep the committed offset where it is valid; the end of the log where nothing is committed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Heal:
     """Bring commits that lie outside their log to its nearer end, and leave everything else alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PastOffset:
     """What was committed for one partition at a moment of the past, and why that is not certain, where it is not.
 
@@ -78,7 +79,7 @@ class PastOffset:
     doubt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ToHistory:
     """To what was committed at a moment of the past, by group. A partition left out had no commit then and is left alone."""
 
@@ -103,7 +104,7 @@ class ResetResult(StrEnum):
     NOT_TRIED = "not-tried"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Clamp:
     """An offset that was asked for and lies outside the log."""
 
@@ -115,7 +116,7 @@ class Clamp:
         return f"{self.requested} is {bound} {self.applied}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PartitionFacts:
     """What is known of one partition before a plan is made.
 
@@ -128,7 +129,7 @@ class PartitionFacts:
     error: ItemError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ResetRow:
     """One partition of the plan. ``new`` None in a planned row takes the commit away; in a failed row it is unknown.
 
@@ -407,7 +408,7 @@ def _of_share_group(row: ResetRow) -> ResetRow:
 _TO_DO = (ResetResult.PLANNED, ResetResult.UNCHANGED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ResetRequest:
     """What to reset, and to where.
 
@@ -426,7 +427,7 @@ class ResetRequest:
     per_partition: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupPlan:
     """The rows of one group, by topic, then by number; ``description`` None for a group that is still to be made."""
 
@@ -451,7 +452,7 @@ class GroupPlan:
         return replace(self, rows=tuple(map(_left_alone, self.rows)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ResetPlan:
     """The plans of all groups that could be looked at, and what failed about the others; ``per_partition`` as in the request."""
 

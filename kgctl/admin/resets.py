@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kgctl.admin import AltersManyGroups, Committed, GroupAdmin, ItemError, PartitionResults, lacking
 from kgctl.admin.changes import (
@@ -44,6 +44,7 @@ from kgctl.admin.topic_scopes import TopicScope, is_within, present_scopes, reso
 from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import NO_OFFSET, GroupDescription, LogOffsets, OffsetAndMetadata, StartOffset, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
@@ -180,7 +181,7 @@ def _rows(
     return tuple(of_type(of_same_type(request.strategy, row, description), description) for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Facts:
     """The logs of all partitions of a plan, each asked about once however many groups share it."""
 
@@ -214,7 +215,7 @@ class _Facts:
         return PartitionFacts(committed, log, self.at_time.get(partition), unread or self.errors.get(partition))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Executed:
     """A plan with what became of each row, and what ended it early: ``ended_by``, ``signal``, neither where nothing did."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kgctl.admin import ItemError, K, Results, T, shown_user
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import frozen_in_order
 
 _BITS = {"": 0, "READ": 1 << 3, "DELETE": 1 << 6, "DESCRIBE": 1 << 8}
 """By AclOperation's numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Needs:
     """The rights that a request needs: the operation on the group, and that on the topics, by Kafka's names; "" for none."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 
 _MAX_PARTITION = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TopicScope:
     """A topic, whole (``ranges`` None) or in part: ranges of partitions, both ends included, ascending and disjoint."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Protocol
 
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 
 
 def java_text_key(text: str) -> bytes:
@@ -188,7 +189,7 @@ class NumberedPartitions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PartitionIds:
     """Partitions as numbers of a space: a range, an array or a list."""
 

@@ -266,7 +266,7 @@ class TargetMember:
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TargetSpec:
     """The group. ``members`` stand in map order: that of the ``HashMap`` of member specs which the coordinator fills.
 

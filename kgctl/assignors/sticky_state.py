@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import GroupSpec, MemberSpec, Racks, partition_racks, use_racks
 from kgctl.model.groups import NO_GENERATION
-from kgctl.model.values import bucket, string_hash
+from kgctl.model.values import bucket, frozen_in_order, string_hash
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StickySnapshot:
     """Owners and sizes at one moment, and the score they had."""
 
@@ -145,7 +145,7 @@ class GeneralState:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Claim:
     """One member's claim: all partitions it names, of topics of the group; ``generation`` None if it gives none."""
 

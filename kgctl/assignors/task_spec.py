@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ class TaskMember:
     standby: TaskNumbers = field(default_factory=_no_tasks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TaskSpec:
     """The group. ``members`` stand in the order of the ``HashMap`` of member specs; ``subtopologies`` as Java sorts their ids."""
 
@@ -72,7 +72,7 @@ class TaskSpec:
     num_standby_replicas: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TaskTarget:
     """What a member is to run: subtopologies and partitions stand in the order in which Java iterates over them."""
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import StickyClaim
 from kgctl.model.groups import NO_GENERATION
+from kgctl.model.values import frozen_in_order
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class EncodedPartitions:
     """Owned partitions as they came over the wire: names in UTF-8, and for each a partition (or a tuple of them).
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 import shutil
-from dataclasses import dataclass
 from importlib import resources
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from kgctl.cli.parameters import argument
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
 from kgctl.errors import NotFoundError, did_you_mean
+from kgctl.model.values import frozen_in_order
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
     "live groups": (
@@ -53,7 +53,7 @@ PAGE_COLUMNS = (
 _COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Page:
     """A page of the manual: its name, the chapter it stands in, its title, its subject in one sentence, and its Markdown."""
 

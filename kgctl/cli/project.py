@@ -12,12 +12,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.admin.connect import ClusterContext, ConfigFile, is_pointer, load_config_file, parse_config_file
 from kgctl.errors import RefusedError, StorageError, UsageError
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.cli.environment import Environment
@@ -27,7 +28,7 @@ HARMLESS = frozenset({"security.protocol", "sasl.mechanism", "client.id", "clien
 """Properties that neither run, read nor load anything."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Contexts:
     """The contexts of both files; those of the project hide the user's of the same name. ``doubts``: why it is not trusted."""
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from kgctl.cli.options import ALL, OUTPUT
 from kgctl.cli.report import Shown
+from kgctl.model.values import frozen_in_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommandSpec:
     """One command: its words, the module below `kgctl.cli` that has its function, called by the same words, its page of the
     manual, its line in the help, and the shared options it takes.

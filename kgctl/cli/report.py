@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
 from kgctl.errors import KgctlError
 from kgctl.model.meanings import MeantText
+from kgctl.model.values import frozen_in_order
 
 Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Row: TypeAlias = Mapping[str, Cell]
@@ -33,7 +34,7 @@ class JsonKind(StrEnum):
 TEXT, WHOLE, NUMBER, BOOL, TEXTS, NUMBERS, TIME, ANY = JsonKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Column:
     """One column of a command: all that tables, JSON, CSV and the manual have to know of it.
 
@@ -114,7 +115,7 @@ def asked_for(columns: Sequence[Column], options: object) -> tuple[Column, ...]:
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Shown:
     """What a command may show: tables, the usual one first, and the keys of its ``summary``; and, in its help, ``examples``.
 

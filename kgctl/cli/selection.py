@@ -14,6 +14,7 @@ from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean, plural
 from kgctl.model.groups import GroupListing, GroupState, GroupType
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin.topic_scopes import TopicScope
@@ -192,7 +193,7 @@ def _compiled(option: str, text: str | None) -> re.Pattern[str] | None:
         raise UsageError(f"{option} {text!r} is not a regular expression: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Selection:
     """The groups chosen, and the brokers that could not tell theirs."""
 

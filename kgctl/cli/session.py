@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,6 +14,7 @@ import typer
 from kgctl.cli.environment import Environment, StopSignals, Waiting
 from kgctl.cli.settings import Flags, cluster_reference, connection_settings, secret_warnings, without_properties
 from kgctl.errors import Interrupted
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin, LimitsTime
@@ -24,7 +24,7 @@ DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
 """How the names of commands begin that take something away."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class NamedCluster:
     """The cluster of a command: how the user knows it, its own id where it has one, and the flags that name it again."""
 

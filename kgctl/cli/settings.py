@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ClusterContext, ConnectionSettings
@@ -21,7 +22,7 @@ NO_CLUSTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Flags:
     """The shared options as given on the command line; None or empty where not given."""
 

@@ -7,7 +7,7 @@ Two of them say which partition of ``__consumer_offsets``, and so which broker, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Self
@@ -15,14 +15,14 @@ from typing import Any, Self
 from kgctl.coordinator.profile import LATEST, PROFILES, Profile, profile_of
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.settings import MAX_INT, SettingValue, parse_setting, setting
-from kgctl.model.values import partition_for
+from kgctl.model.values import frozen, partition_for
 
 _NEVER_MS = 2**62
 BROKER_VERSION = "kgctl.broker.version"
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CoordinatorConfig:
     """One field for each setting. Those that only matter to threads and disks are accepted, so that a broker's file can be used.
 
@@ -263,7 +263,7 @@ def _check_order(lower_name: str, lower: int, upper_name: str, upper: int) -> No
         raise UsageError(f"setting {upper_name!r} ({upper}) must not be below {lower_name!r} ({lower})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupConfig:
     """One field for each setting. Those of share partitions are checked here and kept for whoever asks."""
 

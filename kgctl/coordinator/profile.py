@@ -7,10 +7,11 @@ classic groups, which another coordinator has there, are held against its broker
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from typing import Any
 
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.values import frozen
 
 VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3")
 
@@ -20,7 +21,7 @@ def switch(since: str, source: str, meaning: str) -> Any:
     return field(metadata={"since": since, "source": source, "meaning": meaning})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Profile:
     """One version and its switches, the latest ones first."""
 

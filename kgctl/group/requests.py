@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -34,6 +34,7 @@ from kgctl.model.requests import (
     SyncGroup,
     SyncGroupResult,
 )
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
 from kgctl.wire.asking import by_topic, partitions_in, topics_to_commit
 from kgctl.wire.connection import (
@@ -53,7 +54,7 @@ SEVERAL_GROUPS_SINCE = 8
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RequestCodec:
     """How one kind of request goes over the wire: its API, its fields in a version, and what its answer says."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kgctl.arguments import checked
@@ -18,6 +17,7 @@ from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTop
 from kgctl.assignors.wire_form import encode_sticky
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_GENERATION
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.consumer_protocol import group_by_topic
 from kgctl.simulate.assign.evaluation import answer
 from kgctl.simulate.assign.groups import GroupDocument, Member
@@ -25,7 +25,7 @@ from kgctl.simulate.assign.groups import GroupDocument, Member
 PREVIOUS_GENERATION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Assigned:
     """An assignor's answer.
 

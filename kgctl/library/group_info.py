@@ -10,6 +10,7 @@ from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.group import Group
 from kgctl.model.groups import ConsumerAssignment, GroupState, GroupType
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_assignment, decode_assignment_by_topic, decode_topics
 
 
@@ -31,7 +32,7 @@ class Activity:
     last_heartbeat_ms: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberInfo:
     """One member. Times are milliseconds of the coordinator's clock, None where nothing was heard yet.
 
@@ -55,7 +56,7 @@ class MemberInfo:
     user_data: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupInfo:
     """One group. ``generation_id`` is the group epoch in the consumer protocol, which has no leader.
 

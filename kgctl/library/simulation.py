@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
 from kgctl.arguments import checked
 from kgctl.errors import NotFoundError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of, with_worst
 from kgctl.simulate.metrics.result import run
@@ -23,7 +24,7 @@ from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import FileError, Problem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Run:
     """One run, whole: what it recorded, and its trace in order."""
 
@@ -44,7 +45,7 @@ class _Trace:
         """Do nothing: the recording says how things stand."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Simulated(Outcome):
     """What `kgctl.simulate` answers: an outcome, whose runs can be done once more and looked into.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache, lru_cache
 from typing import Any
 
 from kgctl.assignors.registry import has_assignor
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.values import frozen
 
 _NAMES = """
     allow.auto.create.topics auto.include.jmx.reporter bootstrap.servers bootstrap.resolve.timeout.ms check.crcs client.dns.lookup
@@ -52,7 +53,7 @@ def setting(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeartbeatDrift:
     """How far a client's heartbeats stray from their interval, in microseconds.
 
@@ -69,7 +70,7 @@ class HeartbeatDrift:
     goes_on: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Behaviour:
     """What differs between clients beside their settings.
 
@@ -129,7 +130,7 @@ class Behaviour:
         return self.joins_itself and not self.calls_back_itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemberConfig:
     """One field for each setting that a member's group life depends on; ``profile`` names the client, ``behaviour`` is its.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, overload
@@ -67,7 +67,7 @@ def topic_name_problem(name: str) -> str | None:
     return None if problem is None else f"Topic name is invalid: {problem}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TopicMetadata:
     """A topic as the coordinator sees it.
 
@@ -80,7 +80,7 @@ class TopicMetadata:
     partition_racks: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MetadataImage:
     """All topics at one moment. ``version`` grows with every change."""
 
@@ -92,7 +92,7 @@ NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OffsetAndMetadata:
     """A committed offset, as a client commits or fetches it. ``leader_epoch`` is -1 where unknown."""
 
@@ -106,7 +106,7 @@ class OffsetAndMetadata:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StartOffset(OffsetAndMetadata):
     """Where a share group's part of a log begins (SPSO, KIP-932). Records past it may be acknowledged in any order.
 
@@ -131,7 +131,7 @@ class Committable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LogOffsets:
     """The bounds of a partition's log in records; None where unknown.
 
@@ -226,7 +226,7 @@ _REBALANCING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Node:
     """A broker of the cluster. ``node_id`` is -1 where it is unknown."""
 
@@ -238,7 +238,7 @@ class Node:
         return f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupListing:
     """One group as ListGroups names it. ``protocol_type`` is "" for a group that only ever had commits."""
 
@@ -249,7 +249,7 @@ class GroupListing:
     coordinator: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberDescription:
     """One member. The epochs and the target are None for members of the classic protocol.
 
@@ -276,7 +276,7 @@ class MemberDescription:
         return sum(len(partitions) for partitions in (self.assignment or {}).values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupDescription:
     """One group with its members, sorted by member id. Epochs are None for classic groups.
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kgctl.model.values import frozen_in_order
 
 Tasks = Mapping[str, tuple[int, ...]]
 """Subtopology -> partitions of what it reads, ascending: a task each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Subtopology:
     """A part of a topology, whose topics one task reads together. Repartition and changelog topics are Kafka Streams' own."""
 
@@ -26,7 +28,7 @@ class Subtopology:
         return (*self.source_topics, *self.repartition_source_topics)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Topology:
     """The subtopologies, by id. None where the coordinator cannot tell: the group is not initialised, or a topic is missing."""
 
@@ -60,7 +62,7 @@ class Topology:
             yield from ((topic, number) for topic in topics.get(subtopology, ()) for number in numbers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StreamsTasks:
     """What a member of a streams group runs: the tasks that process, those that keep a copy of a state, those that catch up with
     one; and what its coordinator wants it to run.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
@@ -28,13 +28,41 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def frozen(cls: type[T]) -> type[T]:
     """A dataclass with slots and keyword-only fields, equal and hashed by its fields. Do not change any: mypy says so."""
-    return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    return _compiled_in_time(dataclass(slots=True, kw_only=True, repr=False, eq=False)(cls))
 
 
 @dataclass_transform(frozen_default=True)
 def frozen_in_order(cls: type[T]) -> type[T]:
     """Return a dataclass as `frozen` does, but with fields that may be given by position."""
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+    return _compiled_in_time(dataclass(slots=True, repr=False, eq=False)(cls))
+
+
+def _compiled_in_time(cls: type[T]) -> type[T]:
+    """Have a dataclass's ``__repr__``, ``__eq__`` and ``__hash__`` made when one of them is first called.
+
+    Compiling them takes longer than all else about the class, and a command imports many classes that it never compares.
+    """
+    own = vars(cls)
+    absent = [name for name in ("__repr__", "__eq__", "__hash__") if own.get(name) is None]
+
+    def stand_in(name: str) -> Callable[..., Any]:
+        def method(*arguments: Any) -> Any:
+            made = vars(_twin(cls))
+            for each in absent:
+                setattr(cls, each, made[each])
+            return made[name](*arguments)
+
+        return method
+
+    for name in absent:
+        setattr(cls, name, stand_in(name))
+    return cls
+
+
+def _twin(cls: type) -> type:
+    """A dataclass with the same fields and the three methods."""
+    same = [(each.name, each.type, field(repr=each.repr, hash=each.hash, compare=each.compare)) for each in fields(cls)]
+    return make_dataclass(cls.__name__, same, init=False, unsafe_hash=True)
 
 
 E = TypeVar("E", bound=Enum)

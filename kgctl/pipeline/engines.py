@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import count, islice
@@ -38,6 +37,7 @@ from kgctl.errors import (
     UsageError,
 )
 from kgctl.extras import is_there, require
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.pipeline.java import find_java
 from kgctl.workers import WorkerPool, become_worker
 
@@ -65,7 +65,7 @@ class SparkEndedError(SparkError):
     """Its session has ended, and will do no other work."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ItemFailure:
     """Why an item has no value: text alone, so that it travels. ``trace`` is empty for errors that explain themselves."""
 
@@ -74,7 +74,7 @@ class ItemFailure:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ItemDone(Generic[Result]):
     """What came of the item at ``index``: a value, or a failure."""
 
@@ -213,7 +213,7 @@ class EngineName(StrEnum):
     SPARK = "spark"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EngineOptions:
     """Which engine, and how. ``jobs``: processes or, with Spark's local master, its threads; None is one for each processor.
 

@@ -18,13 +18,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
 from kgctl.extras import install_line
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ INSTALL = "apt-get install default-jre-headless, brew install openjdk, or {} ins
 _VECTOR = "jdk.incubator.vector"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Java:
     """A Java installation. ``build`` tells builds of one version apart; ``lacks_vector``: Spark asks for a module it has not."""
 
@@ -171,7 +171,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("KGCTL_CACHE_DIR") or platformdirs.user_cache_path("kgctl")) / "spark"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClassArchive:
     """``path``: the archive, None for none at all. ``is_being_made``: this JVM writes it when it ends."""
 

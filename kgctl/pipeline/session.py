@@ -14,13 +14,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kgctl.errors import KgctlError, UnreachableError
 from kgctl.extras import require
+from kgctl.model.values import frozen
 from kgctl.pipeline.java import ClassArchive, cache_folder, find_java
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _KEPT = (
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SparkOptions:
     """How to start Spark.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from struct import Struct
 from struct import error as struct_error
@@ -33,6 +32,7 @@ from kgctl.model.coordinator_records import (
     RecordValue,
 )
 from kgctl.model.groups import ZERO_UUID
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_schema import (
     INT8,
     INT32,
@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ValueSchema:
     """A value's table. ``written`` is the version that Kafka 4.3 writes, ``flexible_since`` the first with compact encoding."""
 
@@ -81,7 +81,7 @@ class ValueSchema:
     flexible_since: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class KeySchema:
     """A key's table; keys are always in plain encoding."""
 

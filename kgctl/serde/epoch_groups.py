@@ -10,7 +10,6 @@ Kafka 4.3: ``ShareGroup*Value.json``, ``StreamsGroup*Value.json``, ``GroupCoordi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -69,7 +68,7 @@ class GroupRecord:
     value: RecordValue | TopicNamesValue | CurrentTasksValue | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Schema:
     """``value`` makes the value, of ``fields``; it has one version, 0, and the compact encoding; None: not looked into."""
 

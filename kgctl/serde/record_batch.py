@@ -11,12 +11,12 @@ Kafka: clients/src/main/java/org/apache/kafka/common/record, ``DefaultRecordBatc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
 from kgctl.model.coordinator_records import TransactionMarker
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.crc32c import crc32c
 
 NO_TIMESTAMP_MS = -1
@@ -57,7 +57,7 @@ class UnsupportedCompressionError(ValueError):
     """The batch is compressed with a codec that kgctl does not have (snappy, lz4, zstd); its records cannot be seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class BatchHeader:
     """The 61 bytes before the records. ``batch_length`` does not count the first 12 of them; `size_bytes` is the whole batch."""
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
+
+from kgctl.model.values import frozen_in_order
 
 MAX_PLAIN_STRING_BYTES = 32_767
 INT8_MAX = 127
@@ -228,7 +229,7 @@ class Array:
             self.element.write(out, element)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Field:
     """One row of a message's table: the attribute's name, its type, the versions that have it; ``tag`` for a tagged field.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.server.acls import CLUSTER_NAME, Acl, AclOperation, Resource, Rules, Who, parse_acl
 from kgctl.storage.files import ACLS_FILE, Documents
 
@@ -15,7 +16,7 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SUPER_USERS, BY_DEFAULT = "super.users", "allow.everyone.if.no.acl.found"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AccessConfig:
     """The settings that an Apache Kafka broker has for its authorizer. ``rules`` are there from the start."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from pathlib import Path
 from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.values import frozen_in_order
 from kgctl.server.access import AUTHORIZER
 from kgctl.server.listeners import PROTOCOL_MAP, BrokerListener
 from kgctl.server.settings import broker_settings, check_brokers
@@ -16,7 +17,7 @@ from kgctl.share.state.config import ShareCoordinatorConfig, share_settings
 from kgctl.storage.files import Documents, OnDamage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ServeOptions:
     """One run of the server.
 
@@ -52,7 +53,7 @@ def _setting(name: str, default: bool | int, at_least: int = 1) -> Any:  # noqa:
     return field(default=default, metadata={"name": name, "at_least": at_least})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class BrokerConfig:
     """The configs outside the coordinator, by Kafka's names and with Kafka's defaults.
 

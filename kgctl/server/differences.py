@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kgctl.model.values import frozen_in_order
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": "0", "group.streams.initial.rebalance.delay.ms": "0"}
 """What servers for tests have otherwise than Kafka: a group does not wait three seconds for more first members."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Difference:
     """One of them: ``subject`` is what it is about, ``here`` what happens here, ``kafka`` what a broker does."""
 

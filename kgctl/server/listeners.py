@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.values import frozen_in_order
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOL_MAP = "listener.security.protocol.map"
@@ -13,7 +14,7 @@ Address = tuple[str, int]
 """Host and port; the port 0 is one that is not known yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class BrokerListener:
     """One that every broker of a cluster has: the first broker at ``port``, the next one at ``port + 1``.
 

@@ -13,7 +13,7 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, Unr
 from kgctl.extras import require
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Done, ForceCompleteRebalance, RebalanceStatus, Result
+from kgctl.model.values import frozen_in_order
 from kgctl.server.acls import AclOperation, Resource, Who
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host, Work
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
     from kgctl.wire.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Wanted:
     """Which groups an operator asks for: these, or all; only those with a rebalance under way; with their members."""
 
     groups: tuple[str, ...] = ()
     only_rebalancing: bool = False
     with_members: bool = False
+
+
+_ALL = Wanted()
 
 
 def rebalances(services: Services) -> Work[list[RebalanceStatus]]:
@@ -249,7 +253,7 @@ def _response(correlation_id: int, values: Mapping[str, Any]) -> bytes:
     return _CORRELATION_ID.pack(correlation_id) + json.dumps(values).encode()
 
 
-def ask_status(connection: Connection, deadline: Deadline, wanted: Wanted = Wanted()) -> dict[str, Any]:  # frozen
+def ask_status(connection: Connection, deadline: Deadline, wanted: Wanted = _ALL) -> dict[str, Any]:
     """How the server behind the connection is doing.
 
     Raises `UnreachableError` where that is no ``kgctl serve``, `AuthError` where the user may not see the cluster.

@@ -19,6 +19,7 @@ from kgctl.errors import StorageError
 from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.storage.batches import read_batches
@@ -26,7 +27,7 @@ from kgctl.storage.cleaning import Cleaning, cleaned
 from kgctl.storage.record_log import RecordLog, TopicStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AbortedTransaction:
     """An aborted transaction's records lie from ``first_offset`` to its marker at ``last_offset``."""
 

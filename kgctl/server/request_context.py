@@ -36,7 +36,7 @@ SHARE_VERSION, STREAMS_VERSION = "share.version", "streams.version"
 """The features of brokers that stand for share groups and for streams groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ApiSpec:
     """One API. ``advertised_min`` may be lower than what is served: KAFKA-18659, clients infer old brokers' features from it."""
 

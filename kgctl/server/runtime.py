@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID, uuid4
@@ -77,7 +76,7 @@ class HeldAnswer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Lost:
     """Records that could not be written. ``groups`` says whether commits alone were lost; ``written`` is what the log has.
 

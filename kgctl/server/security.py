@@ -12,11 +12,12 @@ import ssl
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.scram import ANOTHER_ID, HASHES, ScramError, ScramKeys, keys_of, server
 from kgctl.server.listeners import BrokerListener
 from kgctl.storage.files import CREDENTIALS_FILE, Documents
@@ -38,7 +39,7 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SecurityConfig:
     """A listener's protocol and what belongs to it. ``settings`` have Kafka's names, without a listener's prefix."""
 

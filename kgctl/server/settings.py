@@ -10,13 +10,14 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.storage.files import SETTINGS_FILE, Documents
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ def _gzip_level(value: int) -> str | None:
     return None if value == -1 or 1 <= value <= 9 else "Value must be between 1 and 9 or equal to -1"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Setting:
     """One setting. ``default`` is text, as all values are. ``brokers``: the brokers' settings that it follows, nearest first.
 

@@ -15,6 +15,7 @@ from typing import Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 from kgctl.storage.files import Documents
 
 REMEMBERED_BATCHES = 5
@@ -35,7 +36,7 @@ class _State:
     batches: deque[_Batch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ProducerWrite:
     """A batch of an idempotent producer, as far as its order matters."""
 
@@ -50,7 +51,7 @@ class ProducerWrite:
         return (self.first_sequence + self.record_count - 1) % _SEQUENCES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SequenceCheck:
     """What is to become of a batch: append it, or answer with an error or with the offset of its first copy."""
 
@@ -139,7 +140,7 @@ class Transaction:
         return "Empty" if self.last_outcome is None else "CompleteCommit" if self.last_outcome else "CompleteAbort"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ProducerIdentity:
     """The producer as each request of a transaction names it."""
 

@@ -12,13 +12,13 @@ import heapq
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 
 from kgctl.errors import NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.coordinator_records import TransactionMarker
-from kgctl.model.values import partition_for
+from kgctl.model.values import frozen_in_order, partition_for
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, older_value
 from kgctl.serde.record_batch import (
     CODECS,
@@ -265,7 +265,7 @@ _PARTITION_FOLDER = re.compile(r"__consumer_offsets-(\d+)")
 _RECORDS_AT_A_TIME = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ImportSummary:
     """What an import brought in."""
 

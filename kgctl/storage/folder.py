@@ -18,7 +18,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
@@ -31,6 +31,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
 from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.requests import UpdateGroupConfig
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.files import (
     COORDINATOR_FILE,
@@ -359,7 +360,7 @@ def _replay(coordinator: GroupCoordinator, folder: DataFolder, stored: StoredRec
     coordinator.replay(record, producer_id=stored.producer_id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StoredOffset:
     """A committed offset. Times are milliseconds since the epoch; ``expire_timestamp_ms`` is -1 without a limit of its own."""
 

@@ -12,11 +12,11 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from kgctl.errors import DamagedError, StorageError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.crc32c import crc32c
 from kgctl.storage.files import STATE_FILE, make_private
 from kgctl.storage.page_sums import PageSums
@@ -27,7 +27,7 @@ APPLICATION_ID = 0x6B676374
 Synchronous = Literal["FULL", "NORMAL"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Schema:
     """The tables of one file, which a file of SQL beside this module makes: its statements have a blank line between them.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 from uuid import UUID
 
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
+from kgctl.model.values import frozen_in_order
 from kgctl.wire import Deadline
 from kgctl.wire.connection import METADATA, Api, Connection, open_connection
 from kgctl.wire.settings import Address, WireSettings
@@ -19,7 +20,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TopicLayout:
     """A topic's partitions, who leads each (-1: nobody) and who has it. ``error_code`` is Kafka's, 0 for none.
 
@@ -32,7 +33,7 @@ class TopicLayout:
     topic_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClusterLayout:
     """Metadata's answer: the brokers by id, the topics that were asked for, and the cluster's id where it has one."""
 

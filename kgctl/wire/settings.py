@@ -15,11 +15,12 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.errors import AuthError, UnreachableError, UsageError, did_you_mean
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 from kgctl.wire import Deadline
 from kgctl.wire.tokens import BEARER, SOH, MadeToken, MakesTokens, token_of
 
@@ -32,7 +33,7 @@ _LIFE_S = 3600
 _MAX_TOKEN_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TokenSource:
     """Where tokens come from: of ``endpoint``, signed for ``msk``, given as ``token``, or else unsecured with these claims."""
 
@@ -53,7 +54,7 @@ class TokenSource:
         return known or ("the bearer of the token" if self.token else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MskLogin:
     """An IAM login of Amazon MSK: by a role, by a profile, or else by the default credentials of AWS."""
 
@@ -283,7 +284,7 @@ _NOT_COVERED = (
 """Properties that change how a connection is made secure and that only librdkafka implements."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Address:
     """Where a broker listens."""
 
@@ -294,7 +295,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TlsSettings:
     """Paths to PEM files, or PEM text itself; None where not given."""
 
@@ -311,7 +312,7 @@ class TlsSettings:
     check_hostname: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SaslSettings:
     """Who logs in. The password is kept out of every message. ``token`` says where OAUTHBEARER has its tokens from."""
 
@@ -347,7 +348,7 @@ RECONNECT, RETRY = Pause(50), Pause(100)
 """As Kafka's own clients pause: ``reconnect.backoff.ms`` and ``retry.backoff.ms``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class WireSettings:
     """All that a connection needs to know. ``tls`` and ``sasl`` are None where the protocol has none.
 

@@ -65,6 +65,7 @@ ROOMS = {
             ),
             (29, "what manifests no longer say, and a scenario does; explain and rates take nothing for known that is not"),
             (3, "files of a run are checked by the module that all commands check theirs with"),
+            (20, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "pipeline": Room(
@@ -99,6 +100,7 @@ ROOMS = {
             (2, "the state of a watch is not kept in -"),
             (145, "rows from before the last sampled window stay; what comes late goes back to an earlier state"),
             (14, "which tables a query in SQL asks"),
+            (19, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "cli": Room(
@@ -128,6 +130,7 @@ ROOMS = {
             (15, "keys and paths that are given twice, and flags that are given both ways"),
             (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
             (16, "SQL over what was never built has no rows that could be taken for an answer"),
+            (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "admin": Room(
@@ -166,6 +169,7 @@ ROOMS = {
             (3, "what a migration wrote and nobody could read back"),
             (15, "groups of another type by the name that a plan or an undo file has"),
             (1, "a broker that is not the coordinator is a time limit"),
+            (3, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "coordinator": Room(
@@ -182,6 +186,7 @@ ROOMS = {
             (3, "settings that a version has, otherwise than by default"),
             (1, "a table that is too full grows with the next subtopology that gets a task, as Kafka's"),
             (2, "which timers are sessions stands beside them"),
+            (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "server": Room(
@@ -216,6 +221,7 @@ ROOMS = {
             (4, "share fetches do not wait for what they acknowledge, as in Kafka"),
             (5, "what a waiting fetch gets when several locks end"),
             (335, "streams groups, KIP-1071: heartbeats, descriptions, rights, topics that are made beside them"),
+            (9, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "storage": Room(
@@ -228,6 +234,7 @@ ROOMS = {
             (110, "a log cleaner, and batches that are written anew at their places"),
             (16, "classes whose names mean one thing are longer"),
             (6, "what share groups have acknowledged is flushed"),
+            (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "member": Room(
@@ -244,6 +251,7 @@ ROOMS = {
             (6, "classes whose names mean one thing are longer"),
             (293, "stream threads of Kafka Streams, classic and by the streams protocol, and what their leader tells them"),
             (6, "the reasons of a JoinGroup that the engine and explain go by stand where they are given"),
+            (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "assignors": Room(
@@ -255,6 +263,7 @@ ROOMS = {
             (197, "who gets the tasks of a Kafka Streams application (HighAvailabilityTaskAssignor)"),
             (472, "Kafka Streams in classic groups: the leader's assignor, threads, user data of 11 versions"),
             (73, "copies of Kafka Streams' states on instances with other client tags"),
+            (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "serde": Room(
@@ -300,6 +309,7 @@ ROOMS = {
             (40, "token makers that are coroutines, awaited in the loop that waits for them"),
             (2, "a limit says how long it is, for ZooKeeper too"),
             (38, "how changes of groups are asked for, and topics of requests and answers are written and read, for all rooms"),
+            (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "model": Room(
@@ -320,6 +330,7 @@ ROOMS = {
             (3, "partitions of an answer are made in one way, for two rooms"),
             (186, "streams groups: requests, results, records"),
             (2, "what a list has of a described group"),
+            (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     "library": Room(
@@ -328,6 +339,7 @@ ROOMS = {
             (5, "a storage that fails is named with its class"),
             (48, "calls of an AsyncAdmin overlap, and one that is cancelled, or cannot connect, holds up no other"),
             (215, "borders to storages, makers of ids and clocks; settings and commit log of a coordinator"),
+            (2, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
     TOP: Room(

@@ -30,12 +30,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError, UsageError, did_you_mean
 from kgctl.model.groups import Node
+from kgctl.model.values import frozen_in_order
 
 
 class _SaidError(KgctlError):
@@ -178,7 +179,7 @@ class Pattern(StrEnum):
     BLACK_LIST = "black_list"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Registration:
     """What an instance registers: topic (or, for a list, regular expression) -> number of streams.
 
@@ -356,7 +357,7 @@ DEFAULT_PORT = 2181
 _BOOLEANS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ZooKeeperSettings:
     """A ZooKeeper and a place in it. ``chroot`` is "" or begins with a slash. ``tls`` has kazoo's names, ``sasl`` pure-sasl's."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kgctl.admin import (
     Closing,
@@ -44,6 +44,7 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from kgctl.model.values import frozen_in_order
 from kgctl.wire import Deadline
 
 ATTEMPTS = 10
@@ -154,7 +155,7 @@ def _attempt(connection: ZooKeeperSession, group: str, once: Callable[[], bool])
         raise zookeeper.ChangedMeanwhileError(group, attempts=ATTEMPTS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Guard:
     """The operations at the beginning of a transaction that ZooKeeper refuses while an instance is registered."""
 

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from kgctl.admin.zookeeper import SessionLostError, ZooKeeperSettings
 from kgctl.errors import AuthError, ClosedError, KgctlError, NotFoundError, TimedOutError, UnreachableError
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 from kgctl.wire import Deadline
 
 try:
@@ -106,7 +107,7 @@ _LOST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _MultiRead:
     """org.apache.zookeeper.ZooDefs.OpCode#multiRead: several reads in one request, each answered for itself."""
 

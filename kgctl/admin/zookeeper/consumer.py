@@ -21,7 +21,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -35,6 +34,7 @@ from kgctl.admin.zookeeper.admin import write_offsets
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import KgctlError, NotFoundError, UsageError, users_code
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 RETRY_S = 0.1
 ENDING_S = 30.0
@@ -319,7 +319,7 @@ def _nothing_to_do(_: object) -> None:
 NOT_VERIFIED = "NOT_VERIFIED"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Migration:
     """What is to be copied. ``names`` maps each source to its target; ``active`` are the sources with running instances."""
 

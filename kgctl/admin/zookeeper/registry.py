@@ -34,6 +34,7 @@ from kgctl.admin.zookeeper import Registration, ZooKeeperSettings, admin
 from kgctl.admin.zookeeper.connection import Answers, NodeData, Operation, RefusedOperation, ZooKeeperSession, denied
 from kgctl.errors import KgctlError, users_code
 from kgctl.model.groups import Node, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class GroupSnapshot:
         self.flaws.append(error)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Groups:
     """The groups that are there, in the order asked for, and the errors of those that may not be read."""
 

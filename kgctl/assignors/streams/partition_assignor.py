@@ -95,7 +95,7 @@ class ThreadAssignment:
     info: AssignmentInfo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ApplicationAssignment:
     """Of each member its part. ``is_stable``: nobody is to join again, at once or later. Kafka: AssignmentListener."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from kgctl.assignors.high_availability import LATEST_OFFSET, UNKNOWN_OFFSET_SUM, NumberedTask, number_hash
 from kgctl.model.groups import TopicPartition
-from kgctl.model.values import hash_map_order, integer_hash, string_hash
+from kgctl.model.values import frozen_in_order, hash_map_order, integer_hash, string_hash
 
 LATEST_VERSION = 11
 UNKNOWN_VERSION = -1
@@ -29,7 +29,7 @@ class UserDataError(ValueError):
     """The bytes are no user data of Kafka Streams."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SubscriptionInfo:
     """What a stream thread says of its instance and of the states that are there.
 
@@ -47,7 +47,7 @@ class SubscriptionInfo:
     latest_supported_version: int = LATEST_VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AssignmentInfo:
     """What a stream thread is told beside its partitions.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
@@ -29,6 +29,7 @@ from kgctl.files import write_new
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import StartOffset, TopicPartition
 from kgctl.model.lag import total_of
+from kgctl.model.values import frozen_in_order
 
 Execute = Annotated[bool, flag("--execute", "Do it; without it this is a dry run.")]
 DryRun = Annotated[bool, flag("--dry-run", "Only show the plan (the default).")]
@@ -78,7 +79,7 @@ class ItemRow(NamedTuple):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ItemChange(Generic[K]):
     """A change of items of a cluster, each by itself: what it is about, and how that is told.
 
@@ -328,7 +329,7 @@ def left_alone(plan: ResetPlan, internal: InternalTopics) -> Iterator[str]:
 _CHANGED = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OffsetChange:
     """A change of offsets on a cluster; ``remarks`` are told beside its result. ``export`` shows Kafka's CSV for the rows."""
 

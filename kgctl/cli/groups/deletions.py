@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -47,6 +47,7 @@ from kgctl.model.groups import (
     TopicPartition,
     listing_of,
 )
+from kgctl.model.values import frozen_in_order
 
 GROUPS_EXAMPLES = """
 kgctl delete-groups payments-old payments-test --dry-run
@@ -115,7 +116,7 @@ class _GroupRow(NamedTuple):
     offsets: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _GroupsPlan:
     """Which groups can be deleted, what is committed for them, and what of that cannot be learnt (``unsaved``: as it is told)."""
 
@@ -259,7 +260,7 @@ def delete_offsets(
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _OffsetsPlan:
     """The commits that can be deleted, by group and partition; the partitions where that is refused; and groups that failed.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgctl.admin import TellsChanges
@@ -19,6 +19,7 @@ from kgctl.cli.selection import GroupChoice, check_topics, with_neighbours
 from kgctl.cli.session import Session
 from kgctl.cli.settings import cluster_reference
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -86,7 +87,7 @@ def _check_interval(groups: Sequence[str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class DescribeQuestion:
     """What is to be shown, as the command line says it."""
 

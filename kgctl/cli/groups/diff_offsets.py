@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -20,6 +19,7 @@ from kgctl.cli.selection import failures
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.groups import NO_OFFSET, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -142,7 +142,7 @@ def _without_offsets(scope: TopicScope) -> KgctlError:
     return NotFoundError(f"topic {str(scope)!r}: nothing is there to compare: neither side has an offset", topic=scope.topic)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Offsets:
     """What one side has, by group, what could not be learnt of it, and what may be hidden from this user."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from kgctl.admin import NO_LEAVING, GroupAdmin, ItemError, check_supports, item_error, lacking, unfit
@@ -20,6 +20,7 @@ from kgctl.cli.selection import ChangedGroups, confirm, with_neighbours
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError, plural
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import frozen_in_order
 
 COLUMNS = (
     GROUP.of("of.group_id"),
@@ -33,7 +34,7 @@ kgctl remove-members payments --all --dry-run
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Member:
     """A member to remove: by group instance id where it is static, else by member id."""
 

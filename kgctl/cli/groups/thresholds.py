@@ -17,6 +17,7 @@ from kgctl.cli.parameters import flag, option
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupType
+from kgctl.model.values import frozen_in_order
 
 UNKNOWN_LAG = "LAG_UNKNOWN"
 
@@ -56,7 +57,7 @@ class Thresholds:
         return self.fail_if_flagged or any(limit is not None for limit in limits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ThresholdJudgement:
     """What does not hold, what could not be told and is let pass, and the exit code of that, None where all holds."""
 
@@ -70,7 +71,7 @@ class ThresholdJudgement:
         return [*(error for error in errors if error.message not in known), *self.errors]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Scope:
     """What a check is about. ``names_groups``, and ``topics`` where there are any: the command line says which, so that none can
     be missed."""
@@ -105,8 +106,11 @@ def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: 
     return ThresholdJudgement((*others, *exceeded, *unknown), (), code)
 
 
+_EVERYTHING = Scope()
+
+
 def judge_listed(
-    admin: GroupAdmin, listed: Sequence[GroupListing], limits: Thresholds, now_ms: int, scope: Scope = Scope()
+    admin: GroupAdmin, listed: Sequence[GroupListing], limits: Thresholds, now_ms: int, scope: Scope = _EVERYTHING
 ) -> ThresholdJudgement:
     """Look at these groups, and `judge` them."""
     found = view_offsets(admin, [listing.group_id for listing in listed])

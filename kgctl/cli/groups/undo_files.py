@@ -9,7 +9,7 @@ import shlex
 import socket
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +22,7 @@ from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.settings import naming_project_file
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.files import write_again, write_new
+from kgctl.model.values import frozen_in_order
 
 
 def check_file_name(option: str, path: str | None) -> None:
@@ -48,7 +49,7 @@ LAST = "last"
 """What means the newest change of the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class UndoFile:
     """What a change took away, or is said to have; its id is made of time and command."""
 
@@ -58,7 +59,7 @@ class UndoFile:
     is_gone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LoggedChange:
     """A line of the log of changes, as it was at the end. ``results`` None: it has not ended, or was killed."""
 
@@ -70,7 +71,7 @@ class LoggedChange:
     results: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StartedChange:
     """A change that is under way: its undo file, where it has one, and its line in the log."""
 
@@ -106,7 +107,7 @@ class StartedChange:
         return path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Backup:
     """A block of options: where the previous offsets are saved."""
 

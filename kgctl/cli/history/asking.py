@@ -16,6 +16,7 @@ from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import TIME, Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
+from kgctl.model.values import frozen, frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin.offset_reset import PastOffset, Strategy
@@ -91,7 +92,7 @@ class AskedHistory:
     as_of_version: AsOfVersion = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TimeSpan:
     """A stretch of time: from ``from_ms`` on and before ``to_ms``; None for no limit."""
 
@@ -191,7 +192,7 @@ _SHORTEST_SAMPLE_MS = 1_000
 _DEFAULT_SAMPLE_MS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LiveOptions:
     """``given`` are the flags that were given: none of them goes with files."""
 
@@ -365,7 +366,7 @@ def not_built(*parts: Behind) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """How a command shows ``series``, a name in `kgctl.pipeline.answers.series`, and what it says where there are no rows.
 

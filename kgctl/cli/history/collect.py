@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -20,6 +20,7 @@ from kgctl.cli.report import TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import KgctlError, RefusedError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ _LARGE_BYTES = 100_000_000
 _SAMPLE_EVERY_MS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Rest:
     """The options of a collection from files, as they were given."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Self, TypeVar
 
@@ -13,6 +12,7 @@ from kgctl.cli.kafka_tool.java import exception_of, message_of
 from kgctl.cli.kafka_tool.options import ToolOptions
 from kgctl.cli.session import Session
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import frozen_in_order
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def value_or_raise(results: GroupResults[T], group_id: str) -> T:
     return results.values[group_id]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Tool:
     """A line that is carried out: what it asks, of which cluster. It writes to stdout and stderr as it goes."""
 

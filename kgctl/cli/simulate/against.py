@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +17,7 @@ from kgctl.cli.report import Report
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -32,7 +32,7 @@ _NOT_YET = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.COORDINATOR_NOT_AVAILABLE, E
 _LOCAL = ("127.", "localhost:", "[::1]:", "::1:")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AgainstOptions:
     """A block of options: where it is played, how often, and with what.
 

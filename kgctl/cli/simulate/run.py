@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, METRIC, VARIANT
 from kgctl.errors import ExpectationError, KgctlError, StorageError, UsageError, plural
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OutputOptions:
     """A block of options: what is written beside the result."""
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kgctl.cli.environment import Environment, Waiting
@@ -14,6 +14,7 @@ from kgctl.cli.parameters import argument, option
 from kgctl.cli.report import Column
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.vocabulary import Identity
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def seconds(option: str, text: str) -> float:
 _WORTH_PROCESSES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RunOptions:
     """The options that commands which run scenarios have, as they were given. ``words``: how a replay's command begins."""
 

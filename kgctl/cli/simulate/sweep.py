@@ -22,6 +22,7 @@ from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import DIGEST, VARIANT, RunOptions, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
 from kgctl.files import check_place, write_whole
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:
@@ -315,7 +316,7 @@ _WRITERS: Mapping[str, Callable[[BinaryIO, Mapping[str, type], Records, Mapping[
 _MOST_TOLD = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SweepShown:
     """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write.
 

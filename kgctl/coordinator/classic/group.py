@@ -16,7 +16,7 @@ from kgctl.model.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MetadataImage, Transition
 from kgctl.model.requests import JoinProtocol, OffsetCommit, OffsetFetch, TxnOffsetCommit
-from kgctl.model.values import HashMap, hash_map_order
+from kgctl.model.values import HashMap, frozen_in_order, hash_map_order
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
 
 EMPTY = GroupState.EMPTY
@@ -26,7 +26,7 @@ STABLE = GroupState.STABLE
 DEAD = GroupState.DEAD
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StateFacts:
     """What is true as long as a group is in a state; `kgctl.coordinator.invariants` holds groups to it."""
 
@@ -61,7 +61,7 @@ TRANSITIONS = (
 ALLOWED = frozenset((transition.source, transition.target) for transition in TRANSITIONS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Responses:
     """What a known member of the current generation is answered in a state.
 

@@ -31,7 +31,7 @@ from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MetadataImage
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
-from kgctl.model.values import TimelineHashMap
+from kgctl.model.values import TimelineHashMap, frozen_in_order
 from kgctl.serde.partition_metadata import SubscribedTopic
 
 FREE = -1
@@ -46,7 +46,7 @@ MEMBER_TIMERS = (
 K = TypeVar("K", str, UUID)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ResolvedRegex:
     """The topics that an expression stood for when it was last resolved."""
 

@@ -6,7 +6,7 @@ Kafka: ConsumerGroupMember.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
@@ -56,7 +56,7 @@ class StateBasis(Protocol):
         """Whether every member is STABLE at the assignment epoch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupStateFacts:
     """What a group state stands for, and when a group is in it."""
 
@@ -108,7 +108,7 @@ class ReconciliationStep(Enum):
     COMPUTE_NEXT = "its next assignment is computed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberRules:
     """The steps of a member in one state, by what its request says.
 
@@ -141,7 +141,7 @@ MEMBER_TRANSITIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClassicResponses:
     """What a member that uses the classic protocol is answered when it is at the assignment epoch, and when behind."""
 

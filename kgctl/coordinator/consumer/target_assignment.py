@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import count, repeat
 from operator import itemgetter
@@ -31,6 +31,7 @@ from kgctl.model.values import (
     bucket,
     copied_map_capacity,
     copied_set_capacity,
+    frozen_in_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -73,7 +74,7 @@ def range_order(target: Target, topic_count: int) -> dict[UUID, Sequence[int]]:
     return {topic: target[topic] for topic in hash_map_order(target, capacity=capacity, hash_of=uuid_hash)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class UniformOrder:
     """As the uniform assignor collects it for a homogeneous group: a copy of the target before, changed.
 

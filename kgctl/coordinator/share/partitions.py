@@ -9,7 +9,7 @@ Kafka: ShareGroupStatePartitionMetadataInfo, GroupMetadataManager#addInitializin
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TypeVar
 from uuid import UUID
@@ -20,6 +20,7 @@ from kgctl.model.values import (
     copied_map_order,
     copied_set_capacity,
     copied_set_order,
+    frozen_in_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -31,7 +32,7 @@ UNKNOWN_NAME = "<UNKNOWN>"
 """What a topic that does not exist is called in a record."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class NotedPartitions:
     """Partitions of one topic in the order of their HashSet, and when they were noted. Kafka: InitMapValue."""
 
@@ -50,7 +51,7 @@ def _nothing() -> Noted:
     return _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SharePartitions:
     """What the last record said. ``deleting``: topics, in the order of their HashSet."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from kgctl.errors import plural
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.series import HEALTH, LAG, PAST_LOG_END, REBALANCES, RESETS, Row, rows_between
 from kgctl.pipeline.tables.group_history import Cause
 
@@ -29,7 +30,7 @@ BUSY = 3
 """So many times as much as before is a burst."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Likely:
     """What may have caused a stretch: ``text`` says what the log shows."""
 
@@ -37,7 +38,7 @@ class Likely:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Spell:
     """A stretch in which a group was behind. ``well_ms``: when it was last known not to be, None: never before; ``to_ms``: None
     while it lasts; ``is_end_known``: whether it was well then, and not only no more known. ``doubt``: why a cause may be missing,

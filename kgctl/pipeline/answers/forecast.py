@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.inferred import FRESH_MS, UNMEASURED, standings
 from kgctl.pipeline.answers.series import LAG, RESETS, Row, rows_at, rows_between
 
@@ -29,7 +30,7 @@ _UNTRIED = (0.5, 2.0)
 _DECILE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Course:
     """What a group had read of a topic and what was written to it since the first minute, and what it had to read, as of each
     minute's end; lists of one length. ``unread`` is None where that is not known."""
@@ -39,7 +40,7 @@ class Course:
     unread: Sequence[int | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Pace:
     """How a group and a topic went on for some minutes; records a minute."""
 
@@ -125,7 +126,7 @@ def _next_caught_up(paces: Sequence[Pace | None]) -> list[int | None]:
     return found[::-1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Outlook:
     """When a group will have caught up with a topic, in milliseconds from now; None: it does not, or that is not known (``why``).
 

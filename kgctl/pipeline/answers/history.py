@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ def is_whole_until(runs: Sequence[CollectedRun], at_ms: int) -> bool:
     return bool(runs) and runs[0].first_offset == 0 and is_whole_between(runs, 0, at_ms)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Behind:
     """What was collected and not built yet; ``late`` of the records are from before what was built: tables will change."""
 
@@ -54,7 +55,7 @@ class Behind:
 _TABLES_OF_GROUPS = ("generations", "offset_commits", "member_changes")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Reach:
     """The times of the first and of the last record that were collected."""
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.inferred import unseen_since
 from kgctl.pipeline.answers.series import gone
 from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("group", "window_start_ms", "commits", "total_lag", "max_lag_ms", "past_end", "below_start")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Objective:
     """A minute is good where, at its end, no partition is further behind than ``within_ms`` and the group not further than
     ``records``, as far as these are asked for, and no commit is outside of its log. ``target``: the share of minutes that have to

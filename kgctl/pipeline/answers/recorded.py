@@ -7,11 +7,12 @@ same number of the other means. Times are milliseconds since the epoch, a stretc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.inferred import CRASHED, UNKNOWN, infer_departures
 from kgctl.pipeline.answers.series import REBALANCES, Row, rows_between
 
@@ -26,7 +27,7 @@ NO_REBALANCES = ("static_member_returned", "group_deleted")
 _Partition = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberStay:
     """A member for as long as it was one. ``to_ms`` None: to the end. ``ending``: ``left``, ``crashed`` or ``unknown``.
 
@@ -44,7 +45,7 @@ class MemberStay:
     last_commit_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RecordedPast:
     """``generations``: rows of the table, in order. ``owned``: partition, from, to (None: to the end), member id.
 

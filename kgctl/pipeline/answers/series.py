@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.history import CollectedRun, is_whole_between, is_whole_until
 from kgctl.pipeline.tables.group_history import Cause
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TableSeries:
     """A table, its columns, what its rows are about (``key``), and when they are (``time``: the first column that is not null).
 
@@ -242,7 +242,7 @@ class Exactness(StrEnum):
     in between were compacted away."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommitAt:
     """What a group had committed for a partition at the moment asked for.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.decode.arrow import Int64s, nulls
 from kgctl.pipeline.decode.decode import READ_DICTIONARY
@@ -23,7 +24,7 @@ STATE_BYTES = 4_000_000
 """So large a state is worth a slice of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Extent:
     """Records of one partition of the log in a file: those with offsets from ``low`` to ``high``, ends included."""
 

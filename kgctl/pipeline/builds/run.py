@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.builds.cut import Extent, extents_of, portions_of, slices_of
 from kgctl.pipeline.builds.fold import Folded, Portion, SampleFiles, fold
@@ -47,7 +48,7 @@ STEP_RECORDS = 1_000_000
 """A build keeps what it has made of so many records."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TableSummary:
     """One table of one cluster after the build. ``written``: rows that this build wrote."""
 
@@ -78,7 +79,7 @@ class BuildResult:
     skipped: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Progress:
     """How far it is: records of the slices that are done, and of all."""
 
@@ -86,7 +87,7 @@ class Progress:
     of_records: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class BuildRange:
     """What a build reads, as its row of ``builds`` says: from the versions that were built before up to others."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.collect.collection import Collection, LastTroubles, TopicsSeen
 from kgctl.pipeline.sources.batches import damaged_table
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LivePart, LiveReader, LogOffsetRow, LogState
@@ -25,7 +26,7 @@ AWAY = (UnreachableError, NotFoundError, BrokerError)
 _FUTILE_ROUNDS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CollectPlan:
     """How long, and what besides.
 
@@ -40,7 +41,7 @@ class CollectPlan:
     all_topics: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class World:
     """Clocks and the rest of the outside. ``now_ms`` is wall-clock time; ``seconds`` only ever grows; ``pause`` sleeps.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.causes import GroupEvidence, Likely, Spell
 from kgctl.pipeline.answers.rows import by_group
 from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between, table_between
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupOverview:
     """One group. ``status`` is the worst there was; None where no lag is known."""
 
@@ -77,7 +78,7 @@ MOST_POINTS = 2000
 """Of one line. More than that cannot be told apart on a screen."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FigureLine:
     """Points (time in ms, value; None: not known), and how many there were before they were thinned."""
 
@@ -169,7 +170,7 @@ MOST_WINDOWS = 400
 """Of the commit rate: more windows than that are averaged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Stretch:
     """A span of time in which a state held."""
 
@@ -179,7 +180,7 @@ class Stretch:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Figures:
     """Everything of one group. ``notes`` say what was left out or averaged; ``resets`` has all of them, ``marks`` those drawn."""
 

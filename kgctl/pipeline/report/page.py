@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from string import Template
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 
 from kgctl import __version__
 from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, charts, config, page
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.causes import MOST, worst
 from kgctl.pipeline.answers.series import RESETS, Row, flooded, rows_between
 from kgctl.pipeline.report.figures import Figures, GroupOverview, as_data, figures, overview, reset_id, reset_text, worst_first
@@ -43,7 +43,7 @@ _FIGURE = Template("""\
 _COLUMNS = ("group", "worst status", "rebalances", "their time", "resets", "commits", "highest lag", "in time")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ListedReset:
     """A row of the list of resets. ``row_id`` names it on the page, ``undo`` is the command that undoes it."""
 
@@ -56,7 +56,7 @@ class ListedReset:
     undo: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ListedSpell:
     """A row of the list of stretches in which a group was behind. ``said`` is what may have caused it, or why none is named."""
 
@@ -69,7 +69,7 @@ class ListedSpell:
     said: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Content:
     """What a page is made of. Times are texts, except ``from_ms`` and ``to_ms``; ``notes`` are said under the overview."""
 
@@ -249,7 +249,7 @@ MOST_RESETS = 200
 """Of one group."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Asked:
     """A cluster's history and the groups of it that are wanted; None: all."""
 

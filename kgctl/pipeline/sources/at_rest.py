@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgctl.errors import NotFoundError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.sources.batches import Damage, cut
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC
 from kgctl.pipeline.sources.parse import ParsedLog, parse_log
@@ -48,7 +48,7 @@ class LogPiece(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RestSource:
     """Pieces that belong together, and the name of their cluster where they have one. ``option``: the option, and its value, by
     which the data source of Spark reads the same."""
@@ -62,7 +62,7 @@ _FOLDER = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _FILE = re.compile(r"\d{20}\.log")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SegmentPiece:
     """One segment file. ``is_last`` is its partition's newest: a batch that is cut off at its end was being written."""
 
@@ -133,7 +133,7 @@ _PAGE_ROWS = 5_000  # larger ones are slower: rows are tuples, which the search 
 _PAGES = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RecordLogPiece:
     """One partition of a data folder's record log."""
 
@@ -191,7 +191,7 @@ def record_log_samples(path: Path, *, every_ms: int, now_ms: int) -> Any:
 _ROWS = 1 << 19
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ParquetPiece:
     """One Parquet file."""
 

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.store.tables import DAMAGED, DAMAGED_DATA_BYTES, rows_of
 from kgctl.serde.crc32c import crc32c
 from kgctl.serde.record_batch import HEADER_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Damage:
     """``size`` bytes at byte ``position``; ``base_offset`` and ``records`` are what their header says, where one can be read."""
 
@@ -39,7 +40,7 @@ class Damage:
         return f"at byte {self.position}: {self.reason} ({self.size} bytes{count})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LogReport:
     """What there is to say of a stretch of log besides its records. ``error``: the code and message that ended its reading;
     ``span``: the first offset that was asked for, and the one behind the last."""
@@ -168,7 +169,7 @@ _KNOWN_MESSAGE_ATTRIBUTES = 0x10
 _LZ4 = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Message:
     """One message of a log, at ``start`` to ``end``; ``magic`` 0 or 1."""
 
@@ -320,7 +321,7 @@ def find_batches(view: memoryview) -> FoundBatches:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Batches:
     """Batches in ``buffer`` (uint8): one entry each in ``starts``, ``ends`` and ``headers`` (of `HEADER`)."""
 

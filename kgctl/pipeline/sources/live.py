@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.pipeline.sources.batches import Damage
 from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
@@ -28,7 +29,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 ReaderName = Literal["auto", "wire", "confluent"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LogState:
     """``__consumer_offsets`` as it is. ``bounds`` has (log start, log end) of each partition; ``errors`` are partitions without.
 
@@ -98,7 +99,7 @@ def open_reader(properties: Mapping[str, str], timeout_ms: int, reader: ReaderNa
     return ConfluentReader(known, timeout_ms), why if reader == "auto" else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CollectOrigin:
     """A cluster to collect from. ``properties`` have librdkafka's names; ``all_topics``: sample every topic, not only those that
     groups have commits on."""

@@ -39,6 +39,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kgctl.errors import KgctlError, RefusedError, StorageError, TimedOutError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.sources.at_rest import LogPiece, RestSource, parquet, record_log, segments
 from kgctl.pipeline.sources.batches import Damage, LogReport
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, CollectOrigin, LiveReader, LogState, ReaderName
@@ -158,7 +159,7 @@ class PieceInput(InputPartition):
         self.piece = piece
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _How:
     """What to do with damage, and whether to report."""
 

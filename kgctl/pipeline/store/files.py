@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from pyarrow import types
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.store.lookback import footer, row_groups_of
 from kgctl.pipeline.store.tables import TABLES, StoredTable
 
@@ -31,7 +32,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 SCHEMES = ("file", "s3", "s3a", "gs", "abfss", "hdfs")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StoreLocation:
     """Made by `parse`. ``uri`` is an absolute path of this machine, or a URL without a slash at its end."""
 
@@ -113,7 +114,7 @@ _EPOCH = date(1970, 1, 1)
 _INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class DataFile:
     """A file of a table, as a commit adds it. ``path`` is relative to the table's folder.
 

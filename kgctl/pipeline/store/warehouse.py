@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.errors import NotFoundError, RefusedError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, read_file, storage_errors, write_files
@@ -260,7 +261,7 @@ _IDENTITY = ("time", "key", "value")
 """What a record never loses; who produced it goes when kgctl's own log is compacted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Staged:
     """Records of one partition that are written and that no commit has named. Times are in milliseconds."""
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from kgctl.model.values import frozen_in_order
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -96,7 +98,7 @@ class Generation:
         return self.stable_ms - self.started_ms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberInfo:
     """What the log says of a member."""
 
@@ -163,7 +165,7 @@ class Spans:
     open_assignments: list[tuple[AssignmentSpan, int]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Arrival:
     """A group changed its protocol: the cause of its first row, and the members that it had before."""
 
@@ -325,7 +327,7 @@ class GroupHistory:
             self._closed_ms = now_ms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Place:
     """``is_gapless``: nothing is missing between the group's record before and this one, so that comparing them tells a cause."""
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.watch.outlets import Metrics, NotTakenError, WatchState, Webhook
 from kgctl.pipeline.watch.rules import Alert, AlertFinding, Alerts, AlertStateFile, Rule, WatchPicture, explain
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.store.files import StoreLocation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Outside:
     """What a watch touches: ``build`` brings the tables up to date, ``notice`` tells people what went wrong."""
 
@@ -25,7 +26,7 @@ class Outside:
     notice: Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class WatchSettings:
     """``is_patient``: what is unknown gets some time before it fires. ``allow_unknown``: it never does."""
 

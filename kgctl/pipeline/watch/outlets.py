@@ -17,6 +17,7 @@ from typing import Any
 
 from kgctl.errors import KgctlError, StorageError, UsageError
 from kgctl.extras import require
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.inferred import OUT_OF_RANGE, UNMEASURED
 from kgctl.pipeline.answers.series import Row
 from kgctl.pipeline.watch.rules import Alert, unread
@@ -143,7 +144,7 @@ def _instant(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class WatchState:
     """What is shown: the state after a look. Times are milliseconds since the epoch, None where there was none yet."""
 

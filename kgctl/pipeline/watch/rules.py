@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError, UsageError, did_you_mean
 from kgctl.files import check_named
+from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.answers.causes import spells
 from kgctl.pipeline.answers.forecast import Outlook, outlooks
 from kgctl.pipeline.answers.inferred import BELOW_START, FRESH_MS, PAST_END, UNMEASURED, span_text, standings, why_unseen
@@ -34,7 +35,7 @@ _PACE_MS = 10 * _MINUTE_MS
 _GLOB = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AlertFinding:
     """One thing that a rule is about. ``marker`` tells events of the same place apart (the log offset of a reset)."""
 
@@ -47,7 +48,7 @@ class AlertFinding:
     is_unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Rule:
     """One ``--alert``, read. ``hold_ms``: how long it must hold before it fires; ``span_ms``: how far back events count."""
 
@@ -97,7 +98,7 @@ class Rule:
                 yield AlertFinding(group, f"whether {group} {kind.of_events} is not known: {why}", is_unknown=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RuleKind:
     """What a name means, by the manual. ``limit``: ``count``, ``time``, "" where none is taken; ``span_ms``: 0 without ``in``.
 
@@ -432,7 +433,7 @@ _UNDELIVERED_AT_MOST = 1_000
 PENDING, FIRING, RESOLVED = "pending", "firing", "resolved"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Alert:
     """One rule about one group, or a partition of it. ``fired_ms`` is None while it is pending, ``resolved_ms`` until it ends."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_batch import (
     NO_PRODUCER_ID,
     BatchHeader,
@@ -57,7 +57,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values | None]:
     return None if body.acks == 0 else {"responses": responses}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Outcome:
     """What became of one batch. ``is_in_log`` False: the log was never asked, so its start is not told either."""
 

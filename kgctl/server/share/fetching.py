@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen_in_order
 from kgctl.serde.record_batch import iterate_batches, parse_marker
 from kgctl.server.partition_data import PartitionData, until
 from kgctl.server.share.manager import NOT_LEADER, SharePartitionManager
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 _fetch_ids = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FetchWish:
     """What a share fetch asks for. ``max_bytes`` is what the server gives at most, too."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any, Self
 
 from kgctl.errors import UsageError, did_you_mean
 from kgctl.model.settings import parse_setting, setting
+from kgctl.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShareCoordinatorConfig:
     """One field for each setting. Those that only matter to threads and disks are accepted: a broker's file can be used."""
 

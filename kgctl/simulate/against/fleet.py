@@ -14,7 +14,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UsageError
 from kgctl.member.api import StopReason
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.against.consumers import CONSUMERS
 from kgctl.simulate.against.playable import can_be_killed, settings_of
 from kgctl.simulate.engine.cluster import TopicChanger
@@ -46,7 +46,7 @@ _END_S = 15.0
 _JVM = ("-Xmx192m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClientLine:
     """Something that a client did, at a time in microseconds since the epoch. ``rest``: a callback's partitions and the like."""
 

@@ -14,12 +14,13 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, ClientLine, Fleet, PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.against.playable import can_be_killed
 from kgctl.simulate.engine.cluster import TopicChanger
@@ -65,7 +66,7 @@ class ClusterPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupSeen:
     """The group as it was at a time between two, in microseconds since the epoch; or why that cannot be told."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random  # noqa: TID251  # pauses of a real application, which no seed governs
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.checks import Check, Compiled
 from kgctl.simulate.scenario.event import Event
@@ -91,7 +91,7 @@ _LIBRDKAFKA = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Family:
     """A client's assignors, and Kafka's name of a setting -> its own, where it has not all of them: others are left out."""
 

@@ -18,10 +18,11 @@ from kgctl.assignors.spec import (
     promises_of,
 )
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.assign.groups import GroupDocument
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberChange:
     """A member's partitions, counted: ``kept`` of those it owned, ``gained`` new ones, ``lost`` to others or to nobody."""
 

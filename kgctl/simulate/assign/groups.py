@@ -12,7 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ from kgctl.assignors import assignor_names
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, StickyClaim, TopicSpec
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError, did_you_mean
 from kgctl.model.groups import GroupDescription, GroupType
+from kgctl.model.values import frozen_in_order
 from kgctl.yaml_files import LARGE, FileError, Tree, read_yaml
 
 INT32_MAX = 2**31 - 1
@@ -124,7 +125,7 @@ _USER_DATA_KEYS = frozenset({"owned", "generation", "base64"})
 _NEWEST_VERSION = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Member:
     """A member of a document. ``user_data``: bytes, a claim, None for none, or ``...`` for what Kafka's client would send."""
 
@@ -138,7 +139,7 @@ class Member:
     user_data: Any = ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupDocument:
     """One group of a file, read and checked."""
 
@@ -327,7 +328,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _DOCUMENT_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RawDocument:
     """A document as it stands in a file, which has it at this line (None: not known), or the error in its place."""
 
@@ -338,7 +339,7 @@ class RawDocument:
     tree: Tree | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ReadDocument:
     """A checked document, or the error in its place; ``id`` is there in any case."""
 

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from kgctl.model.coordinator_records import CoordinatorRecord
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.against.fleet import ClientKind
 from kgctl.simulate.against.play import ClusterPort, play
 from kgctl.simulate.against.playable import is_measured, obstacles, unknown_to
@@ -38,7 +39,7 @@ TAIL_US = 120_000_000
 """About how long a play without a duration goes on after its last event, for what is told before it begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PlayStage:
     """Where a scenario is played, and with what. ``label``: the cluster, as the user knows it. ``plays``: of each variant."""
 
@@ -151,7 +152,7 @@ MOST_EVENTS = 500
 _SESSION_MS, _HEARTBEAT_MS = 45_000, 3_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PodStay:
     """Of a pod, from the window's begin. ``begin_us`` None: it was there. ``end_us`` None: it stays."""
 
@@ -160,7 +161,7 @@ class PodStay:
     is_crash: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RecordedPod:
     """``session_ms`` is None where the records do not tell it."""
 
@@ -171,7 +172,7 @@ class RecordedPod:
     stays: tuple[PodStay, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecordedGroup:
     """What was recorded of a group: enough to play it again.
 
@@ -189,7 +190,7 @@ class RecordedGroup:
     client: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PlaySettings:
     """In milliseconds. ``pause``: of the poll loop, at most; ``latency``: of one direction. ``session`` is not searched.
 
@@ -209,7 +210,7 @@ _CHOICES: Mapping[str, tuple[int, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Trial:
     """What some seeds gave: by name the lowest, the median and the highest; ``distance`` from what was recorded."""
 

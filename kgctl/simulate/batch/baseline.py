@@ -9,12 +9,13 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kgctl import __version__
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.batch.comparison import (
     SAME_NAME,
     Comparison,
@@ -35,7 +36,7 @@ Runs = Mapping[str, Mapping[int, RunValues]]
 ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Baseline:
     """What was stored. ``asked``: the metrics that must not be worse, or ``any``.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kgctl.errors import UsageError
 from kgctl.member.api import Rng
+from kgctl.model.values import frozen
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.outcome import is_better_higher
 from kgctl.simulate.engine.context import Randomness
@@ -45,7 +45,7 @@ class Comparison(StrEnum):
     EQUAL = "equal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetricDifference:
     """One metric. ``difference`` is b minus a, the mean over ``seeds`` pairs, most likely between ``low`` and ``high``
     (None for a single pair, which says nothing about others).

@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.batch.details import details
 from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.batch.reasons import RULES, Origin, ReasonContext, meanwhile, origin_of, under_way
@@ -32,7 +33,7 @@ _SHOWN_SHARE = 50  # a piece is told that takes at least the 50th part of the ga
 _HEARD = "REBALANCE_IN_PROGRESS"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Piece:
     """A part of a gap with one cause. Times are from the end of the warm-up. ``rule``: what it waited for, "" if nothing says."""
 
@@ -43,7 +44,7 @@ class Piece:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Story:
     """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what).
 
@@ -61,7 +62,7 @@ class Story:
     origin: Origin = field(default_factory=Origin)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Ablation:
     """The same run with one thing left out; the differences say what that was worth (above 0: it cost so much)."""
 
@@ -74,7 +75,7 @@ class Ablation:
     """Metric that an expectation which fails asks about -> its value in the run, and in this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Part:
     """The time from the beginning of an event, or of a step of its rollout, to the next one's, with whatever it led to.
 
@@ -90,7 +91,7 @@ class Part:
     by_cause: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Explanation:
     """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap.
 

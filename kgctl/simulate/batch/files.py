@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.batch.outcome import result_of
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import EPOCH_MS, Recording
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgctl.storage.folder import DataFolder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClusterState:
     """The cluster at ``now_ms`` on the coordinator's clock, the end of a run.
 
@@ -143,7 +143,7 @@ def _write_topics(folder: DataFolder, state: ClusterState) -> None:
             folder.topics.append_batch(partition, last, state.now_ms, at=end - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OutputFiles:
     """Where to write what; None: nowhere.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import itemgetter
 from typing import Any
 
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.report.outcome import RunPicture, show
@@ -30,7 +31,7 @@ from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.vocabulary import EventStage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Watched:
     """What came of a check that watches the run. ``at_us``: when it was decided, from the end of the warm-up.
 
@@ -43,7 +44,7 @@ class Watched:
     undecided: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunValues:
     """One variant with one seed.
 
@@ -75,7 +76,7 @@ def key_of(metric: Metric) -> str:
     return f"{metric.name}({', '.join(metric.filters)})" if metric.filters else metric.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class SeedSource:
     """The values of one seed, for expressions over finished runs; ``settings`` by variant."""
 
@@ -110,7 +111,7 @@ def _concerns(check: Check, variant: str) -> bool:
     return check.variants is None or variant in check.variants
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _ThenSource(RunSource):
     """Sums of records at a time of the past, all else as it is."""
 
@@ -329,7 +330,7 @@ def _left_of(node: Node) -> Node:
 _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50, "median": 50, "best": 0}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Judgement:
     """What came of one check for one variant; ``seed`` is the one that decides. ``is_asked``: its ``when`` held in some seed."""
 
@@ -407,7 +408,7 @@ class Judge:
         return Judgement(check, number, variant, passed, observed, seeds[0], _joined(_joined(note, None, "mean"), check))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _MeanSource(SeedSource):
     of_seeds: Mapping[str, Mapping[int, RunValues]]
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from kgctl.errors import InvariantViolation, KgctlError
 from kgctl.model.groups import TopicPartition
+from kgctl.model.values import frozen
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
 from kgctl.simulate.engine.run import TIME_LIMIT, RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
@@ -216,7 +217,7 @@ _COLLECT_AFTER = 5_000
 """A finished run is a cycle of objects, of some megabytes, which goes at once where its log has so many lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """``settings``: Kafka's, for expressions. ``twice``: run it again and compare. ``draws``: keep who consumed what when.
 
@@ -339,7 +340,7 @@ _KILLED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BatchOptions:
     """How to run. ``twice``: each run once more, to compare; ``pictures``: draw each variant, where it is run with one
     seed only; of several, `kgctl.simulate.batch.plan` draws the worst."""

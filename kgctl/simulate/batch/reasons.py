@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from kgctl.coordinator.timers import SESSION_TIMERS
 from kgctl.member.api import CallbackKind
 from kgctl.member.classic_session import Membership
 from kgctl.member.config import MemberConfig
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
@@ -31,7 +32,7 @@ TRIGGERS = {
 """What sets a rebalance off that is not a member's doing -> in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Origin:
     """What set a rebalance off: in one word, in words, and the pod that did it. All "": there was no rebalance."""
 
@@ -40,7 +41,7 @@ class Origin:
     pod: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ReasonContext:
     """What a rule is looked for with: the run, the gap, the piece's times from the end of the warm-up, the log."""
 
@@ -237,7 +238,7 @@ _NO_MEMBERS = ("Empty", "Dead")
 _SESSIONS = {"", *SESSION_TIMERS}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Phase:
     """A time in which the coordinator has the group in one state, with the leader of its end, and what ends it: an API, or timer,
     and the pod whose request it was. It may reach beyond a piece.
@@ -265,7 +266,7 @@ def _phases(look: ReasonContext) -> list[_Phase]:
     return [each for each in found if look.inside(each) * _MATTERS >= look.to_us - look.from_us]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Dead:
     """Members that were taken out long after their processes had ended: their pods, the ends in words, the last of these."""
 

@@ -13,10 +13,10 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.batch.explain import explain
 from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
@@ -44,7 +44,7 @@ _SECOND_US = 1_000_000
 _ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Shrunk:
     """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: it ended too early to know.
 

@@ -7,13 +7,14 @@ delay, and later messages of the connection wait behind. After 30 s the connecti
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.recording.trace import PodChanged, PodWanted
 from kgctl.simulate.scenario.event_port import LinkFault
@@ -143,7 +144,7 @@ class Nodes:
         return min(load, key=load.__getitem__, default=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PodHome:
     """What pods are made with. ``versions``: set of members -> the consumer settings that its new pods have.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast
@@ -31,7 +30,7 @@ from kgctl.member.api import (
 from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage, TopicPartition
-from kgctl.model.values import quick_enum
+from kgctl.model.values import frozen_in_order, quick_enum
 from kgctl.simulate.engine.pods import Pod, PreStop
 from kgctl.simulate.engine.polls import PollCadence
 from kgctl.simulate.recording.trace import CalledBack
@@ -59,7 +58,7 @@ class Consumption(Protocol):
     def committed_quietly(self, process: Process, from_us: int, at_us: int, every_us: int) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Surroundings:
     """What a process meets: the way to the brokers, who notes what it reads, who skips over it, who hears of its life."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import UsageError, UserCodeError
+from kgctl.model.values import frozen
 from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import EventRun
 from kgctl.simulate.engine.simulation import Simulation
@@ -147,7 +147,7 @@ ASK_EVERY = 1024
 _COLLECT_EVERY = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunLimits:
     """Where a run that does not end by itself is stopped. ``tail_us``: how long after its last event it may take to get stable.
 

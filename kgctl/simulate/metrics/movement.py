@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, TypeAlias
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
@@ -93,7 +93,7 @@ def _cycle_of(costs: Mapping[tuple[int, int], int], nodes: int) -> list[tuple[in
             return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class PlacementSnapshot:
     """A moment in which all was in its place: who had what, and who was there."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine import run as engine
 from kgctl.simulate.metrics import availability, records
 from kgctl.simulate.metrics.measured import Measured
@@ -84,7 +85,7 @@ class MetricView:
         return {name: self.metric(name) for name, kind in kinds if kind.is_summary and self.measured.knows(kind)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LaneSegment:
     """Part of a partition's lane: who consumed it, or (``owner`` None) why nobody did. Times are from the end of the warm-up."""
 

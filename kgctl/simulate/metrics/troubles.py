@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
 from kgctl.errors import plural
 from kgctl.member.config import INVALID_CONFIG, refusal
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.run import TIME_LIMIT
 from kgctl.simulate.metrics.measured import SECOND
 from kgctl.simulate.metrics.rebalances import stuck_since
@@ -28,7 +28,7 @@ OPEN_US = 5 * SECOND
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Trouble:
     """One kind of what went wrong in a run. ``number``: how often; ``text``: the first of it, and who else there was."""
 

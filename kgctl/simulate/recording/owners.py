@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ Segment = tuple[int, int, int]
 """(from, to, owner or code of a cause)"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Gap:
     """A time in which nobody consumed a partition: who did before and after it (`NOBODY`: nobody yet), and why."""
 

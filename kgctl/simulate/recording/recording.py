@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import LinearSeries, PositionLedger
 from kgctl.simulate.scenario.event import Event
@@ -161,7 +162,7 @@ class TaskHistory:
 # --- share groups
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RecordRange:
     """Records of a partition, first to last, to which something has happened."""
 
@@ -176,7 +177,7 @@ class RecordRange:
         return self.last - self.first + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Return(RecordRange):
     """Records that a pod had and has no more; they may be delivered again."""
 
@@ -184,7 +185,7 @@ class Return(RecordRange):
     why: GivenBack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Redelivery(RecordRange):
     """Records that are delivered for the ``deliveries``-th time: to whom, from whom they came back, and why."""
 
@@ -194,7 +195,7 @@ class Redelivery(RecordRange):
     why: GivenBack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Archival(RecordRange):
     """Records that are given up after so many deliveries: at the limit, or as the application rejects them."""
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.metric import COUNT, SHARE, kind_of
 
 Observed: TypeAlias = "float | str | bool | None"
 """What an expectation saw: a number, a state's name, whether something held, or nothing that could be computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Spread:
     """One metric of one variant over the seeds. Infinite where it never came to an end (a time to stable).
 
@@ -33,7 +34,7 @@ class Spread:
     worst: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Segment:
     """One stretch of a partition's time. No owner: nobody consumed it, for ``cause``; two owners: both did.
 
@@ -46,7 +47,7 @@ class Segment:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Lane:
     """One partition from its creation to the end of the run: segments without holes, in the order of time."""
 
@@ -60,7 +61,7 @@ class Lane:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Mark:
     """Something that the scenario did, to be shown above the lanes: ``crash pay/7``."""
 
@@ -68,7 +69,7 @@ class Mark:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LagSeries:
     """Records of one topic that were written and not yet read: straight lines between ``(at_us, records)``."""
 
@@ -76,7 +77,7 @@ class LagSeries:
     points: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Replicas:
     """How many pods of a set an autoscaler wanted, and how many of them ran a consumer, from each time on."""
 
@@ -85,7 +86,7 @@ class Replicas:
     running: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RunPicture:
     """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``.
 
@@ -109,7 +110,7 @@ class RunPicture:
         return f"seed {self.seed} ({self.chosen})" if self.chosen else f"seed {self.seed}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class VariantOutcome:
     """What came of one variant. Of the first seed are ``final_assignment``, {member: {topic: [partitions]}}, and
     ``longest_gaps``, {partition: seconds}, the longest first. ``assumptions``: what about -> what its runs went by.
@@ -128,7 +129,7 @@ class VariantOutcome:
     rehearsed: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Expectation:
     """One line of ``expect:``, for one variant.
 
@@ -149,7 +150,7 @@ class Expectation:
     is_unasked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Measured:
     """The same scenario, played with real clients. ``client``: which ones; ``runs``: how often each variant was played.
 
@@ -164,7 +165,7 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Outcome:
     """A whole ``simulate run``. Without variants the one name is ``default``. ``measured``: what stands beside it.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, show
 from kgctl.simulate.scenario.metric import headlines, kind_of
 from kgctl.simulate.scenario.quantities import is_duration, parse_duration
@@ -27,7 +28,7 @@ class MedianPlace(StrEnum):
     ABOVE = "above"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Beside:
     """One metric of one variant, simulated and measured."""
 
@@ -152,7 +153,7 @@ _BY_CAUSE = "unavailable(cause "
 MEANING_OF = {cause.label: cause.meaning for cause in GapCause}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MetricRow:
     """One metric; ``cells`` has a shown value for each variant, in their order."""
 
@@ -161,7 +162,7 @@ class MetricRow:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CheckVerdict:
     """One expectation, for one variant or for several that it held in alike. ``word`` is PASS, WARN or FAIL."""
 

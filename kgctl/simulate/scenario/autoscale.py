@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, WithJsonSchema
 
-from kgctl.model.values import quick_enum
+from kgctl.model.values import frozen_in_order, quick_enum
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.fields import Section, as_written, changed, in_short, key, one_of
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration, shown
@@ -43,7 +42,7 @@ class Select(StrEnum):
     DISABLED = "disabled"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ScalingPolicy:
     """At most ``amount`` pods, or per cent of the pods at its beginning, within any ``period_us``."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.scenario.expressions import (
     ExpressionError,
     Metric,
@@ -72,7 +73,7 @@ def expectation_schemas() -> list[dict[str, Any]]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """One entry of ``expect:``. ``text`` is its expression as the file has it.
 
@@ -244,7 +245,7 @@ def _one_of(choices: tuple[str, ...], raw: Any) -> Any:
     return raw
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RunSource:
     """Gives expressions the values of one run, going on or finished."""
 
@@ -259,7 +260,7 @@ class RunSource:
         return self.settings.get(setting.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class KnownSource(RunSource):
     """Of a run that goes on, what it has had: a time that has not come, or a pod that was not yet, has no value."""
 
@@ -268,7 +269,7 @@ class KnownSource(RunSource):
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Compiled:
     """A `Condition` that is ready to be evaluated."""
 
@@ -301,7 +302,7 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 _NUMBER = re.compile(r"-?\d+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filters:
     """All that there may be; times are microseconds after the end of the warm-up. ``words`` is what is none of the rest."""
 
@@ -410,7 +411,7 @@ _TAKEN_AS: Mapping[str, tuple[str, str]] = {
 _SAME_AS_PEAK = ("max", "worst")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FilterNames:
     """What filters may name, of all variants together."""
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import ValidationInfo, WithJsonSchema
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_port import GRACE_US, EventPort
 from kgctl.simulate.scenario.expressions import Condition
@@ -37,7 +38,7 @@ class Share:
         return -(-number * self.ppm // 1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GoesWith:
     """Marks a field that means something only where each of these others has one of these values."""
 
@@ -254,7 +255,7 @@ class _Rack(_Known):
 PODS, MEMBER_SET, TOPIC, NEW_TOPIC, BROKER, RACK = _Pods(), _MemberSet(), _Topic(), _NewTopic(), _Broker(), _Rack()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class NemesisFault:
     """How a nemesis draws an event of a kind: for how long, what the file would say beside ``for``, and whether unasked."""
 
@@ -263,7 +264,7 @@ class NemesisFault:
     is_usual: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Doubt:
     """What is legal in an event and most likely not meant: by which rule, at which of its keys ("": the whole event), and why."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kgctl.model.values import frozen
 from kgctl.simulate.scenario.expressions import MetricSource
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import PodChange
@@ -18,7 +18,7 @@ GRACE_US = 30_000_000
 FOREVER_US = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkFault:
     """Something wrong with a pod's network until ``until_us``. None: as it is otherwise."""
 

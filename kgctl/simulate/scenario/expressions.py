@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.metric import COUNT, PER_CENT, metric_kinds
 from kgctl.simulate.scenario.quantities import parse_duration, parse_rate
 from kgctl.simulate.scenario.vocabulary import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Number:
     """A number in the unit of the metrics: seconds, records a second, bytes, shares of 1. ``unit`` says which was written."""
 
@@ -21,14 +22,14 @@ class Number:
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Word:
     """A word that a metric may have as its value, as ``Stable``."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Metric:
     """A metric, with its filters as they are written; ``variant`` None: of the variant that is looked at."""
 
@@ -38,7 +39,7 @@ class Metric:
     at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ScenarioSetting:
     """One of Kafka's settings, as the scenario has it; times are in seconds."""
 
@@ -46,21 +47,21 @@ class ScenarioSetting:
     variant: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Negative:
     """Unary minus."""
 
     of: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Not:
     """Logical not."""
 
     of: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Binary:
     """``+ - * /``, a comparison, ``and`` or ``or``."""
 
@@ -173,7 +174,7 @@ def _filters(text: str, at: int, found: list[Token]) -> int:
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Names:
     """The names that are known where an expression stands.
 

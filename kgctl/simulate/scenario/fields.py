@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticUndefined, core_schema
 
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig, get_profile, settings
-from kgctl.model.values import quick_enum
+from kgctl.model.values import frozen, frozen_in_order, quick_enum
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
@@ -78,7 +78,7 @@ def changed(section: _Model, **changes: Any) -> _Model:
     return section.model_copy(update=changes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Reading:
     """The context in which a file is validated: the merged file, how its conditions are read, and what contradicts what.
 
@@ -98,7 +98,7 @@ def reading(info: ValidationInfo) -> Reading | None:
     return info.context if isinstance(info.context, Reading) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ReadBy:
     """Marks a value that a function reads, which gets what is given and pydantic's info. Nothing else is checked of it.
 
@@ -134,7 +134,7 @@ def in_short(written_out: Callable[[Any], Any], form: Any) -> BeforeValidator:
     return BeforeValidator(read, json_schema_input_type=form)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ByName:
     """Marks a tuple of sections that a file has as a mapping: name -> section. ``form``: a section there, its short form too."""
 
@@ -164,7 +164,7 @@ class CommitMode(StrEnum):
     EVERY = "every"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Commit:
     """When a consumer commits; ``interval_us`` counts for EVERY only."""
 

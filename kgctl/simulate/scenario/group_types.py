@@ -6,11 +6,11 @@ One object is all that is known of a type here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.metric import DELIVERIES, MEMBERS, OWNERS, TASKS, MetricSubject
 from kgctl.simulate.scenario.quantities import shown
 from kgctl.simulate.scenario.vocabulary import OnPoison, did_you_mean
@@ -26,7 +26,7 @@ Wrong = Iterator[tuple[Path, str]]
 """Where below a set of members, and what is wrong there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberSurroundings:
     """What a set of members is looked at beside: the brokers, the sets of its group before it, the topics.
 
@@ -43,7 +43,7 @@ def _nothing_own(_: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ScenarioGroupType:
     """``plays``: MODULE:CLASS of a subclass of the engine's GroupKind. ``refusals``: what members of such a group may not say.
 

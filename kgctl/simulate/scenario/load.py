@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.checks import Check, CheckReader, FilterNames, compiled, wrong_filters, wrong_filters_of
 from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, metrics_of, parse_expression
 from kgctl.simulate.scenario.metric import STATE, metric_kinds
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.model import Scenario, ScenarioFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ReportSpec:
     """``x``: the path of a parameter that is swept; None: the one with the most values. ``y`` empty: the usual metrics."""
 
@@ -123,7 +124,7 @@ _NAMED = ("members", "topics", "variants")
 """Keys with names below them. What a setting changes below such a name has to be there: a slip would add another one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Variant:
     """One variant, merged. ``settings``: the values of Kafka's settings that expressions may name, times in seconds.
 
@@ -137,7 +138,7 @@ class Variant:
     added: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LoadedFile:
     """A whole file. ``variant_names`` has also those that were not asked for; ``variants`` are the ones to run.
 
@@ -163,7 +164,7 @@ class LoadedFile:
         return is_there and (check.variants is None or any(name in names for name in check.variants))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Column:
     """What a result has a column for: a variant, a group of several, or one group of a variant. ``patch``: the variant's name."""
 

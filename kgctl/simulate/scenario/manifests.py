@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.member.config import settings
+from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.kinds.deploys import PAUSING, Rollout
@@ -38,7 +39,7 @@ ON_DELETE = "OnDelete"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Fact:
     """What a manifest says of a scenario: ``way`` is the place in the scenario, ``event`` that of a rollout's field."""
 

@@ -6,17 +6,19 @@ The functions stand above, in `kgctl.simulate.metrics`. Checks, reports, compari
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
+
+from kgctl.model.values import frozen_in_order
 
 Compute: TypeAlias = Callable[[Any, Any], "float | str | None"]
 """Works a metric out: of `kgctl.simulate.metrics.measured.Measured` and `kgctl.simulate.scenario.checks.Filters`."""
 _C = TypeVar("_C", bound=Compute)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MetricUnit:
     """``symbol``: the unit that a number beside it may have; None: it is no number. ``is_time``: "never" may be its value."""
 
@@ -41,7 +43,7 @@ WHERE = ("topic", "selector", *TIME)
 BALANCE = ("topic", "selector", "at", "mean", "worst")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MetricSubject:
     """What a metric is about, which not every type of groups has.
 
@@ -59,7 +61,7 @@ TASKS = MetricSubject("tasks of an application, and their states", is_stored=Tru
 DELIVERIES = MetricSubject("records that are delivered, and delivered again until they are done")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MetricKind:
     """One metric, and the decorator that makes it of a function: of its name, with its docstring as ``help``.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kgctl.errors import UsageError
 from kgctl.member.config import OF_OTHER_PROTOCOL
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
+from kgctl.model.values import frozen, frozen_in_order
 
 _HEX_TAIL = re.compile(r"[-_.]?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _NUMBER_TAIL = re.compile(r"[-_.]?\d+$")
@@ -26,7 +27,7 @@ _CLIENTS = {
 _KAFKA_GO = "(github.com/segmentio/kafka-go)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observed:
     """``topics``: partitions of what the group reads. ``written``, ``processed``: records a second, where two samples tell.
 
@@ -40,7 +41,7 @@ class Observed:
     lag: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class _Set:
     name: str
     members: tuple[MemberDescription, ...]

@@ -10,11 +10,12 @@ import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kgctl import errors
+from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
     from kgctl.member.api import Rng
@@ -163,7 +164,7 @@ _PPM = 1_000_000
 _CALL = re.compile(r"\s*[a-z]+\((.*)\)\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Wave:
     """From the low rate at time 0 to the high one half a period later and back, again and again.
 
@@ -264,7 +265,7 @@ class Distribution(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Constant:
     """A distribution with one value: ``45s``."""
 
@@ -286,7 +287,7 @@ class Constant:
         return self.value_us
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Uniform:
     """Evenly spread: ``20s..40s``, both ends included."""
 
@@ -336,7 +337,7 @@ class _Unbounded(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Normal(_Unbounded):
     """``normal(35s, 3s)``: mean and standard deviation; what falls below 0 is 0."""
 
@@ -352,7 +353,7 @@ class Normal(_Unbounded):
         return self.mean_value_us
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LogNormal(_Unbounded):
     """``lognormal(2ms, 1ms)``: mean and standard deviation of the values themselves, not of their logarithms."""
 
@@ -372,7 +373,7 @@ class LogNormal(_Unbounded):
         return self.mean_value_us
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Exponential(_Unbounded):
     """``exp(5m)``: the distance of independent events, with this mean."""
 
@@ -387,7 +388,7 @@ class Exponential(_Unbounded):
         return self.mean_value_us
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Pareto(_Unbounded):
     """``pareto(10ms, 1.5)``: the smallest value, and the exponent of the tail (the smaller, the heavier)."""
 
@@ -505,7 +506,7 @@ def _rate_text(uhz: int) -> str:
 LARGEST_WEIGHT = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Keys:
     """``exponent`` for Zipf's law; ``weights`` as given, or by that law; neither: even."""
 

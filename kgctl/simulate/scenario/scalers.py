@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
+from kgctl.model.values import frozen_in_order
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|Ki|Mi|Gi)?")
 _UNITS: Mapping[str, Decimal] = {
@@ -32,7 +32,7 @@ Said: TypeAlias = "tuple[tuple[str, Any, str], ...]"
 """(key of ``autoscale``, value, where in the manifest)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Signal:
     """A trigger or a metric. ``says``: what a scenario takes of it; none: it has no words for it. ``topic``: of one alone."""
 

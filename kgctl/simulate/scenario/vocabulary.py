@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kgctl import errors
 from kgctl.model.meanings import MeantNumber
-from kgctl.model.values import quick_enum
+from kgctl.model.values import frozen, frozen_in_order, quick_enum
 from kgctl.simulate.scenario.quantities import parse_share, shown
 
 
@@ -152,7 +151,7 @@ def rebalance_causes() -> tuple[str, ...]:
     return (*REBALANCE_CAUSES.values(), *HEARTBEATS.values(), "RegexResolved")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TroubleKind:
     """What fails a run without being asked for, unless the file's ``allow`` has its name.
 
@@ -249,7 +248,7 @@ class Choice(StrEnum):
     LEADER = "leader"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Selector:
     """Pods of one set of members, or (``negated``) all others, those of other sets included.
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.batch.judge import Judge, RunValues, key_of
 from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
 from kgctl.simulate.batch.plan import run_task, task_of
@@ -31,7 +32,7 @@ Point = tuple[str, ...]
 """One value for each axis, in the order of the axes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Axis:
     """A parameter: a dotted path as ``--set`` has it, and its values in the order given, as text."""
 
@@ -136,7 +137,7 @@ _BLOCKS_PER_SLOT = 32
 _MOST_SEEDS = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sweep:
     """All of a sweep but how it is run. ``words``: the command line that a replay begins with. ``checks``: instead of the file's.
     ``metrics``: what is summed up; those with filters have columns of their own. ``along``: the path of the parameter that charts
@@ -173,7 +174,7 @@ class Sweep:
         return load(self.tree, settings=(*self.fixed, *settings_at(self.axes, point)), variants=variants, checks=self.checks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Block:
     """Some seeds of one point, in all variants: what is run in one go. ``number`` is the point's."""
 
@@ -232,7 +233,7 @@ METRIC_NAMES = tuple(kind.name for kind in metric_kinds().values() if kind.is_su
 """The metrics that every row has, in the order of results; those that are asked for with filters follow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 

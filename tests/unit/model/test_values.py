@@ -1,8 +1,13 @@
-"""`kgctl.model.values` against what Java 17 and Kafka's TimelineHashMap gave (java_order.json was printed by them)."""
+"""`kgctl.model.values` against what Java 17 and Kafka's TimelineHashMap gave (java_order.json was printed by them), and its
+dataclasses beside the interpreter's own: the same, but for when their methods are made.
+"""
 
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,6 +22,8 @@ from kgctl.model.values import (
     copied_map_order,
     copied_set_capacity,
     copied_set_order,
+    frozen,
+    frozen_in_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -118,3 +125,81 @@ def test_timeline_order_of_keys_without_a_map_is_that_of_puts() -> None:
         timeline[key] = None
 
     assert timeline_hash_map_order(keys) == timeline.java_order()
+
+
+def made_by(decorator: Callable[[type], type]) -> tuple[type, type, type]:
+    """Three classes: with fields of every sort; one that has another field on top; one with methods of its own."""
+
+    @decorator
+    class Plain:
+        topic: str
+        partitions: tuple[int, ...] = ()
+        secret: str = field(default="", repr=False)
+        seen: list[int] = field(default_factory=list, hash=False)
+        note: str = field(default="", compare=False)
+
+    @decorator
+    class More(Plain):
+        offset: int = 0
+
+    @decorator
+    class Own:
+        text: str
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Own) and self.text.lower() == other.text.lower()
+
+        def __hash__(self) -> int:
+            return hash(self.text.lower())
+
+    return Plain, More, Own
+
+
+def answers(classes: tuple[type, type, type]) -> list[Any]:
+    """What objects of them say: texts, comparisons, hashes, as keys and as copies."""
+    plain, more, own = classes
+    one, other, third = plain("a", (1,)), plain("a", (1,), note="seen"), plain("b", (1,), secret="s")
+    longer, same = more("a", offset=3), more("a", offset=3)
+    equal = [one == other, one != other, one == third, longer == same, plain("a") == more("a"), one == "a", own("X") == own("x")]
+    keys = [len({one, other, third}), {one: 1}[other], hash(longer) == hash(same), {own("X"): 2}[own("x")]]
+    texts = [str(each).rpartition(".")[2] for each in (one, third, longer, replace(longer, offset=4), own("X"))]
+    return [equal, keys, texts]
+
+
+@pytest.mark.parametrize("first", ["equal", "hash", "repr"])
+def test_it_answers_as_the_interpreter_s_dataclass_whatever_is_asked_first(first: str) -> None:
+    theirs = made_by(dataclass(frozen=True, slots=True))
+    ours = made_by(frozen_in_order)
+    asked: Callable[[Any], object] = {
+        "equal": lambda cls: cls("a") == cls("a"),
+        "hash": lambda cls: hash(cls("a")),
+        "repr": lambda cls: repr(cls("a")),
+    }[first]
+    assert [asked(cls) is not None for cls in ours] == [True, True, True]
+    assert answers(ours) == answers(theirs)
+
+
+@frozen
+class Named:
+    """At the top of a module, where a pickle finds it."""
+
+    topic: str
+    offset: int = 0
+
+
+def test_it_takes_fields_by_name_and_comes_back_from_a_pickle() -> None:
+    one = Named(topic="a", offset=2)
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert repr(one) == "Named(topic='a', offset=2)"
+    with pytest.raises(TypeError, match="positional"):
+        Named("a")  # type: ignore[call-arg]
+
+
+def test_methods_are_made_when_the_first_of_them_is_called() -> None:
+    @frozen_in_order
+    class Later:
+        offset: int
+
+    before = [vars(Later)[name].__code__ for name in ("__repr__", "__eq__", "__hash__")]
+    assert Later(1) == Later(1)
+    assert [vars(Later)[name].__code__ in before for name in ("__repr__", "__eq__", "__hash__")] == [False, False, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from kgctl.assignors.task_spec import SubtopologySize
 from kgctl.coordinator.modern.member import Refusal
@@ -11,13 +10,13 @@ from kgctl.coordinator.streams.topology.known import java_sorted, sorted_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.model.streams_topology import CreatableTopic, DeclaredSubtopology, StreamsStatus, TopicInfo
-from kgctl.model.values import copied_set_capacity, copied_set_order, grown_capacity, hash_map_order
+from kgctl.model.values import copied_set_capacity, copied_set_order, frozen_in_order, grown_capacity, hash_map_order
 
 InternalTopics = Mapping[str, TopicInfo]
 """By name: the number of partitions is decided."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TopicConfigurationProblem:
     """What keeps a group's members from their work, for the answer to their heartbeats."""
 
@@ -25,7 +24,7 @@ class TopicConfigurationProblem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConfiguredSubtopology:
     """A subtopology with as many tasks as the source with the most partitions has of those."""
 
@@ -42,7 +41,7 @@ class ConfiguredSubtopology:
         return hash_map_order(topics, capacity=grown_capacity(len(topics), copied_set_capacity(len(first))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConfiguredTopology:
     """``subtopologies``: sorted as Java does, None where the topics are not as they must be.
 

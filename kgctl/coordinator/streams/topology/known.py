@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from kgctl.coordinator.modern.member import Refusal, java_string_order
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.streams_topology import DeclaredSubtopology, StreamsTopology, TopicInfo
-from kgctl.model.values import hash_map_order
+from kgctl.model.values import frozen_in_order, hash_map_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class KnownTopology:
     """``subtopologies`` stand in the order of their ``HashMap``."""
 
