@@ -247,7 +247,7 @@ def make_private(path: Path) -> None:
 
 
 _OWN = re.compile(
-    r"(coordinator|topics)\.db(-wal|-shm|-sums)?|kgctl\.\w+|(transactions|group-configs|settings|credentials|quotas|acls)\.json(\.damaged)?|damaged-\d+"
+    r"(coordinator|topics)\.db(-wal|-shm)?|kgctl\.\w+|(transactions|group-configs|settings|credentials|quotas|acls)\.json(\.damaged)?|damaged-\d+"
 )
 
 

@@ -79,13 +79,19 @@ class Maintenance(threading.Thread):
     _REST_S = 0.01
 
     def __init__(
-        self, open_log: Callable[[], Compacting], touch: Callable[[], None], clock_ms: Callable[[], int], interval_s: float
+        self,
+        open_log: Callable[[], Compacting],
+        touch: Callable[[], None],
+        clock_ms: Callable[[], int],
+        interval_s: float,
+        on_damage: OnFound = lambda _: None,
     ) -> None:
         super().__init__(name="kgctl-maintenance", daemon=True)
         self._open_log = open_log
         self._touch = touch
         self._clock_ms = clock_ms
         self._interval_s = interval_s
+        self._on_damage = on_damage
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -97,6 +103,9 @@ class Maintenance(threading.Thread):
                 log = log or self._open_log()
                 self._touch()
                 more = log.compact_step(self._clock_ms())
+            except DamagedError as error:
+                self._on_damage(error)
+                break
             except (StorageError, OSError):
                 more = False
             pause = self._REST_S if more else self._interval_s
@@ -158,12 +167,12 @@ class DataFolder:
         """For a server: compact in a thread, and say in the folder that it is being served, from now on until `close`.
 
         ``clock_ms`` tells the wall clock. Databases that were too large to be looked through when they were opened are looked
-        through now, in threads that call ``on_damage``.
+        through now, in threads that call ``on_damage``, as compaction does where it meets a record that is damaged.
         """
         self.settings.freeze(None)
         if self._maintenance is None and self._compaction is not None:
             touch = self._lock.touch if self._lock else lambda: None
-            self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s)
+            self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s, on_damage)
             self._maintenance.start()
             for check in self._checks(on_damage):
                 self._on_close.callback(check.stop)

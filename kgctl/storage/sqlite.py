@@ -19,7 +19,6 @@ from kgctl.errors import DamagedError, StorageError, UsageError
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.crc32c import crc32c
 from kgctl.storage.files import STATE_FILE, make_private
-from kgctl.storage.page_sums import PageSums
 
 APPLICATION_ID = 0x6B676374
 """Marks a file as kgctl's own ("kgct")."""
@@ -121,7 +120,6 @@ class WholeCheck(threading.Thread):
     def __init__(self, database: Database, on_damage: Callable[[DamagedError], None]) -> None:
         super().__init__(name="kgctl-whole-check", daemon=True)
         self._path = database.path
-        self._database = database
         self._on_damage = on_damage
         self._connection = sqlite3.connect(self._path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False)
         self._is_stopped = False
@@ -129,7 +127,6 @@ class WholeCheck(threading.Thread):
     def run(self) -> None:
         try:
             check_whole(self._path, lambda statement: self._connection.execute(statement).fetchall())
-            self._database.trust()
         except DamagedError as error:
             self._on_damage(error)
         except sqlite3.Error as error:
@@ -177,16 +174,14 @@ class Database:
     ) -> None:
         """``beside`` is another connection to the same file; who waits for it to write goes on at once when it has written.
 
-        Without it, SQLite would ask again after longer and longer pauses. ``expected_version``: see `check_readable`. A file that
-        is not as it was summed (`PageSums`) is looked through, if it is small.
+        Without it, SQLite would ask again after longer and longer pauses. ``expected_version``: see `check_readable`. A small
+        file is looked through.
         """
         self.path = path
         self.lock = threading.RLock()
         self.write_lock: threading.RLock = threading.RLock() if beside is None else beside.write_lock
         self._connection: sqlite3.Connection | None = None
-        self._is_owner = beside is None
-        self._sums: PageSums = PageSums(path) if beside is None else beside._sums
-        self.is_unchecked = self._is_owner
+        self.is_unchecked = beside is None
         """Whether tables and indexes are still to be held against each other."""
         if beside is None:
             # Never beside another connection: closing a descriptor drops all locks of this process on the file (POSIX), and
@@ -210,7 +205,6 @@ class Database:
                 yield connection
                 return
             connection.execute("BEGIN IMMEDIATE")
-            before = connection.total_changes
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -218,7 +212,6 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._sums.move_if_due(connection, connection.total_changes - before)
 
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""
@@ -254,26 +247,12 @@ class Database:
             finally:
                 self._connected().execute(f"PRAGMA synchronous = {before}")
 
-    @property
-    def is_known_whole(self) -> bool:
-        """Whether every byte was written by kgctl, or has been looked at."""
-        return self._sums.is_trusted
-
-    def trust(self) -> None:
-        """Everything in the file was looked at, and is whole."""
-        with self.lock, self.write_lock:
-            self._sums.trust()
-
     def close(self) -> None:
         """Move the write-ahead log into the file and close it. Safe to call twice."""
         with self.lock, self.write_lock:
             connection, self._connection = self._connection, None
             if connection is not None:
-                if self._is_owner:
-                    self._sums.move(connection)
                 connection.close()
-            if self._is_owner:
-                self._sums.close()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -290,14 +269,11 @@ class Database:
         with self._translated():
             connection = self._connected()
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
         found = self.value("PRAGMA user_version")
         if found == 0 and not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
             self._create(schema)
-            self._sums.read(self._connected())
-            self._sums.trust()
             self.is_unchecked = False
         else:
             check_readable(
@@ -306,9 +282,8 @@ class Database:
                 version=found,
                 expected=expected_version,
             )
-            if self.is_unchecked and (self._sums.read(self._connected()) or is_quickly_checked(self.path)):
-                if not self.is_known_whole:
-                    check_whole(self.path, self.rows)
+            if self.is_unchecked and is_quickly_checked(self.path):
+                check_whole(self.path, self.rows)
                 self.is_unchecked = False
             self._migrate(schema, found)
 

@@ -28,7 +28,6 @@ from kgctl.storage.files import (
     boot_id,
     traces,
 )
-from kgctl.storage.page_sums import SUFFIX as SUMS_SUFFIX
 from kgctl.storage.record_log import Compactor
 from kgctl.storage.sqlite import COORDINATOR, TOPICS, DamagedRow, Database, WholeCheck
 from kgctl.storage.sqlite_logs import SqliteCommitLog, SqliteCompactionTarget, SqliteRecordLog, damaged_commits, damaged_records
@@ -175,8 +174,7 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         if on_damage is not OnDamage.REFUSE:  # else found when it is read
             _leave_out(coordinator, damaged_records(coordinator), on_damage)
             _leave_out(coordinator, damaged_commits(coordinator), on_damage)
-        if not topics.is_known_whole or on_damage is not OnDamage.REFUSE:
-            _leave_out(topics, damaged_topics(topics), on_damage)
+        _leave_out(topics, damaged_topics(topics), on_damage)
         if on_damage is not OnDamage.REFUSE:
             _leave_out(topics, damaged_batches(topics), on_damage)
         files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
@@ -187,8 +185,6 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")
         files.keep_state()
-        if not topics.is_unchecked:
-            topics.trust()
         opened.pop_all()
     return files
 
@@ -331,7 +327,7 @@ def _put_aside(folder: Path) -> Path:
         number += 1
     aside = folder / f"damaged-{number}"
     files = [STATE_FILE, *OTHER_FILES]
-    files += [f"{name}{suffix}" for name in (COORDINATOR_FILE, TOPICS_FILE) for suffix in ("", "-wal", "-shm", SUMS_SUFFIX)]
+    files += [f"{name}{suffix}" for name in (COORDINATOR_FILE, TOPICS_FILE) for suffix in ("", "-wal", "-shm")]
     try:
         aside.mkdir(mode=PRIVATE_FOLDER)
         for name in files:

@@ -211,24 +211,11 @@ class SqliteRecordLog:
 
     def read_newest(self) -> Iterator[StoredRecord]:
         sequences = _newest_of_each_key(self._database)
-        if self._database.is_known_whole:
-            yield from self._picked(sequences)
-            return
-        kept = set(sequences)
-        for row in self._whole_pages():
-            record = stored_record(self._database.path, row[:_CHECKED_COLUMNS])
-            if row[-1] in kept:
-                yield record
-        if not self._database.is_unchecked:
-            self._database.trust()
-
-    def _picked(self, sequences: Sequence[int]) -> Iterator[StoredRecord]:
-        """These records of a file that is known to be whole."""
         for start in range(0, len(sequences), _MOST_ARGUMENTS):
             some = sequences[start : start + _MOST_ARGUMENTS]
             marks = ",".join("?" * len(some))
-            statement = f"SELECT {_COLUMNS} FROM record WHERE sequence IN ({marks}) ORDER BY sequence"  # noqa: S608
-            yield from map(_unchecked, self._database.rows(statement, some))
+            statement = f"SELECT {_CHECKED} FROM record WHERE sequence IN ({marks}) ORDER BY sequence"  # noqa: S608
+            yield from (stored_record(self._database.path, row) for row in self._database.rows(statement, some))
 
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)

@@ -35,8 +35,8 @@ PAGE = 4096
 UNTOLD = (ADDRESS_FILE, LOCK_FILE)
 """Files without anything that was acknowledged."""
 WAYS_OUT = ("--accept-loss", "--begin-anew")
-PARTITION_DAMAGED = re.compile("a batch of [a-z]+-[0-9] is damaged|entry [0-9]+ of the commit log is damaged")
-"""What is found when it is read, and keeps nobody from the rest."""
+PARTITION_DAMAGED = re.compile("(a batch of [a-z]+-[0-9]|entry [0-9]+ of the commit log|the record at offset .*) is damaged")
+"""What is found when it is read, and keeps nobody from the rest: of the coordinator's records those that others have replaced."""
 CONFIG = {"offsets.topic.num.partitions": "3"}
 PASSWORDS = {"alice": "one", "bob": "two"}
 

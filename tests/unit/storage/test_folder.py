@@ -48,11 +48,10 @@ def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
         assert list(folder.commit_log.read()) == [entry("g", 0, 5, 1_000, member="m"), entry("g", 1, 6, 2_000, member="p")]
 
 
-def test_the_folder_holds_six_files(tmp_path: Path) -> None:
+def test_the_folder_holds_four_files(tmp_path: Path) -> None:
     open_folder(tmp_path, create=True).close()
-    databases = [COORDINATOR_FILE, f"{COORDINATOR_FILE}-sums", TOPICS_FILE, f"{TOPICS_FILE}-sums"]
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([LOCK_FILE, STATE_FILE, *databases])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([LOCK_FILE, STATE_FILE, COORDINATOR_FILE, TOPICS_FILE])
 
 
 def test_settings_in_memory_are_kept_as_long_as_it_lives() -> None:

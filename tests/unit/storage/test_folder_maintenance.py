@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from kgctl.errors import StorageError
+from kgctl.errors import DamagedError, StorageError
 from kgctl.storage.folder import DataFolder, Maintenance, open_folder
 from tests.support.storage import commit, contents
 
@@ -46,6 +46,22 @@ def test_trouble_with_the_file_does_not_end_it() -> None:
     maintenance.stop()
 
     assert not maintenance.is_alive()
+
+
+def test_a_damaged_record_that_it_meets_is_told_and_ends_it(tmp_path: Path) -> None:
+    found: list[DamagedError] = []
+    with open_folder(tmp_path / "data", create=True) as folder:
+        for number in range(120):
+            folder.record_log.append([commit("g", partition, number) for partition in range(100)], number)
+        with folder.record_log._database.transaction() as connection:  # type: ignore[attr-defined]
+            connection.execute("UPDATE record SET timestamp_ms = 77 WHERE sequence = 7")
+        folder.start_maintenance(lambda: 0, interval_s=0.01, on_damage=found.append)
+        maintenance = folder._maintenance
+        assert maintenance is not None
+        wait_until(20, lambda: not maintenance.is_alive())
+
+    (told,) = found
+    assert "the record at offset" in told.message
 
 
 def test_stopping_what_never_ran_is_fine(tmp_path: Path) -> None:
