@@ -170,6 +170,25 @@ def test_what_goes_wrong_unasked_is_named_first_with_its_pod(cli: Cli) -> None:
     assert "(2 of 4 runs; this one: kgctl simulate run frozen.yaml --set members.app.count=2 --set" in ran.err
 
 
+NEVER = FILE.replace("events: [", "events: [{at: 1s, crash: app/1, for: 5s, when: members > 2}, {at: 0s, scale: app, to: 2}, ").replace(
+    "warmup", "duration: 120s\nwarmup"
+)
+
+
+def test_events_that_never_happened_are_named_first(cli: Cli) -> None:
+    (cli.folder / "never.yaml").write_text(NEVER.replace("at: 0s, crash", "at: 130s, crash"))
+    ran = cli("simulate sweep never.yaml --jobs 1 --verify 0")
+    replay = "this one: kgctl simulate run never.yaml --set members.app.count=2 --seed 1   # kgctl 0.1.0"
+    assert (ran.code, ran.err.splitlines()[:3]) == (
+        6,
+        [
+            f"FAIL event scale app has no effect at 0.0s (1 of 2 runs; {replay})",
+            f"FAIL event crash app/1 did not begin: the run ended at 120.0s (2 of 2 runs; {replay})",
+            "WARN event crash app/1 happens: its `when` held in no seed at 2 of 2 points",
+        ],
+    )
+
+
 def test_expectations_that_must_hold_are_exit_code_6_with_a_replay(cli: Cli) -> None:
     ran = cli(f"{SEARCH} -o json --must-hold")
     assert ran.code == 6

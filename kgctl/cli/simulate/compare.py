@@ -75,7 +75,7 @@ def simulate_compare(
     how = running.RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
     how.time_limit_s()
     asked = decided_by(fail_if_worse or (), "--fail-if-worse")
-    pairs, troubles = _pairs(session, a, b, settings, how)
+    pairs, sides = _pairs(session, a, b, settings, how)
     rows = [
         ComparedMetric(pair, each)
         for pair in pairs
@@ -89,8 +89,9 @@ def simulate_compare(
         errors.append(KgctlError(stopped, code="LIMIT"))
     errors += _worse(pairs, asked, [name for name in fail_if_worse or () if name != "any"])
     verdicts = [text for pair in pairs if pair.found for text in pair.verdict()]
-    for text in (*(f"FAIL {each}" for each in troubles), *verdicts):
+    for text in (*(line for side in sides.items() for line in _odd(*side)), *verdicts):
         session.notice(text)  # before the table
+    errors += _troubles(sides)
     seeds = max((each.seeds for pair in pairs for each in pair.found), default=FEW_SEEDS)
     if seeds < FEW_SEEDS:
         session.notice(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
@@ -164,8 +165,8 @@ def _worse(pairs: Sequence[ComparedPair], asked: Sequence[str], named: Sequence[
 
 def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
-) -> tuple[list[ComparedPair], list[str]]:
-    """What is compared with what, with the differences, and what went wrong in either though nobody asked."""
+) -> tuple[list[ComparedPair], dict[str, Mapping[int, RunValues]]]:
+    """What is compared with what, with the differences, and the runs of each side."""
     from kgctl.simulate.batch.comparison import unlike
     from kgctl.simulate.batch.outcome import rehearsed_in
     from kgctl.simulate.scenario.vocabulary import did_you_mean
@@ -196,16 +197,26 @@ def _pairs(
         ComparedPair(first, name, (before, now), unlike(first, name, happens, also), len(seeds), is_one_file)
         for name, now, also in others
     ]
-    return pairs, [text for name, by_seed, _ in sides for text in _troubles(name, by_seed)]
+    return pairs, {name: by_seed for name, by_seed, _ in sides}
 
 
-def _troubles(name: str, by_seed: Mapping[int, RunValues]) -> list[str]:
-    """What went wrong in a variant, each kind once: as it was with the first seed that has it."""
+def _troubles(sides: Mapping[str, Mapping[int, RunValues]]) -> Iterator[KgctlError]:
+    found = [each for by_seed in sides.values() for values in by_seed.values() for each in values.troubles]
+    if found:
+        yield ExpectationError(f"{found[0].text}; {running.how_to_allow({each.kind for each in found})}")
+
+
+def _odd(name: str, by_seed: Mapping[int, RunValues]) -> Iterator[str]:
+    """What went wrong in a variant, each kind once: as it was with the first seed that has it; and what never happened."""
+    from kgctl.simulate.batch.outcome import LEFT_OUT, never_happened
+
     first: dict[str, str] = {}
     for seed, values in by_seed.items():
         for each in values.troubles:
-            first.setdefault(each.kind, f"{name}: {each.text} (seed {seed})")
-    return list(first.values())
+            first.setdefault(each.kind, f"FAIL {name}: {each.text} (seed {seed})")
+    yield from first.values()
+    for event in never_happened([values.left_out for values in by_seed.values()]):
+        yield f"WARN {name}: event {event} happens: {LEFT_OUT}"
 
 
 def _parts(text: str) -> tuple[str, str | None]:

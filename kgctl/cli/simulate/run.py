@@ -366,8 +366,8 @@ def _allowed(outcome: Outcome) -> str:
     """What stderr adds to the first lines of the text, which say what went wrong."""
     from kgctl.simulate.scenario.vocabulary import TROUBLES
 
-    kinds = [kind.name for kind in TROUBLES.values() if any(each.check == kind.check for each in outcome.troubles)]
-    return f"where that is meant, the file says allow: [{', '.join(kinds)}]"
+    checks = {each.check for each in outcome.troubles}
+    return running.how_to_allow([kind.name for kind in TROUBLES.values() if kind.check in checks])
 
 
 def _verdict(outcome: Outcome) -> str:

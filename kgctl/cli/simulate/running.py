@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,6 +111,13 @@ def _told_in_lines(environment: Environment, title: str, total: int) -> Iterator
         yield on_done
     finally:
         waiting.end()
+
+
+def how_to_allow(kinds: Collection[str]) -> str:
+    """What a file says in which these kinds of what goes wrong unasked are meant."""
+    from kgctl.simulate.scenario.vocabulary import TROUBLES
+
+    return f"where that is meant, the file says allow: [{', '.join(name for name in TROUBLES if name in kinds)}]"
 
 
 def option_value(option: str, read: Callable[..., int], text: str | int, **how: str) -> int:

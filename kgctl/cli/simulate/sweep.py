@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -335,8 +338,8 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -
 
     layout = RowLayout(sweep)
     swept.rows = layout.ordered(swept.rows)
-    for line in _trouble_lines(swept):
-        session.notice(f"FAIL {line}")  # before the table
+    for line in (*_trouble_lines(swept), *_left_out_lines(sweep, swept)):
+        session.notice(line)  # before the table
     _write(session, sweep, swept, shown)
     summary = list(summary_rows(sweep, swept.rows, shown.metrics))
     rows = layout.records(swept.rows) if shown.each_run else summary
@@ -372,12 +375,29 @@ def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> N
 
 def _trouble_lines(swept: Swept) -> list[str]:
     """What went wrong unasked, each kind as it was in the first run that has it."""
-    kinds: dict[str | None, list[RunRow]] = {}
+    kinds: dict[str, list[tuple[str, RunRow]]] = {}
     for row in swept.rows:
-        if row.trouble is not None:
-            kinds.setdefault(row.failed_checks and row.failed_checks.partition("; ")[0], []).append(row)
+        for each in row.troubles:
+            kinds.setdefault(each.kind, []).append((each.text, row))
     total = len(swept.rows)
-    return [f"{rows[0].trouble} ({len(rows):,} of {total:,} runs; this one: {rows[0].replay})" for rows in kinds.values()]
+    return [
+        f"FAIL {text} ({len(found):,} of {total:,} runs; this one: {row.replay})"
+        for found in kinds.values()
+        for text, row in found[:1]
+    ]
+
+
+def _left_out_lines(sweep: Sweep, swept: Swept) -> Iterator[str]:
+    """The events that happened with no seed of a point, of each variant: it is another question than where they happen."""
+    from kgctl.simulate.batch.outcome import LEFT_OUT, never_happened
+
+    for name in sweep.variant_names:
+        ran = [row for row in swept.rows if row.variant == name and row.error is None]
+        points = [[row.left_out for row in group] for _, group in groupby(ran, key=attrgetter("number"))]
+        often = Counter(event for of_point in points for event in never_happened(of_point))
+        for event, number in often.items():
+            where = f" at {number:,} of {len(points):,} points" if sweep.axes else ""
+            yield f"WARN {f'{name}: ' if sweep.has_variants else ''}event {event} happens: {LEFT_OUT}{where}"
 
 
 def _errors(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[KgctlError]:

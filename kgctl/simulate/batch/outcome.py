@@ -180,6 +180,7 @@ def _ms(number: int) -> str:
     return format_duration(number * 1_000)
 
 
+LEFT_OUT = "its `when` held in no seed"
 NEVER_STABLE = "not stable after its last event"
 """Why a run without a duration ended though the group never settled: a result, not a limit of whoever runs it."""
 
@@ -271,13 +272,15 @@ def _troubles(
                 yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
 
 
+def never_happened(left_out: Sequence[Sequence[str]]) -> list[str]:
+    """The events that were left out in each of some runs: what was to be rehearsed with them was not."""
+    return [event for event in left_out[0] if all(event in each for each in left_out)] if left_out else []
+
+
 def _left_out(runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int]) -> Iterator[Expectation]:
-    """The events that happened with no seed, of each variant: what was to be rehearsed with them was not."""
     for name, by_seed in runs.items():
-        for event in by_seed[seeds[0]].left_out if seeds else ():
-            if all(event in by_seed[seed].left_out for seed in seeds):
-                note = "its `when` held in no seed"
-                yield Expectation(f"event {event} happens", name, False, None, seeds[0], "warn", note=note)  # noqa: FBT003
+        for event in never_happened([by_seed[seed].left_out for seed in seeds]):
+            yield Expectation(f"event {event} happens", name, False, None, seeds[0], "warn", note=LEFT_OUT)  # noqa: FBT003
 
 
 def _expectation(

@@ -329,9 +329,10 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
 def _left_out(result: RunResult) -> list[str]:
     """The events that never began, as their ``when`` held at none of their times."""
     marks = result.recording.history.events
-    begun = {(mark.event, mark.target) for mark in marks if mark.what is EventStage.BEGINS}
-    out = ((mark.event, mark.target) for mark in marks if mark.what is EventStage.LEFT_OUT)
-    return [f"{name} {target}".rstrip() for name, target in dict.fromkeys(out) if (name, target) not in begun]
+    begun = {mark.of for mark in marks if mark.what is EventStage.BEGINS}
+    out = dict.fromkeys(mark.of for mark in marks if mark.what is EventStage.LEFT_OUT)
+    never = (f"{name} {target}".rstrip() for of, name, target in out if (of, name, target) not in begun)
+    return list(dict.fromkeys(never))
 
 
 _WAITING_PER_PROCESS = 2

@@ -225,7 +225,8 @@ class Simulation:
 
     def log_event(self, event: Event, what: EventStage, *, lifts: bool = False) -> None:
         """An event of the scenario begins or ends."""
-        self.emit(Happened, event.title, what, event.target, event.kind, lifts)
+        position = next((number for number, each in enumerate(self.scenario.events) if each is event), -1)
+        self.emit(Happened, event.title, what, event.target, event.kind, lifts, position)
 
     def on_running(self, process: Process) -> None:
         """A process has subscribed."""

@@ -146,9 +146,9 @@ def _unread(result: RunResult) -> Iterator[Found]:
 
 def _no_effect(result: RunResult) -> Iterator[Found]:
     """An event that is repeated has an effect if one of its beginnings has."""
-    marks = sorted(result.recording.history.events, key=lambda mark: (mark.event, mark.target))
+    marks = sorted(result.recording.history.events, key=lambda mark: mark.of)
     planned = {event.title for event in result.recording.scenario.events if event.may_be_called_off}
-    for (name, target), group in groupby(marks, key=lambda mark: (mark.event, mark.target)):
+    for (_, name, target), group in groupby(marks, key=lambda mark: mark.of):
         of_it = list(group)
         odd = [
             mark
@@ -166,22 +166,19 @@ def _not_started(result: RunResult) -> Iterator[Found]:
         start = pod.members.start
         if start is not None and pod.wanted.since_us is not None and not pod.is_booted and not pod.running.ended:
             yield pod.name, f"was to start at {distribution_text(start)}, and the run ended at {end}: give it a `duration`"
-    wanted = Counter[tuple[str, str]]()
-    for event in recording.scenario.events:
-        wanted[event.title, event.target] += max(event.times, 1)
     stages = (EventStage.BEGINS, EventStage.LEFT_OUT)
-    begun = Counter((mark.event, mark.target) for mark in recording.history.events if mark.what in stages)
-    for (name, target), times in wanted.items():
-        if begun[name, target] < times:
-            how_often = f"began {begun[name, target]} of {times} times" if begun[name, target] else "did not begin"
-            yield f"event {name} {target}".rstrip(), f"{how_often}: the run ended at {end}"
+    begun = Counter(mark.position for mark in recording.history.events if mark.what in stages)
+    for position, event in enumerate(recording.scenario.events):
+        if begun[position] < event.times:
+            how_often = f"began {begun[position]} of {event.times} times" if begun[position] else "did not begin"
+            yield f"event {event.title} {event.target}".rstrip(), f"{how_often}: the run ended at {end}"
 
 
 def _not_ended(result: RunResult) -> Iterator[Found]:
-    end, under_way = _at(result, result.recording.end_us), Counter[tuple[str, str]]()
+    end, under_way = _at(result, result.recording.end_us), Counter[tuple[int, str, str]]()
     for mark in result.recording.history.events:
-        under_way[mark.event, mark.target] += {EventStage.BEGINS: 1, EventStage.ENDS: -1}.get(mark.what, 0)
-    for (name, target), number in under_way.items():
+        under_way[mark.of] += {EventStage.BEGINS: 1, EventStage.ENDS: -1}.get(mark.what, 0)
+    for (_, name, target), number in under_way.items():
         if number > 0:
             yield f"event {name} {target}".rstrip(), f"was not over at the end, {end}: give it a longer `duration`"
 

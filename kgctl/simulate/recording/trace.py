@@ -167,7 +167,9 @@ class Shared(TraceEvent):
 
 @dataclass(slots=True)
 class Happened(TraceEvent):
-    """What became of an event of the scenario. ``event``: its name, or its kind where it has none; ``lifts``: a fault is over."""
+    """What became of an event of the scenario. ``event``: its name, or its kind where it has none; ``lifts``: a fault is over;
+    ``position``: its place in the scenario, -1 of a fault that was drawn.
+    """
 
     kind = "event"
     event: str
@@ -175,6 +177,12 @@ class Happened(TraceEvent):
     target: str
     event_kind: str
     lifts: bool = field(default=False, metadata=UNTOLD)
+    position: int = field(default=-1, metadata=UNTOLD)
+
+    @property
+    def of(self) -> tuple[int, str, str]:
+        """Return which event it is about: two may have the same kind and target."""
+        return self.position, self.event, self.target
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from kgctl.model.values import frozen, frozen_in_order
 from kgctl.simulate.batch.judge import Judge, RunValues, key_of
 from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
 from kgctl.simulate.batch.plan import run_task, task_of
+from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.scenario.checks import CheckKind, FilterNames
 from kgctl.simulate.scenario.expressions import Metric, Value, metrics_of
 from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
@@ -237,8 +238,8 @@ METRIC_NAMES = tuple(kind.name for kind in metric_kinds().values() if kind.is_su
 class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 
-    ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``trouble``: the first thing that went wrong unasked,
-    with who, by which rule and when. ``unasked``: the expectations that were not asked.
+    ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``troubles``: what went wrong unasked, with who, by
+    which rule and when. ``unasked``: the expectations that were not asked. ``left_out``: the events whose ``when`` never held.
     ``replay``: the command that runs it again, for one that failed, stopped early or broke an expectation.
     """
 
@@ -251,12 +252,18 @@ class RunRow:
     expectations_passed: int | None = None
     expectations_failed: int | None = None
     failed_checks: str | None = None
-    trouble: str | None = None
+    troubles: tuple[Trouble, ...] = ()
     unasked: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     stopped: str | None = None
     error_code: str | None = None
     error: str | None = None
     replay: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Return the first thing that went wrong unasked."""
+        return self.troubles[0].text if self.troubles else None
 
 
 class RowLayout:
@@ -464,7 +471,8 @@ def _row(sweep: Sweep, block: Block, values: RunValues, verdicts: Verdicts) -> R
         expectations_failed=len(verdicts.failed),
         failed_checks="; ".join(verdicts.failed) or None,
         unasked=tuple(verdicts.unasked),
-        trouble=values.troubles[0].text if values.troubles else None,
+        troubles=values.troubles,
+        left_out=values.left_out,
         stopped=values.stopped or None,
         replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),
     )

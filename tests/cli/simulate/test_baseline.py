@@ -160,6 +160,23 @@ def test_variants_of_one_file_may_have_other_events_and_it_is_said(cli: Cli, mai
     assert "they do not rehearse the same: only plain has crash app/0; only other has stop app/0\n" in ran.err
 
 
+def test_events_that_never_happened_are_told_before_a_verdict_and_fail_a_comparison(cli: Cli, main: Path) -> None:
+    late = "[{at: 0s, crash: app/0, for: 10s, when: members > 2}, {at: 70s, crash: app/1}, {at: 5s, scale: app, to: 2}, {at: 0s, "
+    Path("never.yaml").write_text(FILE.replace("[{at: 0s, ", late))
+    ran = cli("simulate compare never.yaml --runs 2")
+    told = [
+        "FAIL plain: event scale app has no effect at 5.0s (seed 1)",
+        "FAIL plain: event crash app/1 did not begin: the run ended at 60.0s (seed 1)",
+        "WARN plain: event crash app/0 happens: its `when` held in no seed",
+    ]
+    also = [line.replace("plain", "other") for line in told]
+    assert (ran.code, ran.err.splitlines()[:6]) == (6, told + also)
+    allow = "where that is meant, the file says allow: [no_effect, not_started]"
+    assert ran.err.endswith(f"kgctl: event scale app has no effect at 5.0s; {allow}\n")
+    allowed = cli("simulate compare never.yaml --runs 2 --set allow=[no_effect,not_started]")
+    assert (allowed.code, "FAIL" in allowed.err, "WARN plain: event crash app/0 happens" in allowed.err) == (0, False, True)
+
+
 REFUSED = {
     "--fail-if-worse any": "--fail-if-worse: worse than what? name a stored result by --baseline FILE",
     "--baseline none.json": "--baseline none.json: No such file or directory",

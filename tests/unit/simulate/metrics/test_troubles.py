@@ -148,14 +148,24 @@ def test_what_the_file_says_is_no_trouble(text: str) -> None:
         ),
         (
             f"{APP}duration: 3m\nevents: [{{at: 10s, restart: app/0}}, {{at: 4m, restart: app/0}}]\n",
-            {"not_started": "event restart app/0 began 1 of 2 times: the run ended at 180.0s"},
+            {"not_started": "event restart app/0 did not begin: the run ended at 180.0s"},
+        ),
+        (
+            f"{APP}duration: 3m\nevents: [{{at: 10s, scale: app, to: 5}}, {{at: 1m, scale: app, to: 5}}]\n",
+            {"no_effect": "event scale app has no effect at 60.0s"},
         ),
         (
             f"{APP}duration: 1s\nevents: [{{at: 0s, crash: app}}]\n",
             {"unread": "orders-0 had no consumer at the end, 1.0s: nobody read it from 0.0s on (boot); then"},
         ),
     ],
-    ids=["as many pods as there are", "repeated beyond the end", "the same again beyond the end", "a run of one second"],
+    ids=[
+        "as many pods as there are",
+        "repeated beyond the end",
+        "the same again beyond the end",
+        "as many again as there are by then",
+        "a run of one second",
+    ],
 )
 def test_what_does_nothing_or_never_came_is_told(text: str, expected: dict[str, str]) -> None:
     told = found(text)
