@@ -170,9 +170,9 @@ def test_what_goes_wrong_unasked_is_named_first_with_its_pod(cli: Cli) -> None:
     assert "(2 of 4 runs; this one: kgctl simulate run frozen.yaml --set members.app.count=2 --set" in ran.err
 
 
-NEVER = FILE.replace("events: [", "events: [{at: 1s, crash: app/1, for: 5s, when: members > 2}, {at: 0s, scale: app, to: 2}, ").replace(
-    "warmup", "duration: 120s\nwarmup"
-)
+NEVER = FILE.replace(
+    "events: [", "events: [{at: 1s, crash: app/1, for: 5s, when: members > 2}, {at: 0s, scale: app, to: 2}, "
+).replace("warmup", "duration: 120s\nwarmup")
 
 
 def test_events_that_never_happened_are_named_first(cli: Cli) -> None:

@@ -66,6 +66,7 @@ ROOMS = {
             (29, "what manifests no longer say, and a scenario does; explain and rates take nothing for known that is not"),
             (3, "files of a run are checked by the module that all commands check theirs with"),
             (20, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
+            (61, "what a scenario asks, told by its own fields; events of one kind and target are told apart"),
         ),
     ),
     "pipeline": Room(
@@ -131,6 +132,7 @@ ROOMS = {
             (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
             (16, "SQL over what was never built has no rows that could be taken for an answer"),
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
+            (30, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
         ),
     ),
     "admin": Room(

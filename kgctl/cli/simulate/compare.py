@@ -168,7 +168,7 @@ def _pairs(
 ) -> tuple[list[ComparedPair], dict[str, Mapping[int, RunValues]]]:
     """What is compared with what, with the differences, and the runs of each side."""
     from kgctl.simulate.batch.comparison import unlike
-    from kgctl.simulate.batch.outcome import rehearsed_in
+    from kgctl.simulate.scenario.schema import question_of
     from kgctl.simulate.scenario.vocabulary import did_you_mean
 
     def load(name: str, variant: str | None) -> LoadedFile:
@@ -185,13 +185,13 @@ def _pairs(
             raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
         seeds = how.seeds(loaded)
         runs, is_one_file = _run(session, loaded, how, seeds), True
-        sides = [(each.name, runs[each.name], rehearsed_in(each.scenario)) for each in loaded.variants]
+        sides = [(each.name, runs[each.name], question_of(each.scenario)) for each in loaded.variants]
         sides.sort(key=lambda side: side[0] != first)
     else:
         left, right = load(left_file, left_variant), load(*_parts(b))
         meant = [(name, each, _only(each, name)) for each, name in ((left, a), (right, b))]  # before anything runs
         seeds, is_one_file = how.seeds(left), left.source == right.source
-        sides = [(name, _run(session, each, how, seeds)[one.name], rehearsed_in(one.scenario)) for name, each, one in meant]
+        sides = [(name, _run(session, each, how, seeds)[one.name], question_of(one.scenario)) for name, each, one in meant]
     (first, before, happens), *others = sides
     pairs = [
         ComparedPair(first, name, (before, now), unlike(first, name, happens, also), len(seeds), is_one_file)

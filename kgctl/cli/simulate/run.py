@@ -161,7 +161,9 @@ _VARIANT = (
     Column("final_assignment.MEMBER.TOPIC", "the partitions that the pod has in the end, first seed", NUMBERS),
     Column("longest_gaps.PARTITION", "its longest time without a consumer, worst seed", NUMBER, "s"),
     Column("assumptions.NAME", "what was assumed since the file does not say it"),
-    Column("rehearsed", "what is made to happen in its runs, and which topics are read, with what is written to them", TEXTS),
+    Column(
+        "rehearsed", "the question of its runs: topics with what is written to them, events, and what else is not tried", TEXTS
+    ),
 )
 _EXPECTATION = (
     Column("check", "the line of `expect:`"),
@@ -298,7 +300,8 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions, beside: Ba
             f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(how.words[3])}"
         )
     seeds = how.seeds(loaded)
-    outcome = outcome_of(loaded, seeds, running.run_scenario(session, loaded, how, seeds), replay_of=how.words)
+    values = running.run_scenario(session, loaded, how, seeds)
+    outcome = outcome_of(loaded, seeds, values, replay_of=how.words, identity=how.identity)
     if beside is not None and outcome.seeds:
         from kgctl.simulate.batch.baseline import held_beside  # few runs have one
 

@@ -32,8 +32,9 @@ from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
-from kgctl.simulate.scenario.quantities import distribution_text, format_duration, rates_text
-from kgctl.simulate.scenario.vocabulary import TROUBLES
+from kgctl.simulate.scenario.quantities import distribution_text, format_duration
+from kgctl.simulate.scenario.schema import question_of
+from kgctl.simulate.scenario.vocabulary import TROUBLES, Identity
 
 
 def assumptions_of(variant: Variant) -> dict[str, str]:
@@ -43,34 +44,6 @@ def assumptions_of(variant: Variant) -> dict[str, str]:
     for members in scenario.members:
         found |= {f"{members.name}: {what}": value for what, value in _of_members(members, scenario)}
     return found
-
-
-def rehearsed_in(scenario: Scenario) -> tuple[str, ...]:
-    """What happens in a scenario's runs: the topics that are read, with what is written to them; each event by its name, without
-    one by its kind and target, with what it writes, and how often; a nemesis with its faults; the duration, where the file says
-    one."""
-    found = [*_topics(scenario)]
-    times: Counter[str] = Counter()
-    for event in scenario.events:
-        at = f", at {rates_text(event.rates)}" if event.rates else ""
-        times[f"{event.name or f'{event.kind} {event.target}'}{at}"] += event.times
-    found += [f"{each} ({number} times)" if number > 1 else each for each, number in times.items()]
-    if (nemesis := scenario.nemesis) is not None:
-        every, until = format_duration(nemesis.mean_interval_us), format_duration(nemesis.until_us)
-        found.append(f"a nemesis of {', '.join(nemesis.of)}, 1 per {every} until {until}")
-    if scenario.duration_us is not None:
-        found.append(f"a duration of {format_duration(scenario.duration_us)}")
-    return tuple(found)
-
-
-def _topics(scenario: Scenario) -> Iterator[str]:
-    written = {each.topic: each for each in scenario.traffic}
-    for topic in scenario.topics:
-        if any(scenario.subscribes(members, topic.name) for members in scenario.members):
-            traffic = written.get(topic.name)
-            at = "" if traffic is None else f", written at {traffic.rates_text}"
-            poisoned = f", {topic.poison_ppm / 10_000:g}% of it poisoned" if topic.poison_ppm else ""
-            yield f"topic {topic.name}{at}{poisoned}"
 
 
 def _of_the_cluster(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -186,7 +159,12 @@ NEVER_STABLE = "not stable after its last event"
 
 
 def outcome_of(
-    loaded: LoadedFile, seeds: Sequence[int], values: Sequence[RunValues], *, replay_of: Sequence[str] = ()
+    loaded: LoadedFile,
+    seeds: Sequence[int],
+    values: Sequence[RunValues],
+    *,
+    replay_of: Sequence[str] = (),
+    identity: Identity = Identity.POD,
 ) -> Outcome:
     """All that came of the runs. ``replay_of``: the words of the command line that replays begin with.
 
@@ -199,7 +177,8 @@ def outcome_of(
     kept = {name: {seed: by_seed[seed] for seed in complete} for name, by_seed in runs.items()}
     digest = digest_of(values)
     settings = {variant.name: variant.settings for variant in loaded.variants}
-    told = {each.name: (assumptions_of(each), rehearsed_in(each.scenario)) for each in loaded.variants}
+    counted = () if identity is Identity.POD else (f"moves counted by {identity}",)
+    told = {each.name: (assumptions_of(each), (*question_of(each.scenario), *counted)) for each in loaded.variants}
     stopped = tuple(_stopped(seeds, complete, values))
     verdicts = Judge(kept, settings, complete).verdicts(loaded.checks) if complete else []
     return Outcome(

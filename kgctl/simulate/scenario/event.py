@@ -20,7 +20,15 @@ from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_port import GRACE_US, EventPort
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, key, parse_rates, reading
-from kgctl.simulate.scenario.quantities import Distribution, RateSteps, format_duration, is_duration, parse_share, shown
+from kgctl.simulate.scenario.quantities import (
+    Distribution,
+    RateSteps,
+    format_duration,
+    is_duration,
+    parse_share,
+    rates_text,
+    shown,
+)
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
 from kgctl.yaml_files import Tree
 
@@ -32,6 +40,10 @@ class Share:
     """``25%`` where a number could stand, in millionths."""
 
     ppm: int
+
+    def __str__(self) -> str:
+        """As a file has it."""
+        return f"{self.ppm / 10_000:g}%"
 
     def of(self, number: int) -> int:
         """Return this share of a number, rounded up: at least 1 of 1 or more."""
@@ -114,10 +126,14 @@ Steps: TypeAlias = Annotated[
     as_written(steps),
     WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["integer", "string"]}}),
 ]
-Factor: TypeAlias = Annotated[int, as_written(factor), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
-Rates: TypeAlias = Annotated[RateSteps, as_written(parse_rates), WithJsonSchema({"type": ["string", "number", "object"]})]
+Factor: TypeAlias = Annotated[
+    int, as_written(factor, lambda ppm: f"{ppm / 1_000_000:g}"), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+]
+Rates: TypeAlias = Annotated[
+    RateSteps, as_written(parse_rates, rates_text), WithJsonSchema({"type": ["string", "number", "object"]})
+]
 EventName: TypeAlias = Annotated[str, as_written(event_name), WithJsonSchema({"type": "string"})]
-When: TypeAlias = Annotated[Condition, ReadBy(condition), WithJsonSchema({"type": "string"})]
+When: TypeAlias = Annotated[Condition, ReadBy(condition, lambda when: when.text), WithJsonSchema({"type": "string"})]
 
 
 @dataclass(slots=True)
@@ -305,6 +321,8 @@ class Event(Section):
     kills_broker: ClassVar[bool] = False
     is_planned: ClassVar[bool] = False
     """Somebody wants it: what else makes a gap, and is worth nearly as much, is told first."""
+    is_deploy: ClassVar[bool] = False
+    """How it is done is what is tried."""
     is_playable: ClassVar[bool] = False
     """Can be done to real clients and a real cluster."""
     may_kill: ClassVar[bool] = True

@@ -43,6 +43,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_rate,
     parse_share,
     parse_wave,
+    rate_text,
     shown,
 )
 from kgctl.simulate.scenario.vocabulary import MATCHED_BY, TROUBLES, OnPoison, Subscribed, did_you_mean, subscription
@@ -405,22 +406,25 @@ def metric_texts(raw: object) -> list[str]:
     return [str(entry) for entry in entries]
 
 
+_TIME = WithJsonSchema({"type": ["string", "integer"]})
 Duration: TypeAlias = Annotated[int, as_written(parse_duration, format_duration), WithJsonSchema(DURATION_SCHEMA)]
 Varying: TypeAlias = Annotated[
     Distribution, as_written(parse_distribution, distribution_text), WithJsonSchema(DISTRIBUTION_SCHEMA)
 ]
 Start: TypeAlias = Annotated[Distribution | None, as_written(start, distribution_text), WithJsonSchema(DISTRIBUTION_SCHEMA)]
-RunLength: TypeAlias = Annotated[
-    int | None, as_written(run_length, lambda _: "auto"), WithJsonSchema({"type": ["string", "integer"]})
+RunLength: TypeAlias = Annotated[int | None, as_written(run_length, lambda us: format_duration(us) if us else "auto"), _TIME]
+Warmup: TypeAlias = Annotated[
+    int, as_written(warmup, lambda us: "until stable" if us == UNTIL_STABLE else format_duration(us)), _TIME
 ]
-Warmup: TypeAlias = Annotated[int, as_written(warmup, lambda _: "until stable"), WithJsonSchema({"type": ["string", "integer"]})]
-Rate: TypeAlias = Annotated[int, as_written(parse_rate), WithJsonSchema(RATE_SCHEMA)]
+Rate: TypeAlias = Annotated[int, as_written(parse_rate, rate_text), WithJsonSchema(RATE_SCHEMA)]
 ShareOf: TypeAlias = Annotated[int, as_written(parse_share, lambda ppm: f"{ppm / 10_000:g}%"), WithJsonSchema(SHARE_SCHEMA)]
-Nanoseconds: TypeAlias = Annotated[
-    int, as_written(nanoseconds, lambda ns: format_duration(ns // 1_000)), WithJsonSchema({"type": ["string", "integer"]})
+Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds, lambda ns: format_duration(ns // 1_000)), _TIME]
+Interval: TypeAlias = Annotated[
+    int,
+    as_written(interval, lambda us: f"1 per {format_duration(us)}"),
+    WithJsonSchema({"type": "string", "pattern": "^.* per .*$"}),
 ]
-Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
-Drift: TypeAlias = Annotated[int, as_written(drift), WithJsonSchema({"type": ["string", "integer"]})]
+Drift: TypeAlias = Annotated[int, as_written(drift), _TIME]
 Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema(CONFIG_SCHEMA)]
 ConfigChange: TypeAlias = Annotated[dict[str, str | None], as_written(config_change), WithJsonSchema(CHANGE_SCHEMA)]
 BrokerVersion: TypeAlias = Annotated[

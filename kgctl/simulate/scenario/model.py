@@ -66,7 +66,7 @@ from kgctl.simulate.scenario.quantities import (
     shown,
 )
 from kgctl.simulate.scenario.streams import StreamsApplication, with_client
-from kgctl.simulate.scenario.vocabulary import Subscribed, did_you_mean
+from kgctl.simulate.scenario.vocabulary import TRIED, Subscribed, did_you_mean
 from kgctl.yaml_files import Path
 
 SECOND_US = 1_000_000
@@ -126,7 +126,7 @@ class Cluster(Section):
     racks: tuple[str, ...] = Field(default_factory=tuple, strict=False)
     append: fields.Varying = key("Until a record of the group is written and answered, beyond the messages.", _APPEND)
     network: Annotated[Network, in_short(short_network, Network | str)] = Field(default_factory=Network)
-    config: fields.Config = key("Broker settings: group.initial.rebalance.delay.ms, ...", default_factory=dict)
+    config: Annotated[fields.Config, TRIED] = key("Broker settings: group.initial.rebalance.delay.ms, ...", default_factory=dict)
 
 
 def read_placement(raw: Any) -> dict[int, tuple[int, ...]]:
@@ -329,9 +329,9 @@ class Traffic(Section):
     """Records written to a topic."""
 
     topic: Name = _named()
-    rate: Annotated[RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})] = key(
-        "Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h)."
-    )
+    rate: Annotated[
+        RateSteps | Wave, as_written(parse_traffic, rates_text), WithJsonSchema({"type": ["string", "number", "object"]})
+    ] = key("Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
     keys: Annotated[Keys, as_written(parse_keys, str), WithJsonSchema({"type": ["string", "array"]})] = key(
         "How records spread over partitions: even, zipf(1.1), weights([3, 1, 1]).", Keys()
     )
@@ -350,12 +350,6 @@ class Traffic(Section):
     def weights(self) -> tuple[int, ...]:
         """Return the partitions' shares, repeated if there are more partitions; empty: even."""
         return self.keys.weights
-
-    @property
-    def rates_text(self) -> str:
-        """What is written, in the words of a file."""
-        keys = str(self.keys)
-        return f"{rates_text(self.rate)}{f', keys {keys}' if keys != 'even' else ''}"
 
 
 def _usual_faults() -> tuple[str, ...]:
@@ -385,24 +379,28 @@ class Scenario(Section):
     ``together``: where the file has several groups, those that run on the same topics at the same time, this one among them.
     """
 
-    name: str = key("Also the name of the test suite.", min_length=1, max_length=200)
-    question: str = key("One sentence that a person asks; shown above the result.", "")
+    name: Annotated[str, TRIED] = key("Also the name of the test suite.", min_length=1, max_length=200)
+    question: Annotated[str, TRIED] = key("One sentence that a person asks; shown above the result.", "")
     warmup_us: fields.Warmup = Field(default=0, validation_alias="warmup")
     duration_us: fields.RunLength = key("Measured time; auto: last event + time to stable + 60s.", None, of="duration")
-    broker_version: fields.BrokerVersion = key(
+    broker_version: Annotated[fields.BrokerVersion, TRIED] = key(
         "Of Kafka: 3.9, 4.0, 4.1, 4.2 or 4.3, the default; a list makes a variant of each.", None
     )
     cluster: Cluster = Field(default_factory=Cluster, validate_default=True)
     topics: Topics = Field(default_factory=tuple, validate_default=True)
-    group: Group = Field(default_factory=Group)
-    groups: Groups = key("Several groups instead of one, by name; each set of members says its group.", default_factory=tuple)
-    members: MemberSets = Field(default_factory=tuple, validate_default=True)
-    assign_time: AssignTime = Field(default_factory=AssignTime)
+    group: Annotated[Group, TRIED] = Field(default_factory=Group)
+    groups: Annotated[Groups, TRIED] = key(
+        "Several groups instead of one, by name; each set of members says its group.", default_factory=tuple
+    )
+    members: Annotated[MemberSets, TRIED] = Field(default_factory=tuple, validate_default=True)
+    assign_time: Annotated[AssignTime, TRIED] = Field(default_factory=AssignTime)
     traffic: TrafficByTopic = Field(default_factory=tuple)
-    autoscale: Autoscale | None = None
+    autoscale: Annotated[Autoscale | None, TRIED] = None
     events: Events = ()
     nemesis: Nemesis | None = None
-    allow: tuple[fields.Allowed, ...] = key("What is not to fail a run, of what does so unasked.", (), strict=False)
+    allow: Annotated[tuple[fields.Allowed, ...], TRIED] = key(
+        "What is not to fail a run, of what does so unasked.", (), strict=False
+    )
     together: SkipJsonSchema[tuple[Scenario, ...]] = Field(default=(), validation_alias=NO_KEY)
 
     @property

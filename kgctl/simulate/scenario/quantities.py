@@ -488,18 +488,19 @@ RateSteps: TypeAlias = tuple[tuple[int, int], ...]
 def rates_text(rates: RateSteps | Wave) -> str:
     """Rates in the words of a file, and of many (a ramp, a recording) how many there are, from the lowest to the highest."""
     if isinstance(rates, Wave):
-        low, high = _rate_text(rates.low_uhz), _rate_text(rates.high_uhz)
+        low, high = rate_text(rates.low_uhz), rate_text(rates.high_uhz)
         return f"sine({low}, {high}, {format_duration(rates.period_us)})"
     if len(rates) > _MOST_RATES:
-        low, high = (_rate_text(of(rate for _, rate in rates)) for of in (min, max))
+        low, high = (rate_text(of(rate for _, rate in rates)) for of in (min, max))
         return f"{len(rates)} rates, {low} to {high} ({hashlib.sha256(str(rates).encode()).hexdigest()[:8]})"
-    return ", from ".join(f"{f'{format_duration(at_us)} ' if at_us else ''}{_rate_text(rate)}" for at_us, rate in rates)
+    return ", from ".join(f"{f'{format_duration(at_us)} ' if at_us else ''}{rate_text(rate)}" for at_us, rate in rates)
 
 
 _MOST_RATES = 6
 
 
-def _rate_text(uhz: int) -> str:
+def rate_text(uhz: int) -> str:
+    """Return a rate as a file would have it."""
     return f"{uhz / 1_000_000:.12g}/s"
 
 

@@ -1,12 +1,16 @@
-"""The form of a scenario file: its JSON Schema for editors, and what is wrong with a file, in plain words and with its place."""
+"""The form of a scenario file: its JSON Schema for editors; what is wrong with a file, in plain words and with its place; and, in
+the words of a file, what a scenario asks: all that it says but what is tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
@@ -14,9 +18,9 @@ from kgctl.member.config import settings
 from kgctl.simulate.scenario.checks import expectation_schemas
 from kgctl.simulate.scenario.event import MEMBER_SET, Event
 from kgctl.simulate.scenario.events import EVENT_KINDS, with_key
-from kgctl.simulate.scenario.fields import TELL, ByName, Reading
-from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
-from kgctl.simulate.scenario.vocabulary import did_you_mean, in_other_words, in_words, other_words, plain
+from kgctl.simulate.scenario.fields import TELL, ByName, ReadBy, Reading, Section
+from kgctl.simulate.scenario.model import NO_KEY, Scenario, ScenarioFile
+from kgctl.simulate.scenario.vocabulary import TRIED, did_you_mean, in_other_words, in_words, other_words, plain
 from kgctl.yaml_files import Path, Problem, Tree
 
 
@@ -272,3 +276,68 @@ def _event(kind: type[Event]) -> dict[str, Any]:
     if kind.one_of:
         found["oneOf"] = [{"required": [name]} for name in kind.one_of]
     return found
+
+
+# --- the question: a field that nobody has marked as `TRIED` belongs to it
+
+
+def question_of(scenario: Scenario) -> tuple[str, ...]:
+    """Return the topics that are read, with what is written to them; each event with its times and its strength, and how often;
+    and the rest of what is not tried, where it is not as it is by default.
+    """
+    events = Counter(_asked(event) for event in scenario.events)
+    often = (f"{each} ({number} times)" if number > 1 else each for each, number in events.items())
+    forms = {
+        name: ScenarioFile.model_fields[name] for name in Scenario.model_fields if name not in ("topics", "traffic", "events")
+    }
+    return (*_topics(scenario), *often, *_told(scenario, forms))
+
+
+def _topics(scenario: Scenario) -> Iterator[str]:
+    written = {each.topic: each for each in scenario.traffic}
+    for topic in scenario.topics:
+        if any(scenario.subscribes(members, topic.name) for members in scenario.members):
+            traffic = written.get(topic.name)
+            yield _with(
+                f"topic {topic.name}", (*_all_told(topic), *(() if traffic is None else _all_told(traffic, but=("topic",))))
+            )
+
+
+def _asked(event: Event) -> str:
+    """A name stands for what is done, and of a deploy it is tried how; whom it strikes, when and how hard is the question."""
+    how = {*type(event).model_fields} - {*Event.model_fields} if event.is_deploy else set()
+    return _with(f"{event.title} {event.target}", tuple(_all_told(event, but={*how, "target", "name"})))
+
+
+def _with(what: str, parts: Collection[str]) -> str:
+    return f"{what} ({', '.join(parts)})" if parts else what
+
+
+def _all_told(section: Section, but: Collection[str] = ()) -> Iterator[str]:
+    return _told(section, {name: field for name, field in type(section).model_fields.items() if name not in but})
+
+
+def _told(section: Section, forms: Mapping[str, FieldInfo]) -> Iterator[str]:
+    """Yield the keys of these fields with their values: those that are neither tried nor as they are by default."""
+    for name, field in forms.items():
+        value, key = getattr(section, name), field.validation_alias or name
+        if key == NO_KEY or TRIED in field.metadata or value == field.get_default(call_default_factory=True):
+            continue
+        if not isinstance(value, Section):
+            yield f"{key} {_text(value, [*field.metadata, *_marks(field.annotation)])}"
+        elif parts := tuple(_all_told(value)):
+            yield _with(str(key), parts)
+
+
+def _text(value: Any, marks: Collection[Any]) -> str:
+    mark = next((each for each in marks if isinstance(each, ReadBy)), None)
+    found = value if mark is None else mark.tell(value)
+    return ", ".join(map(str, found)) if isinstance(found, tuple) else str(found)
+
+
+def _marks(annotation: Any) -> Iterator[Any]:
+    """Yield what an annotation says of the value, one of several that there may be."""
+    if get_origin(annotation) is Annotated:
+        yield from get_args(annotation)[1:]
+    for part in get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ():
+        yield from _marks(part)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -406,3 +406,12 @@ def other_words() -> Mapping[str, Sequence[str]]:
 
     words = yaml.safe_load(Path(__file__).with_name("others.yaml").read_text(encoding="utf-8"))
     return {plain(word): meant for word, meant in words.items()}
+
+
+class Tried(Enum):
+    """Marks a field that is what a scenario tries: two that differ there alone ask the same question."""
+
+    YES = True
+
+
+TRIED = Tried.YES

@@ -99,7 +99,7 @@ CALM = FILE.replace("events: [{at: 0s, crash: app/0, for: 10s}]\n", "")
 def test_a_run_in_which_less_happens_is_not_better_than_the_baseline(cli: Cli, main: Path) -> None:
     Path("deploy.yaml").write_text(CALM)
     ran = cli("simulate run deploy.yaml --baseline main.json --fail-if-worse any")
-    only = "only the baseline has crash app/0"
+    only = "only the baseline has crash app/0 (for 10s)"
     assert ran.code == 6
     assert "is better" not in ran.out
     assert [line for line in ran.out.splitlines() if "plain" in line and "baseline" in line] == [
@@ -118,10 +118,31 @@ BUSY = FILE + "traffic: {orders: 300/s}\n"
 def test_a_run_in_which_less_is_written_is_not_better_than_the_baseline(cli: Cli, main: Path) -> None:
     Path("deploy.yaml").write_text(BUSY.replace("count: 2", "count: 2, rate: 200/s"))
     assert cli("simulate run deploy.yaml --metrics main.json").code == 0
-    for written, told in (("150/s", "topic orders, written at 150/s"), ("null", "topic orders")):
+    for written, told in (("150/s", "topic orders (partitions 4, rate 150/s)"), ("null", "topic orders (partitions 4)")):
         ran = cli(f"simulate run deploy.yaml --set traffic.orders={written} --baseline main.json --fail-if-worse any")
         assert (ran.code, "is better" in ran.out) == (6, False), ran.out
-        assert f"only the baseline has topic orders, written at 300/s; only plain has {told}" in ran.out, ran.out
+        assert f"only the baseline has topic orders (partitions 4, rate 300/s); only plain has {told}" in ran.out, ran.out
+
+
+STRENGTHS = {
+    "events.0.for=2s": "crash app/0 (for 2s)",
+    "events.0.at=20s": "crash app/0 (at 20s, for 10s)",
+    "topics.orders=2": "topic orders (partitions 2)",
+    "cluster.network=50ms": "cluster (network (latency 50ms))",
+    "warmup=20s": "warmup 20s",
+}
+
+
+@pytest.mark.parametrize("setting", STRENGTHS)
+def test_a_baseline_of_another_strength_is_not_the_same_question(cli: Cli, main: Path, setting: str) -> None:
+    ran = cli(f"simulate run deploy.yaml --set {setting} --baseline main.json --fail-if-worse any --seed 1 --variant plain")
+    assert (ran.code, "is better" in ran.out) == (6, False), ran.out
+    assert f"; only plain has {STRENGTHS[setting]}" in ran.out or f": only plain has {STRENGTHS[setting]}" in ran.out, ran.out
+
+
+def test_a_baseline_whose_moves_are_counted_otherwise_is_not_the_same_question(cli: Cli, main: Path) -> None:
+    ran = cli("simulate run deploy.yaml --identity member-id --baseline main.json --fail-if-worse moves --seed 1")
+    assert (ran.code, "only plain has moves counted by member-id" in ran.out) == (6, True), ran.out
 
 
 def test_pods_that_do_not_keep_up_are_worse_than_the_baseline(cli: Cli, main: Path) -> None:
@@ -145,7 +166,7 @@ def test_files_in_which_other_things_happen_are_not_compared(cli: Cli, main: Pat
     Path("calm.yaml").write_text(CALM)
     ran = cli("simulate compare deploy.yaml:plain calm.yaml:plain --fail-if-worse any")
     assert (ran.code, "is better than" in ran.err) == (6, False)
-    assert "they are not the same question: only deploy.yaml:plain has crash app/0; events that" in ran.err
+    assert "they are not the same question: only deploy.yaml:plain has crash app/0 (for 10s); events that" in ran.err
     assert "kgctl: calm.yaml:plain cannot be held beside deploy.yaml:plain: they are not the same question\n" in ran.err
     Path("stop.yaml").write_text(FILE.replace("crash: app/0", "name: gone, stop: app/0"))
     Path("crash.yaml").write_text(FILE.replace("crash: app/0", "name: gone, crash: app/0"))
@@ -157,7 +178,7 @@ def test_variants_of_one_file_may_have_other_events_and_it_is_said(cli: Cli, mai
     Path("two.yaml").write_text(FILE.replace("other: {members: {app: {boot: 3s}}}", "other: {events: [{stop: app/0, for: 10s}]}"))
     ran = cli("simulate compare two.yaml --fail-if-worse any")
     assert (ran.code, "other is better than plain: " in ran.err) == (0, True)
-    assert "they do not rehearse the same: only plain has crash app/0; only other has stop app/0\n" in ran.err
+    assert "they do not rehearse the same: only plain has crash app/0 (for 10s); only other has stop app/0 (for 10s)\n" in ran.err
 
 
 def test_events_that_never_happened_are_told_before_a_verdict_and_fail_a_comparison(cli: Cli, main: Path) -> None:

@@ -49,7 +49,7 @@ class Rollout(Terminates, Abortable, Sets):
 
     kind = "rollout"
     target_type = MEMBER_SET
-    is_planned = is_playable = starts_pods = renumbers = True
+    is_planned = is_deploy = is_playable = starts_pods = renumbers = True
     also = ("deployment", "statefulset", "update", "deploy", "release", "rolling_update", "new_version")
 
     strategy: Annotated[Literal["rolling", "recreate", "blue-green", "canary"], GoesWith(_DEPLOYMENT)] = key(
@@ -470,7 +470,7 @@ class Drain(_Evicts):
     others start in their place on other nodes."""
 
     kind = "drain"
-    is_planned = True
+    is_planned = is_deploy = True
     also = ("evict", "cordon")
 
     budget: SizeOrShare = key("maxUnavailable of the PodDisruptionBudget of each set of members; a share is rounded up", 1)

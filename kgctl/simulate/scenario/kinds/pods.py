@@ -235,7 +235,7 @@ WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
 
 
 class _Rolling(Abortable, Sets):
-    is_planned = is_playable = True
+    is_planned = is_deploy = is_playable = True
     may_kill = False
 
     batch: CountOrShare = key("how many pods at the same time, or which share of them", 1)

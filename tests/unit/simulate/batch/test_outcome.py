@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kgctl.simulate.batch.outcome import assumptions_of, outcome_of, rehearsed_in
+from kgctl.simulate.batch.outcome import assumptions_of, outcome_of
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.engine.pods import with_drift
 from kgctl.simulate.scenario.fields import member_config
@@ -171,59 +171,6 @@ name: busy
 topics: {t: 4}
 members: {app: {count: 2}}
 """
-BUSY = """\
-duration: 90m
-events:
-  - {at: 10s, crash: app/0, for: 10s, every: 1m, times: 3}
-  - {at: 5m, crash: app/0, for: 10s}
-  - {at: 6m, rolling_restart: app, name: deploy}
-nemesis: {rate: 1 per 5m, of: [crash, stall], until: 30m}
-"""
-
-
-@pytest.mark.parametrize(
-    ("more", "found"),
-    [
-        ("", ("topic t",)),
-        (
-            BUSY,
-            (
-                "topic t",
-                "crash app/0 (4 times)",
-                "deploy",
-                "a nemesis of crash, stall, 1 per 5m until 30m",
-                "a duration of 1h30m",
-            ),
-        ),
-    ],
-)
-def test_what_happens_is_told_once_with_how_often(more: str, found: tuple[str, ...]) -> None:
-    (variant,) = load(read_yaml(CALM + more, "busy.yaml")).variants
-    assert rehearsed_in(variant.scenario) == found
-
-
-@pytest.mark.parametrize(
-    ("written", "told"),
-    [
-        ("{t: 3000/s}", "topic t, written at 3000/s"),
-        ("{t: 1.5/s}", "topic t, written at 1.5/s"),
-        ("{t: {0s: 1000/s, 5m: 6000/s}}", "topic t, written at 1000/s, from 5m 6000/s"),
-        ("{t: {rate: 9/s, keys: zipf(1.1)}}", "topic t, written at 9/s, keys zipf(1.1)"),
-        ("{t: {rate: 9/s, keys: 'weights([2, 1])'}}", "topic t, written at 9/s, keys weights([2, 1])"),
-        ("{t: 'sine(1/s, 5/s, 24h)'}", "topic t, written at sine(1/s, 5/s, 1d)"),
-        ("{t: 'ramp(1/s, 5/s, 10m)'}", "topic t, written at 97 rates, 1.020833/s to 5/s (c301dd80)"),
-    ],
-)
-def test_what_is_written_to_the_topics_that_are_read_is_a_part_of_what_happens(written: str, told: str) -> None:
-    (variant,) = load(read_yaml(f"{CALM}traffic: {written}\n", "busy.yaml")).variants
-    assert rehearsed_in(variant.scenario) == (told,)
-
-
-def test_topics_that_nobody_reads_are_none_and_events_say_what_they_write() -> None:
-    topics = CALM.replace("{t: 4}", "{t: {partitions: 4}, other: 2}").replace("count: 2", "count: 2, subscribe: t")
-    events = "events: [{at: 1s, name: peak, set_traffic: t, rate: 7/s}, {at: 2s, create_topic: tt}]\n"
-    (variant,) = load(read_yaml(topics + events, "busy.yaml")).variants
-    assert rehearsed_in(variant.scenario) == ("topic t", "peak, at 7/s", "create_topic tt")
 
 
 def test_an_event_whose_condition_never_held_did_not_happen_and_that_is_a_warning() -> None:
