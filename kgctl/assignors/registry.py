@@ -22,6 +22,7 @@ CLIENT_ASSIGNORS: Mapping[str, str] = {
     "rack-affinity": "kgctl.assignors.kafka_go:RackAffinityAssignor",
     "kafka-go:range": "kgctl.assignors.kafka_go:KafkaGoRange",
     "kafka-go:roundrobin": "kgctl.assignors.kafka_go:KafkaGoRoundRobin",
+    "librdkafka:cooperative-sticky": "kgctl.assignors.librdkafka:LibrdkafkaCooperativeSticky",
 }
 """Name -> the class, which is imported when somebody asks for it. Members run these."""
 SERVER_ASSIGNORS: Mapping[str, str] = {
@@ -58,7 +59,7 @@ def get_assignor(name: str) -> Assignor:
     if name in installed:
         return _behind_a_border(_make(name, installed[name]), name)
     module, separator, attribute = name.partition(":")
-    if separator and module and attribute and not module.startswith("kafka-go"):
+    if separator and module and attribute and not module.startswith(("kafka-go", "librdkafka")):
         return _behind_a_border(_make(name, lambda: _load(module, attribute)), name)
     raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, assignor_names())} (known: {', '.join(assignor_names())})")
 

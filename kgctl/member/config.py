@@ -340,6 +340,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
             start_us=(54_000, 57_000),
+            assignor_prefix="librdkafka:",
             classic_drift=replace(_PUNCTUAL, goes_on=True),  # rkcg_heartbeat_intvl, which no generation resets
             consumer_drift=_PUNCTUAL,
         ),
@@ -469,7 +470,7 @@ def get_profile(name: str) -> tuple[MemberConfig, Mapping[str, str]]:
     return PROFILES[name], _ALIASES.get(name, {})
 
 
-COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky", "stream"})
+COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky", "librdkafka:cooperative-sticky", "stream"})
 
 
 @lru_cache(maxsize=256)

@@ -520,7 +520,7 @@ def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
         found = MemberConfig.from_properties(config, client)
         for name in found.partition_assignment_strategy:
             if ":" not in name and not has_assignor(name) and not found.behaviour.runs_tasks:
-                known = dict.fromkeys(name.removeprefix("kafka-go:") for name in assignor_names())
+                known = dict.fromkeys(name.rpartition(":")[2] for name in assignor_names())
                 raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, known, list_up_to=20)}")
         return found
 

@@ -29,6 +29,7 @@ class NoAssignor:
 def test_names_are_kafkas_then_others() -> None:
     assert assignor_names()[:4] == ("range", "roundrobin", "sticky", "cooperative-sticky")
     assert {"uniform", "server-range", "rack-affinity", "kafka-go:range", "kafka-go:roundrobin"} <= set(assignor_names())
+    assert "librdkafka:cooperative-sticky" in assignor_names()
 
 
 @pytest.mark.parametrize("name", assignor_names())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kgctl.assignors.spec import AssignorError
+from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
+from kgctl.member.config import PROFILES
 from kgctl.member.leader import LeaderAssignor, Remembered, group_spec
 from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import JoinGroupMember, JoinProtocol
@@ -72,6 +75,18 @@ def test_assignor_of_the_clients_own_is_preferred() -> None:
     assert kafka == [2, 2, 1, 1]
     assert sum(kafka_go) == 6
     assert kafka_go != kafka
+
+
+def test_librdkafkas_leader_begins_with_the_highest_of_what_nobody_owns() -> None:
+    spec = group_spec(members("m1", "m2"), image_of({"a": 4}))
+    owned = GroupSpec(spec.topics, [replace(spec.members[0], owned={"a": [0]}, generation=1), spec.members[1]])
+    (_, kafka), (_, librdkafka) = (
+        [decode_assignment(data).partitions for _, data in LeaderAssignor(prefix).assign("cooperative-sticky", owned)]
+        for prefix in ("", PROFILES["librdkafka"].behaviour.assignor_prefix)
+    )
+
+    assert [partition for _, partition in sorted(kafka)] == [2, 3]
+    assert [partition for _, partition in sorted(librdkafka)] == [1, 3]
 
 
 def test_topic_that_does_not_exist_is_left_out() -> None:
