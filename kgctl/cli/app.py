@@ -217,10 +217,6 @@ def _in_our_words(error: typer.TyperException, session: Session, argv: Sequence[
     message = " ".join(error.format_message().split()).rstrip(".")
     if session.command == "list groups" and (extra := re.search(r"extra argument\(s\) \((.*)\)$", message)):
         return f"kgctl list groups takes no names; type: kgctl describe group {extra[1]}"
-    if wrong := re.match(r"Invalid value for '(--[a-z-]+)': '([^']*)' is not a valid int", message):
-        from kgctl.cli.habits import value_hint
-
-        message += value_hint(wrong[1], wrong[2])
     return re.sub(r"is not a valid int(eger)?( range)?", "is not a whole number", message)
 
 

@@ -185,17 +185,19 @@ class LazyCommand(TyperCommand):
 class KgctlGroup(TyperGroup):
     """The root, or a family of commands such as ``list``."""
 
+    @property
+    def shown(self) -> list[str]:
+        """Return the names of its commands, without aliases."""
+        return [name for name, command in self.commands.items() if not command.hidden]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command; a word that is none is told what to type, and never a command that destroys something."""
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-"):
-            harmless = [
-                name for name, command in self.commands.items() if not name.startswith(DESTRUCTIVE) and not command.hidden
-            ]
             from kgctl.cli.habits import kgctl_line
 
-            typed = [word, *args[1:]]
-            hint = kgctl_line(command_name(ctx), typed)
+            harmless = [name for name in self.shown if not name.startswith(DESTRUCTIVE)]
+            hint = kgctl_line(command_name(ctx), args, self.shown)
             if not hint and not word.startswith(DESTRUCTIVE):
                 hint = did_you_mean(word, harmless, at_most=2, quoted=True)
             path = f"kgctl {command_name(ctx)}".rstrip()
@@ -214,7 +216,7 @@ class KgctlGroup(TyperGroup):
             from kgctl.cli.habits import kgctl_line
 
             name = command_name(ctx)
-            if hint := kgctl_line(name, args):
+            if hint := kgctl_line(name, args, self.shown):
                 session_of(ctx).command = name
                 what = f"kgctl {name}: a word is missing" if name else "that is a line for kafka-consumer-groups.sh"
                 raise UsageError(f"{what}{hint}")
