@@ -18,7 +18,7 @@ from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, span_ms, warehouse_path
 from kgctl.cli.history.collect import AFTER_TROUBLE_S, LiveSource, ending_on_signals
 from kgctl.cli.history.columns import CLUSTER, MAX_LAG_MS, TOTAL_LAG
-from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine, watch_settings
+from kgctl.cli.history.watches import Builder, Change, Watches, warm_engine
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import NUMBER, TIME, WHOLE, Column, OutputFormat, Report, Row, shows
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 _CLUSTER = replace(CLUSTER, wide=True)
 COLUMNS = (
-    Column("time", "when it fired, or was resolved", TIME),
-    Column("status", "pending, firing or resolved"),
-    Column("alert", "the name of its rule"),
+    Column("time", "when it fired, or was resolved", TIME, read=lambda change: _changed_ms(change.alert)),
+    Column("status", "pending, firing or resolved", read="alert.status"),
+    Column("alert", "the name of its rule", read="alert.name"),
     _CLUSTER,
-    GROUP,
-    TOPIC,
-    PARTITION,
-    Column("value", "what was measured, in the rule's unit", NUMBER, wide=True),
-    Column("since", "since when the rule holds", TIME, wide=True),
-    Column("rule", "the rule, as it was given", wide=True),
-    Column("summary", "what it is about, in words"),
+    GROUP.of("alert.group"),
+    TOPIC.of("alert.topic"),
+    PARTITION.of("alert.partition"),
+    Column("value", "what was measured, in the rule's unit", NUMBER, wide=True, read="alert.value"),
+    Column("since", "since when the rule holds", TIME, wide=True, read="alert.since_ms"),
+    Column("rule", "the rule, as it was given", wide=True, read="alert.rule"),
+    Column("summary", "what it is about, in words", read="alert.summary"),
 )
 GROUPS = (
     GROUP,
@@ -57,7 +57,6 @@ GROUPS = (
 _DEFAULT_EVERY_MS = 30_000
 _SHORTEST_EVERY_MS = 1_000
 _DAY_MS = 86_400_000
-_UPKEEP_EVERY_MS = 3_600_000
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
@@ -129,11 +128,13 @@ def history_watch(
     keep_ms = None if keep is None else _keep_ms(keep)
     hook = _webhook(session, outlets)
     require_tables(how)
+    from kgctl.pipeline.watch.loop import WatchSettings
+
     place = warehouse_path(warehouse, session.environment)
     with ExitStack() as stack:
         source = None if no_collect else stack.enter_context(LiveSource.open(session, live, place, next(iter(names), None)))
         builder = Builder(session.environment, place, warm_engine(how, stack), keep_ms, is_single=once)
-        settings = watch_settings(rules, allow_unknown=allow_unknown, is_patient=not once)
+        settings = WatchSettings(rules, allow_unknown, is_patient=not once)
         page = _metrics(session, stack, outlets)
         watches = Watches(builder, settings, [source.cluster] if source else names, state, hook, page)
         if source is None:
@@ -277,7 +278,7 @@ class _Told:
         firing = watch.alerts.firing()
         show = RENDERERS[self._session.flags.output or OutputFormat.TABLE]
         groups = Report(GROUPS, _group_rows(watch), notices=())
-        alerts = Report(COLUMNS, [_row((watch.cluster, each)) for each in firing]) if firing else None
+        alerts = Report(COLUMNS, [Change(watch.cluster, each) for each in firing]) if firing else None
         head = f"{watch.cluster}, {format_instant(self._session.environment.now_ms())}: {len(firing)} alerts\n"
         parts = [show(each, self._session.command, self._session.environment) for each in (alerts, groups) if each is not None]
         return head + "\n" + "\n".join(parts)
@@ -298,7 +299,7 @@ class _Told:
             return code or (ExitCode.FAILED if is_bounded and failed else ExitCode.OK)
         return Report(
             [replace(each, wide=each.wide and len(self._watches) == 1) if each is _CLUSTER else each for each in COLUMNS],
-            [_row(each) for each in (firing if self._is_single else self._changes)],
+            firing if self._is_single else self._changes,
             [*self.errors, *failed, *(self._error(change) for change in firing if is_bounded)],
             [] if has_fired or failed else [calm],
             ("alert", "group"),
@@ -322,23 +323,6 @@ class _Told:
 
 def _changed_ms(alert: Alert) -> int:
     return next((at for at in (alert.resolved_ms, alert.fired_ms) if at is not None), alert.since_ms)
-
-
-def _row(change: Change) -> Row:
-    cluster, alert = change
-    return {
-        "time": _changed_ms(alert),
-        "status": alert.status,
-        "alert": alert.name,
-        "cluster": cluster,
-        "group": alert.group,
-        "topic": alert.topic,
-        "partition": alert.partition,
-        "value": alert.value,
-        "since": alert.since_ms,
-        "rule": alert.rule,
-        "summary": alert.summary,
-    }
 
 
 def _group_rows(watch: Watch) -> list[Row]:

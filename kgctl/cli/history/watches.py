@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kgctl.cli.environment import Environment
 from kgctl.errors import KgctlError, UsageError
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from kgctl.pipeline.store.warehouse import Warehouse
     from kgctl.pipeline.watch.loop import Watch, WatchSettings
     from kgctl.pipeline.watch.outlets import Metrics, Webhook
-    from kgctl.pipeline.watch.rules import Alert, Rule
+    from kgctl.pipeline.watch.rules import Alert
 
 _UPKEEP_EVERY_MS = 3_600_000
-Change = tuple[str, "Alert"]
-"""The name of a cluster, and an alert of it that began to fire or was resolved."""
+
+
+class Change(NamedTuple):
+    """The name of a cluster, and an alert of it that began to fire or was resolved."""
+
+    cluster: str
+    alert: Alert
 
 
 @dataclass
@@ -99,7 +104,7 @@ class Watches:
         """Look at each, one after the other, and return what has changed; ``is_last``: what is unknown fires now."""
         with suppress(KgctlError):  # each watch tells of a warehouse that is away
             self._watch_too(self.names or self._warehouse().clusters())
-        return [(each.cluster, alert) for each in self for alert in each.look(is_last=is_last)]
+        return [Change(each.cluster, alert) for each in self for alert in each.look(is_last=is_last)]
 
     def _watch_too(self, clusters: Sequence[str]) -> None:
         for name in clusters:
@@ -108,7 +113,7 @@ class Watches:
 
     def firing(self) -> list[Change]:
         """The alerts that fire now."""
-        return [(each.cluster, alert) for each in self for alert in each.alerts.firing()]
+        return [Change(each.cluster, alert) for each in self for alert in each.alerts.firing()]
 
     @property
     def fired(self) -> int:
@@ -136,13 +141,6 @@ class Watches:
         if self.metrics is not None:
             self.metrics.begin(name)
         return Watch(place, name, self.settings, AlertStateFile(path.expanduser()), outside, self.webhook, self.metrics)
-
-
-def watch_settings(rules: Sequence[Rule], *, allow_unknown: bool, is_patient: bool) -> WatchSettings:
-    """What each of them goes by."""
-    from kgctl.pipeline.watch.loop import WatchSettings
-
-    return WatchSettings(rules, allow_unknown, is_patient)
 
 
 def warm_engine(how: EngineOptions, stack: ExitStack) -> Callable[[int], Engine]:
