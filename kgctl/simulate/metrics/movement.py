@@ -6,8 +6,7 @@ Who counts as another consumer is the run's `Identity`.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,78 +18,6 @@ from kgctl.simulate.scenario.metric import BALANCE, COUNT, OWNERS, PARTITIONS, S
 
 if TYPE_CHECKING:
     from kgctl.simulate.recording.recording import MemberKey
-
-Held = tuple[int, str]
-"""A partition as far as it matters: who had it (negative: somebody who is gone), and its topic."""
-
-LARGEST = 60_000
-"""Members squared times partitions, up to which it is worked out."""
-
-
-def is_small(members: int, partitions: int) -> bool:
-    """Whether `fewest_moves` answers soon enough to be asked after each run."""
-    return members * members * partitions <= LARGEST
-
-
-def fewest_moves(partitions: Sequence[Held], readers: Mapping[str, Sequence[int]], members: int) -> int:
-    """How many of these have to move. ``readers``: topic -> the members, 0 to ``members`` - 1, that subscribe to it."""
-    holds: list[Counter[Held]] = [Counter() for _ in range(members)]
-    loads = [0] * members
-    for home, topic in partitions:
-        able = readers.get(topic, ())
-        if able:
-            holder = home if home in able else min(able, key=lambda member: loads[member])
-            holds[holder][home, topic] += 1
-            loads[holder] += 1
-    while cycle := _negative_cycle(holds, loads, readers):
-        for giver, taker, held in cycle:
-            holds[giver][held] -= 1
-            holds[taker][held] += 1
-            loads[giver] -= 1
-            loads[taker] += 1
-    return sum(count for member, held in enumerate(holds) for (home, _), count in held.items() if home != member)
-
-
-def _negative_cycle(
-    holds: Sequence[Counter[Held]], loads: Sequence[int], readers: Mapping[str, Sequence[int]]
-) -> list[tuple[int, int, Held]]:
-    """(giver, taker, what) of a cycle that makes it better; empty if there is none."""
-    sink = len(holds)
-    weight = 4 * (sink + 1)
-    arcs: dict[tuple[int, int], tuple[int, Held]] = {}
-    for giver, held in enumerate(holds):
-        for (home, topic), count in held.items():
-            for taker in readers[topic] if count else ():
-                cost = (taker != home) - (giver != home) if home >= 0 else 0
-                if taker != giver and ((giver, taker) not in arcs or cost < arcs[giver, taker][0]):
-                    arcs[giver, taker] = cost, (home, topic)
-    costs = {ends: cost for ends, (cost, _) in arcs.items()}
-    costs |= {(member, sink): weight * (2 * load + 1) for member, load in enumerate(loads)}
-    costs |= {(sink, member): -weight * (2 * load - 1) for member, load in enumerate(loads) if load}
-    nodes = _cycle_of(costs, sink + 1)
-    return [(giver, taker, arcs[giver, taker][1]) for giver, taker in nodes if sink not in (giver, taker)]
-
-
-def _cycle_of(costs: Mapping[tuple[int, int], int], nodes: int) -> list[tuple[int, int]]:
-    """The arcs of a cycle whose costs come to less than nothing (Bellman and Ford)."""
-    distance, before = [0] * nodes, [-1] * nodes
-    last = -1
-    for _ in range(nodes):
-        last = -1
-        for (first, second), cost in costs.items():
-            if distance[first] + cost < distance[second]:
-                distance[second] = distance[first] + cost
-                before[second] = last = first
-        if last < 0:
-            return []
-    for _ in range(nodes):
-        last = before[last]
-    found, node = [], last
-    while True:
-        found.append((before[node], node))
-        node = before[node]
-        if node == last:
-            return found
 
 
 @frozen_in_order
@@ -158,29 +85,24 @@ def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
 
 
 @metric(COUNT, ("topic", *TIME), about=OWNERS)
-def moves_min(run: Measured, filters: Filters) -> float:
-    """The fewest moves with which any assignor could have gone from each balanced state to the next."""
+def moves_min(run: Measured, filters: Filters) -> float | None:
+    """The fewest moves with which any assignor could have gone from each balanced state to the next. None: not all members
+    subscribe to the same topics."""
+    if len({run.recording.topics_of(pod.members) for pod in run.history.pods}) > 1:
+        return None
     snapshots = _snapshots(run, filters)
     key = ("moves_min", run.window(filters), filters.topics)
-    found: int = run.kept(key, lambda: sum(_fewest(run, before, after) for before, after in itertools.pairwise(snapshots)))
+    found: int = run.kept(key, lambda: sum(_fewest(before, after) for before, after in itertools.pairwise(snapshots)))
     return found
 
 
-def _fewest(run: Measured, before: PlacementSnapshot, after: PlacementSnapshot) -> int:
-    """Partitions of members that are gone, and what those that stay have above their quota.
-
-    Quotas are for members with the same subscriptions. With different ones it is worked out (`fewest_moves`), and never more than
-    what moved; of large groups only the first part counts, still a lower bound.
-    """
+def _fewest(before: PlacementSnapshot, after: PlacementSnapshot) -> int:
+    """Partitions of members that are gone, and what those that stay have above their quota."""
     there = frozenset(after.members)
     still = {number: owner for number, owner in before.owners.items() if number in after.owners}
     orphans = sum(owner not in there for owner in still.values())
     if not there:
         return orphans
-    topics = {member: run.recording.topics_of(run.history.pods[member[0]].members) for member in after.members}
-    if len(set(topics.values())) > 1:
-        moved = sum(after.owners[number] != owner for number, owner in still.items())
-        return min(_with_unequal_subscriptions(run, still, topics), moved) if is_small(len(there), len(still)) else orphans
     counts = dict.fromkeys(after.members, 0)
     for owner in still.values():
         if owner in counts:
@@ -190,82 +112,61 @@ def _fewest(run: Measured, before: PlacementSnapshot, after: PlacementSnapshot) 
     return orphans + sum(max(count - floor - (position < ceilings), 0) for position, count in enumerate(ordered))
 
 
-def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], topics: dict[MemberKey, tuple[str, ...]]) -> int:
-    places = {member: place for place, member in enumerate(topics)}
-    readers: dict[str, list[int]] = {}
-    for member, names in topics.items():
-        for name in names:
-            readers.setdefault(name, []).append(places[member])
-    names_of = run.recording.partitions.names
-    held = [(places.get(owner, -1), names_of[number].topic) for number, owner in owners.items()]
-    return fewest_moves(held, readers, len(places))
-
-
 @metric(COUNT, ("topic", *TIME), about=OWNERS)
-def excess_moves(run: Measured, filters: Filters) -> float:
-    """The moves above the fewest."""
-    return moves(run, filters) - moves_min(run, filters)
+def excess_moves(run: Measured, filters: Filters) -> float | None:
+    """The moves above the fewest, where these are known."""
+    fewest = moves_min(run, filters)
+    return None if fewest is None else moves(run, filters) - fewest
 
 
 Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 
 
-def _balance(*, by_load: bool = False, worst: Callable[[Iterable[float]], float] = max) -> Callable[[Formula], Compute]:
-    """What makes a formula of the members' partitions, or of the rates of these, a metric's function."""
+def _balance(formula: Formula) -> Compute:
+    """Make a metric's function of a formula of the members' partitions."""
 
-    def of(formula: Formula) -> Compute:
-        @wraps(formula)
-        def compute(run: Measured, filters: Filters) -> float | None:
-            if filters.statistic not in ("mean", "worst"):
-                return formula(_counts(run, filters, run.at(filters), by_load=by_load))
-            pieces = _over_time(run, filters, formula, by_load=by_load)
-            if not pieces:
-                return None
-            if filters.statistic == "worst":
-                return worst([value for _, value in pieces])
-            total_us = sum(length for length, _ in pieces)
-            return sum(length * value for length, value in pieces) / total_us if total_us else None
+    @wraps(formula)
+    def compute(run: Measured, filters: Filters) -> float | None:
+        if filters.statistic not in ("mean", "worst"):
+            return formula(_counts(run, filters, run.at(filters)))
+        pieces = _over_time(run, filters, formula)
+        if not pieces:
+            return None
+        if filters.statistic == "worst":
+            return max(value for _, value in pieces)
+        total_us = sum(length for length, _ in pieces)
+        return sum(length * value for length, value in pieces) / total_us if total_us else None
 
-        return compute
-
-    return of
+    return compute
 
 
 @metric(PARTITIONS, BALANCE, about=OWNERS)
-@_balance()
+@_balance
 def spread(counts: Sequence[int]) -> float | None:
     """The most partitions of a member less the fewest of one."""
     return max(counts) - min(counts) if counts else None
 
 
-@metric(SHARE, BALANCE, label="Jain's index of load", is_better_higher=True, is_playable=False, about=OWNERS)
-@_balance(by_load=True, worst=min)
-def load_jain(rates: Sequence[int]) -> float | None:
-    """Jain's fairness index of what is written to the members' partitions: 1 is even, 1/n is everything with one of n members."""
-    squares = sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if squares else None
-
-
 @metric(COUNT, BALANCE, about=OWNERS)
-@_balance()
+@_balance
 def idle_members(counts: Sequence[int]) -> float | None:
     """Members without a partition."""
     return sum(count == 0 for count in counts)
 
 
-def _counts(run: Measured, filters: Filters, at_us: int, *, by_load: bool) -> list[int]:
+def _counts(run: Measured, filters: Filters, at_us: int) -> list[int]:
     counts = dict.fromkeys(run.members_at(at_us, filters), 0)
     for number in run.partitions(filters):
         owner = run.owner_at(number, at_us)
         if owner in counts:
-            counts[owner] += run.ledger.arrivals.rate_uhz[number] if by_load else 1
+            counts[owner] += 1
     return list(counts.values())
 
 
-def _over_time(run: Measured, filters: Filters, formula: Formula, *, by_load: bool) -> list[tuple[int, float]]:
+def _over_time(run: Measured, filters: Filters, formula: Formula) -> list[tuple[int, float]]:
     """(length, value) of each calm time: while partitions are on the move there is no balance to speak of."""
     calm = run.calm_times(run.window(filters))
-    values = ((last - first, formula(_counts(run, filters, first, by_load=by_load))) for first, last in calm)
+    values = ((last - first, formula(_counts(run, filters, first))) for first, last in calm)
     return [(length, value) for length, value in values if value is not None]
 
 
@@ -284,21 +185,6 @@ def cross_rack(run: Measured, filters: Filters) -> float | None:
         total += weight
         crossing += weight * (run.history.pods[owner].rack not in metadata.partition_racks[partition])
     return crossing / total if total else None
-
-
-@metric(SHARE, ("topic", "topic", "at"), label="co-partitioned", is_summary=False, about=OWNERS)
-def copartitioned(run: Measured, filters: Filters) -> float | None:
-    """The share of partition numbers that are with the same member in both topics."""
-    at_us = run.at(filters)
-    if len(filters.topics) != 2:
-        return None
-    owners = []
-    for topic in filters.topics:
-        numbers = [number for number in run.recording.partitions.by_topic.get(topic, ()) if run.exists_at(number, at_us)]
-        owners.append({run.recording.partitions.names[number].partition: run.owner_at(number, at_us) for number in numbers})
-    size = max(len(owners[0]), len(owners[1]))
-    same = sum(owner != NOBODY and owners[1].get(partition, NOBODY) == owner for partition, owner in owners[0].items())
-    return same / size if size else None
 
 
 @metric(COUNT, ("selector", "at"), is_better_higher=True, counts_pods=True)

@@ -158,5 +158,5 @@ def test_a_play_says_which_metrics_of_its_group_it_does_not_know() -> None:
     stage = PlayStage(kind=PythonClient(), connection={}, cluster=nowhere, label="here")
     measured = with_measured(outcome_of(loaded, [1], values), loaded, stage, values).measured
     assert measured is not None
-    unsaid = "load_jain, cross_rack, aborted, heartbeat_time, fenced, requests, record_bytes, drain_time"
+    unsaid = "cross_rack, aborted, heartbeat_time, fenced, requests, record_bytes, drain_time"
     assert measured.notes == (f"not measured, as real clients cannot say it: {unsaid}",)

@@ -112,7 +112,7 @@ def test_without_a_play_nothing_is_beside() -> None:
         ("max_gap(app/3)", 0, "0s"),
         ("time_to_stable", math.inf, "never"),
         ("lag_peak", math.inf, "infinite"),
-        ("load_jain", 0.99871, "0.9987"),
+        ("cross_rack", 0.99871, "0.9987"),
         ("moves", math.nan, "-"),
         ("moves", None, "-"),
         ("state", "Stable", "Stable"),

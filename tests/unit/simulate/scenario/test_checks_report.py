@@ -78,4 +78,4 @@ def test_nothing_is_swept_without_a_sweep() -> None:
 
 
 def test_a_metric_may_be_one_that_no_result_lists() -> None:
-    assert metric_of("copartitioned(orders, orders, at 5m)", AROUND).filters == ("orders", "orders", "at 5m")
+    assert metric_of("owners(partition)", AROUND).filters == ("partition",)
