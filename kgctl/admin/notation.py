@@ -151,13 +151,12 @@ _BASIS = {"new_offset": "old_offset", "offset": "written_offset"}
 _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
 _MAX_OFFSET = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
-_DECODER = json.JSONDecoder()
 _LINE_OF_JSON = re.compile(r'\s*\{\s*"(?!(kgctl_result_version|data)")[^\n]+\}[ \t\r]*(\n|\Z)')
 """A first line that is an object by itself, and not the envelope."""
 _YAML = re.compile(r"(---|kgctl_result_version:|-\s+\w+:(\s|$))")
 
-_Row = tuple[int, Mapping[str, Any]]
-"""The line it is in (of a JSON row: where it begins), and the fields by name."""
+_Row = tuple[str, Mapping[str, Any]]
+"""Where it is, and the fields by name."""
 
 
 def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFile:
@@ -237,52 +236,49 @@ class _Reader:
 
     def read(self, text: str) -> dict[str, dict[TopicPartition, PlannedOffset]]:
         groups: dict[str, dict[TopicPartition, PlannedOffset]] = {}
-        lines: dict[tuple[str, TopicPartition], int] = {}
-        for line, cells in self._rows(text):
-            group_id, partition, planned = self._planned(line, cells)
-            earlier = lines.setdefault((group_id, partition), line)
+        places: dict[tuple[str, TopicPartition], str] = {}
+        for place, cells in self._rows(text):
+            group_id, partition, planned = self._planned(place, cells)
+            earlier = places.setdefault((group_id, partition), place)
             if partition in groups.setdefault(group_id, {}):
-                raise self._wrong(line, f"{partition} of group {group_id!r} is there already, in line {earlier}")
+                raise self._wrong(place, f"{partition} of group {group_id!r} is there already, in {earlier}")
             groups[group_id][partition] = planned
         wanted = self._group_ids or list(groups)
         return {group_id: found for group_id, found in groups.items() if group_id in wanted}
 
     def _rows(self, text: str) -> Iterator[_Row]:
         if text.lstrip()[:1] in ("{", "["):
-            rows = self._json_lines(text) if _LINE_OF_JSON.match(text) else self._json_rows(text)
+            rows = self._json_lines(text) if _LINE_OF_JSON.match(text) else self._listed(self._json(text))
         elif _YAML.match(text):
-            rows = self._yaml_rows(text)
+            rows = self._listed(self._yaml(text))
         else:
             yield from self._csv_rows(text)
             return
-        for line, row in rows:
-            self._check_columns(line, list(row))
-            yield line, {key: "" if value is None else value for key, value in row.items()}
+        for place, row in rows:
+            self._check_columns(place, list(row))
+            yield place, {key: "" if value is None else value for key, value in row.items()}
 
-    def _listed(self, document: Any) -> list[dict[str, Any]]:
+    def _listed(self, document: Any) -> Iterator[_Row]:
         rows = document.get("data") if isinstance(document, dict) else document
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
-        return rows
+            raise self._wrong("line 1", "expected a list of rows, or kgctl's own output with the rows under data")
+        return ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
-    def _yaml_rows(self, text: str) -> Iterator[_Row]:
+    def _yaml(self, text: str) -> Any:
         from kgctl.yaml_files import LARGE, FileError, read_yaml
 
         try:
-            tree = read_yaml(text, self._name, limits=replace(LARGE, locates_entries=True))
+            return read_yaml(text, self._name, limits=LARGE).data
         except FileError as error:
             problem = error.problems[0]
-            raise self._wrong(problem.location.line, problem.message) from None
-        path = ("data",) if isinstance(tree.data, dict) else ()
-        for number, row in enumerate(self._listed(tree.data)):
-            yield tree.location((*path, number)).line, row
+            raise self._wrong(f"line {problem.location.line}", problem.message) from None
 
     def _csv_rows(self, text: str) -> Iterator[_Row]:
         reader = csv.reader(io.StringIO(text), strict=True)
         header: Sequence[str] | None = None
         try:
             for values in reader:
-                line = reader.line_num
+                line = f"line {reader.line_num}"
                 if not any(value.strip() for value in values):
                     continue
                 if header is None:
@@ -293,9 +289,9 @@ class _Reader:
                     raise self._wrong(line, f"{len(header)} columns expected ({','.join(header)}), {len(values)} found")
                 yield line, dict(zip(header, map(_as_it_was, values), strict=True))
         except csv.Error as error:
-            raise self._wrong(reader.line_num, f"not readable as CSV: {error}") from None
+            raise self._wrong(f"line {reader.line_num}", f"not readable as CSV: {error}") from None
 
-    def _header(self, values: Sequence[str], line: int) -> Sequence[str]:
+    def _header(self, values: Sequence[str], line: str) -> Sequence[str]:
         """The names of the columns: from a header line, or by their number in Kafka's format."""
         if "partition" in values:
             self._check_columns(line, values)
@@ -308,115 +304,73 @@ class _Reader:
             raise self._wrong(line, "topic,partition,offset says no group: name exactly one group beside the file")
         return "topic", "partition", "offset"
 
-    def _json_rows(self, text: str) -> Iterator[_Row]:
+    def _json(self, text: str, line: int = 1) -> Any:
         try:
-            document = json.loads(text)
+            return json.loads(text)
         except json.JSONDecodeError as error:
-            raise self._wrong(error.lineno, f"not readable as JSON: {error.msg}") from None
-        except RecursionError:
-            raise self._wrong(1, "not readable as JSON: nested too deeply") from None
-        except ValueError:
-            raise self._wrong(1, "not readable as JSON: a number of thousands of digits") from None
-        rows = self._listed(document)
-        yield from zip(_row_lines(text, len(rows)), rows, strict=True)
+            raise self._wrong(f"line {line - 1 + error.lineno}", f"not readable as JSON: {error.msg}") from None
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
+            raise self._wrong(f"line {line}", f"not readable as JSON: {error}") from None
 
     def _json_lines(self, text: str) -> Iterator[_Row]:
         for line, row in enumerate(text.split("\n"), 1):
             if not row.strip():
                 continue
-            try:
-                fields = json.loads(row)
-            except (ValueError, RecursionError) as error:
-                raise self._wrong(line, f"not readable as JSON: {error}") from None
+            fields = self._json(row, line)
             if not isinstance(fields, dict):
-                raise self._wrong(line, "expected a row, as an object")
-            yield line, fields
+                raise self._wrong(f"line {line}", "expected a row, as an object")
+            yield f"line {line}", fields
 
-    def _check_columns(self, line: int, names: Sequence[str]) -> None:
+    def _check_columns(self, place: str, names: Sequence[str]) -> None:
         for name in names:
             if names.count(name) > 1:
-                raise self._wrong(line, f"column {name!r} is there twice")
+                raise self._wrong(place, f"column {name!r} is there twice")
         missing = [name for name in ("topic", "partition") if name not in names]
         if not any(name in names for name in _OFFSET_COLUMNS):
             missing.append("offset (or new_offset)")
         if "group" not in names and len(self._group_ids) != 1:
             missing.append("group (or name exactly one group beside the file)")
         if missing:
-            raise self._wrong(line, f"no column {', '.join(missing)}")
+            raise self._wrong(place, f"no column {', '.join(missing)}")
 
-    def _planned(self, line: int, fields: Mapping[str, Any]) -> tuple[str, TopicPartition, PlannedOffset]:
+    def _planned(self, place: str, fields: Mapping[str, Any]) -> tuple[str, TopicPartition, PlannedOffset]:
         group_id = str(fields["group"]) if "group" in fields else self._group_ids[0]
         topic = str(fields["topic"])
         if not group_id or not topic:
-            raise self._wrong(line, "group and topic must not be empty")
-        partition = TopicPartition(topic, self._number(line, "partition", fields["partition"], _MAX_PARTITION))
+            raise self._wrong(place, "group and topic must not be empty")
+        partition = TopicPartition(topic, self._number(place, "partition", fields["partition"], _MAX_PARTITION))
         column = next(name for name in _OFFSET_COLUMNS if name in fields)
         may_be_empty = "metadata" in fields or "old_offset" in fields
-        target = self._target(line, column, fields, may_be_empty=may_be_empty)
+        target = self._target(place, column, fields, may_be_empty=may_be_empty)
         basis = _BASIS.get(column, "")
         if basis not in fields:
             return group_id, partition, PlannedOffset(target)
-        expected = None if fields[basis] == "" else self._number(line, basis, fields[basis], _MAX_OFFSET)
+        expected = None if fields[basis] == "" else self._number(place, basis, fields[basis], _MAX_OFFSET)
         return group_id, partition, PlannedOffset(target, expected, verify=True, undoes=basis == "written_offset")
 
-    def _target(self, line: int, column: str, fields: Mapping[str, Any], *, may_be_empty: bool) -> OffsetAndMetadata | None:
+    def _target(self, place: str, column: str, fields: Mapping[str, Any], *, may_be_empty: bool) -> OffsetAndMetadata | None:
         if fields[column] == "" and may_be_empty:
             if fields.get("result") in ("failed", "refused"):
-                raise self._wrong(line, f"a plan row with the result {fields['result']} cannot be executed")
+                raise self._wrong(place, f"a plan row with the result {fields['result']} cannot be executed")
             return None
         epoch = fields.get("leader_epoch", "")
         known_epoch = epoch not in ("", str(NO_LEADER_EPOCH), NO_LEADER_EPOCH)
         return OffsetAndMetadata(
-            self._number(line, column, fields[column], _MAX_OFFSET),
+            self._number(place, column, fields[column], _MAX_OFFSET),
             str(fields.get("metadata", "")),
-            self._number(line, "leader_epoch", epoch, _MAX_PARTITION) if known_epoch else NO_LEADER_EPOCH,
+            self._number(place, "leader_epoch", epoch, _MAX_PARTITION) if known_epoch else NO_LEADER_EPOCH,
         )
 
-    def _number(self, line: int, column: str, value: Any, largest: int) -> int:
+    def _number(self, place: str, column: str, value: Any, largest: int) -> int:
         text = str(value).strip()
         is_number = text.isdecimal() and text.isascii() and len(text) <= 19 and not isinstance(value, bool)
         if not is_number or int(text) > largest:
             shown = "is missing" if not text else f"{value!r} is not a number of 0 to {largest}"
-            raise self._wrong(line, f"the {column} {shown}")
+            raise self._wrong(place, f"the {column} {shown}")
         return int(text)
 
-    def _wrong(self, line: int, problem: str) -> UsageError:
-        return UsageError(f"{self._name}, line {line}: {problem}")
-
-
-def _row_lines(text: str, count: int) -> Iterator[int]:
-    """The line in which each row of a JSON document begins, which the decoder does not tell.
-
-    ``text`` is readable: a list of ``count`` objects, or an object with that list under ``data``.
-    """
-    position = _start_of_rows(text) + 1
-    line = text.count("\n", 0, position) + 1
-    for _ in range(count):
-        begin = text.index("{", position)
-        line += text.count("\n", position, begin)
-        yield line
-        _, position = _DECODER.raw_decode(text, begin)
-        line += text.count("\n", begin, position)
-
-
-def _start_of_rows(text: str) -> int:
-    """Where the list of rows begins. The last ``data`` counts, as in the decoder."""
-    position = _next_mark(text, 0)
-    if text[position] == "[":
-        return position
-    start = 0
-    while text[position] != "}":
-        key, position = _DECODER.raw_decode(text, text.index('"', position))
-        begin = _next_mark(text, text.index(":", position) + 1)
-        _, position = _DECODER.raw_decode(text, begin)
-        position = _next_mark(text, position)
-        start = begin if key == "data" else start
-    return start
-
-
-def _next_mark(text: str, position: int) -> int:
-    """The first character from here on that is no space."""
-    return len(text) - len(text[position:].lstrip())
+    def _wrong(self, place: str, problem: str) -> UsageError:
+        return UsageError(f"{self._name}, {place}: {problem}")
 
 
 @frozen_in_order

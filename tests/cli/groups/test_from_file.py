@@ -176,12 +176,12 @@ def test_topic_that_does_not_exist_fails_alone(cli: Cli) -> None:
         ('t1,0,"1\n', "g1", "line 1: not readable as CSV: unexpected end of data"),
         ("{\n oops", "g1", "line 2: not readable as JSON: Expecting property name enclosed in double quotes"),
         ('{"data": 3}', "g1", "line 1: expected a list of rows, or kgctl's own output with the rows under data"),
-        ('[{"topic": "t"}]', "g1", "line 1: no column partition, offset (or new_offset)"),
-        ('[{"topic": "t", "partition": 1.5, "offset": 1}]', "g1", "line 1: the partition 1.5 is not a number of 0 to 2147483647"),
+        ('[{"topic": "t"}]', "g1", "row 1: no column partition, offset (or new_offset)"),
+        ('[{"topic": "t", "partition": 1.5, "offset": 1}]', "g1", "row 1: the partition 1.5 is not a number of 0 to 2147483647"),
         (
             '[{"topic": "t", "partition": true, "offset": 1}]',
             "g1",
-            "line 1: the partition True is not a number of 0 to 2147483647",
+            "row 1: the partition True is not a number of 0 to 2147483647",
         ),
         (
             "group,topic,partition,old_offset,new_offset,result\ng1,t1,0,1,,failed\n",
