@@ -119,8 +119,7 @@ def history_watch(
     A threshold does not hold on what cannot be measured: such an alert says so, after 2 minutes, with --once and at the end of
     --for at once.
     """
-    rules = _read_rules(alert or ())
-    every_ms = _every_ms(every)
+    rules, every_ms = _read_rules(alert or ()), _every_ms(every)
     live = live_options(how_live, once=once, for_=for_)
     names = _check(live, cluster or (), is_collecting=not no_collect)
     jobs = None if spark.master or spark.remote else 1
