@@ -200,8 +200,10 @@ def _from_cluster(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool
     errors = [*failures(group_ids, committed), *(error.to_exception(group=group_id) for group_id, error in absent.items())]
     return _Offsets(
         {
-            group_id: {partition: commit.offset for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
-            for group_id, offsets in committed.values.items()
+            group_id: {
+                each: commit.offset for each, commit in committed.values.get(group_id, {}).items() if commit.offset != NO_OFFSET
+            }
+            for group_id in group_ids
         },
         errors,
         tuple(hidden(admin.sight(), group_ids, Scope(names_groups=True))),

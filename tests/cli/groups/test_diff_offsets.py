@@ -7,8 +7,8 @@ import pytest
 from kgctl.admin import ItemError, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from tests.cli.fake_admin import FakeGroupAdmin
-from tests.cli.harness import Cli
+from tests.cli.fake_admin import FakeGroupAdmin, error
+from tests.cli.harness import Cli, Ran
 
 FIRST, SECOND = TopicPartition("t1", 0), TopicPartition("t1", 1)
 
@@ -127,3 +127,12 @@ def test_commits_that_may_be_hidden_are_not_the_same(cli: Cli, cluster: FakeGrou
 def test_what_cannot_be_compared_is_a_usage_error(cli: Cli, line: str, message: str) -> None:
     ran = cli(f"diff-offsets {line}")
     assert (ran.code, message in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("line", ["g1 other", "other g1", "g1.csv other"])
+def test_a_group_that_nobody_can_read_is_not_one_without_commits(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
+    cluster.group("other", {FIRST: 100})
+    cluster.offset_errors["other"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not authorised")
+    (cli.folder / "g1.csv").write_text("group,topic,partition,offset\ng1,t1,0,100\n")
+    line = line.replace("g1.csv", f"{cli.folder}/g1.csv")
+    assert cli(f"diff-offsets {line} --fail-if-different") == Ran(8, "", "kgctl: group 'other': not authorised\n")
