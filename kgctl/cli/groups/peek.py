@@ -12,7 +12,7 @@ from kgctl.cli.parameters import option
 from kgctl.cli.report import TEXTS, TIME, WHOLE, Column, Report, shows
 from kgctl.cli.selection import as_shown, check_topics, nothing_on
 from kgctl.cli.session import Session
-from kgctl.errors import NotFoundError, UsageError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin import Record
@@ -92,25 +92,32 @@ def peek(
         found = view_offsets(admin, as_shown(admin, group_ids), scopes)
         if found.views:
             check_topics(admin, {each.partition.topic for each in found.partitions}, scopes)
+        lacks = admin.sight().lacks_topics if found.views and not scopes else ""
         around, errors = read_neighbours(admin, found, before, after)
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, MOST_SHOWN if is_cut else None)]
-    missing = list(_without_commits(found, scopes))
+    missing = list(_without_commits(found, scopes, lacks))
     notices = [] if rows or errors or missing or found.errors else ["There is no record around these offsets."]
     if any(view.description.type.has_start_offsets for view in found.views):
         notices.append("Of share groups: records past a start offset may be acknowledged already.")
+    if lacks and around:
+        notices.append(f"{lacks}: records of others are not shown.")
     report = Report(COLUMNS, rows, (*found.errors, *missing, *errors), notices, ("group", "topic", "partition", "offset"))
-    return replace(report, something_done=bool(around))
+    unread = {(error.topic, error.partition) for error in errors}
+    return replace(report, something_done=bool(rows) or any(each.partition not in unread for each in around))
 
 
-def _without_commits(found: GroupViews, scopes: Sequence[TopicScope]) -> Iterator[NotFoundError]:
-    """The groups that have none there, and what is named on which the others have none."""
+def _without_commits(found: GroupViews, scopes: Sequence[TopicScope], lacks: str) -> Iterator[KgctlError]:
+    """The groups that have none there, and what is named on which the others have none. ``lacks``: the right for want of which
+    nobody can tell."""
     from kgctl.admin.topic_scopes import absent
 
     for view in found.views:
         group_id, own = view.description.group_id, [each.partition for each in view.partitions if each.place]
         what = f"group {group_id!r} has no committed offsets"
-        if not own:
+        if not own and lacks:
+            yield AuthError(f"{what} that are to be seen: {lacks}", group=group_id)
+        elif not own:
             yield NotFoundError(f"{what} there", group=group_id)
         yield from nothing_on(absent(scopes, own) if own else (), what, group_id)
 

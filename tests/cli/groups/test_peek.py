@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from kgctl.admin import Record, Span
+import pytest
+
+from kgctl.admin import Record, Results, Sight, Span
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
-from tests.cli.harness import Cli
+from tests.cli.harness import Cli, Ran
 
 SECOND = TopicPartition("t1", 1)
 
@@ -96,3 +98,25 @@ def test_a_commit_whose_log_nobody_tells_of_is_no_missing_one(cli: Cli, cluster:
     cluster.log_errors[SECOND] = error(ErrorCode.LEADER_NOT_AVAILABLE, "t1-1 has no leader")
     ran = cli("peek g1 --topic t1:1 -o json")
     assert (ran.code, [each["message"] for each in ran.json["errors"]]) == (1, ["t1-1 has no leader"])
+
+
+def test_commits_that_may_be_hidden_are_told(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, 50)
+    cluster.group("bare")
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    lacks = "user 'alice' lacks the right DESCRIBE on all topics"
+    ran = cli("peek g1 -A 1 -B 0 -o json")
+    assert (ran.code, ran.err) == (0, f"{lacks}: records of others are not shown.\n")
+    assert cli("peek bare") == Ran(8, "", f"kgctl: group 'bare' has no committed offsets that are to be seen: {lacks}\n")
+    assert cli("peek g1 --topic t1:1 -A 1 -B 0 -o json").err == ""
+
+
+def test_where_no_record_can_be_read_nothing_was_learnt(
+    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorised")
+    monkeypatch.setattr(FakeGroupAdmin, "read_records", lambda _, spans: Results({}, dict.fromkeys(spans, denied)))
+    assert cli("peek g1").code == 8
+    cluster.logs[SECOND] = FakeLog(0, 0)
+    cluster.groups["g1"].offsets[SECOND] = OffsetAndMetadata(0)
+    assert cli("peek g1").code == 3
