@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
-from kgctl.admin import GroupAdmin, PartitionResults, item_error
+from kgctl.admin import GroupAdmin, GroupResults, PartitionResults, Results
 from kgctl.admin.group_view import lag_from, unreadable
 from kgctl.errors import KgctlError
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupListing, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupDescription, GroupListing, LogOffsets, OffsetAndMetadata, TopicPartition, listing_of
 from kgctl.model.lag import Flag, out_of_range, total_of
 from kgctl.model.values import frozen_in_order
 
@@ -96,9 +95,10 @@ class GroupRate:
 def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[GroupListing], bool], at_ms: int) -> Sample:
     """Ask where the groups are that pass, all where none is ``wanted``: three rounds of requests, whatever their number."""
     listed = admin.list_groups()
-    chosen = {
-        group_id: listing for group_id, listing in listed.values.items() if (not wanted or group_id in wanted) and passes(listing)
-    }
+    unlisted = [group_id for group_id in wanted if group_id not in listed.values] if not listed.unreachable else []
+    described: GroupResults[GroupDescription] = admin.describe_groups(unlisted) if unlisted else Results()
+    there = {**listed.values} | {group_id: listing_of(group) for group_id, group in described.values.items()}  # one that moves
+    chosen = {group_id: each for group_id, each in there.items() if (not wanted or group_id in wanted) and passes(each)}
     committed = admin.list_committed_offsets(list(chosen))
     logs = admin.list_log_offsets(sorted({partition for offsets in committed.values.values() for partition in offsets}))
     positions = {
@@ -106,7 +106,7 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[Grou
         for group_id, offsets in committed.values.items()
     }
     errors = [error.to_exception() for error in listed.unreachable.values()]
-    errors += [_not_found(group_id) for group_id in wanted if group_id not in listed.values and not listed.unreachable]
+    errors += [error.to_exception(group=group_id) for group_id, error in described.errors.items()]
     errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
     errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
     return Sample(at_ms, chosen, positions, tuple(errors))
@@ -116,10 +116,6 @@ def _position(partition: TopicPartition, commit: OffsetAndMetadata, logs: Partit
     log = logs.values.get(partition, LogOffsets())
     why, lag = unreadable(logs.errors.get(partition)), lag_from(commit, log.log_start_offset, log.log_end_offset)
     return Position(commit.offset, log.log_start_offset, log.log_end_offset, why, lag)
-
-
-def _not_found(group_id: str) -> KgctlError:
-    return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id).to_exception(group=group_id)
 
 
 class RateWatch:

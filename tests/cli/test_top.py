@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgctl.admin import Results, Sight
 from kgctl.cli.columns import rounded
 from kgctl.cli.groups.top import TopLook
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import TimedOutError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from tests.cli.fake_admin import FakeGroup, FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroup, FakeGroupAdmin, error
 from tests.cli.harness import Cli, Ran
 
 FRAMES = """\
@@ -54,7 +56,7 @@ def test_a_group_that_has_members_stalls_and_one_without_has_stopped(cli: Cli) -
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_group_that_does_not_exist_is_not_found(cli: Cli, terminal: bool) -> None:
     cli.terminal = terminal
-    assert cli("top nosuch") == Ran(4, "", "kgctl: group 'nosuch' does not exist\n")
+    assert cli("top nosuch") == Ran(4, "", "kgctl: Group 'nosuch' does not exist\n")
     assert cli("top g1 nosuch --iterations 1 -o name").code == 3
 
 
@@ -224,3 +226,24 @@ def test_live_view_sorts_filters_and_survives_an_outage(cli: Cli, cluster: FakeG
             await pilot.press("q")
 
     asyncio.run(play())
+
+
+def test_a_group_that_may_not_be_described_is_not_one_that_does_not_exist(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["shut"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not authorised for group 'shut'")
+    assert cli("top shut --iterations 1") == Ran(8, "", "kgctl: not authorised for group 'shut'\n")
+
+
+def test_a_group_that_moves_is_on_no_list_and_is_looked_at(
+    cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeGroupAdmin, "list_groups", lambda *_, **__: Results({}))
+    assert [row["lag"] for row in cli("top g1 --iterations 1 -o json").data] == [50]
+
+
+def test_what_rights_may_hide_is_told_with_each_look(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.own_sight = Sight(all_groups=False, all_topics=False, user="alice")
+    commits = "group 'g1': user 'alice' lacks the right DESCRIBE on all topics: commits on others are not shown, nor their lag\n"
+    assert cli("top g1 --iterations 2").err == 2 * commits
+    assert cli("top --iterations 1").err.startswith("user 'alice' lacks the right DESCRIBE on all groups: there may be groups")
+    assert [name for name, _ in cluster.calls].count("sight") == 2
+    assert cli("top g1 --iterations 1 --fail-if-lag-over 1000").err.count(commits) == 1

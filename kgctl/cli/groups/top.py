@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import count
 from typing import Annotated
 
-from kgctl.admin import GroupAdmin
+from kgctl.admin import GroupAdmin, Sight
 from kgctl.admin.group_rates import WORST_LAST, GroupRate, RateWatch, Verdict, take_sample
 from kgctl.admin.group_view import is_consumer_group
 from kgctl.admin.times import format_instant
 from kgctl.cli.columns import FLAGS, GROUP, LAG, STATE, rounded
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
-from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, judge_listed
+from kgctl.cli.groups.thresholds import UNKNOWN_LAG, Scope, Thresholds, hidden, judge_listed
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import NUMBER, Column, Report, shows
@@ -183,6 +183,15 @@ class TopLook:
             return []
         return ["None of the groups that are named passes --match, --exclude, --state and --type now."]
 
+    @cached_property
+    def _sight(self) -> Sight:
+        return self._admin.sight()
+
+    def unseen(self) -> list[str]:
+        """What the last look may lack for want of a right."""
+        group_ids, scope = [one.group_id for one in self._listings], Scope(names_groups=bool(self._wanted))
+        return [error.message for error in hidden(self._sight, group_ids, scope)]
+
     def judged(self, report: Report, limits: TopLimits) -> Report:
         """The report of the last look, held against the limits.
 
@@ -227,8 +236,10 @@ def _frames(look: TopLook, cluster: NamedCluster, interval_ms: int, iterations: 
     def report() -> Report:
         number = next(looks)
         look.take()
-        found = Report(COLUMNS, look.rates(), look.errors, look.left_out(), ("group",))
-        return look.judged(found, limits) if limits and number == iterations else found
+        is_judged = limits and number == iterations
+        notices = look.left_out() if is_judged else [*look.left_out(), *look.unseen()]
+        found = Report(COLUMNS, look.rates(), look.errors, notices, ("group",))
+        return look.judged(found, limits) if is_judged else found
 
     environment = look.session.environment
     return Frames(look.session, report, lambda: look.title(cluster), lambda: environment.sleep_ms(interval_ms), iterations)
