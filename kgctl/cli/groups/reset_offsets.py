@@ -126,7 +126,7 @@ def reset_offsets(
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing, per_partition)
         planned = (again := partial(_planned, admin, chosen, request))()
-        remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
+        remarks = (*remarks, *(_hidden(admin, target) if scopes is None and planned.groups else ()))
         described = (group.description for group in planned.groups)
         internal = InternalTopics.of(admin, described, everything=delete_all_internal_topics, named=delete_internal_topic or ())
         change = OffsetChange(session, cluster, remarks, backup, export=export, summary=summary, internal=internal)
@@ -167,9 +167,11 @@ def _history(session: Session, strategy: Strategy, warehouse: str | None, cluste
     return open_for_undo(session, strategy, warehouse, cluster)
 
 
-def _hidden(admin: GroupAdmin) -> Iterator[str]:
-    if lacks := admin.sight().lacks_topics:
-        yield f"{lacks}: commits on others are not shown, and stay as they are."
+def _hidden(admin: GroupAdmin, target: OffsetTarget) -> Iterator[str]:
+    """What may be missing where partitions are chosen by what is committed; a file names its own."""
+    if target.file is None and (lacks := admin.sight().lacks_topics):
+        so = "stay as they are" if target.from_group is None else "are not copied"
+        yield f"{lacks}: commits on others are not shown, and {so}."
 
 
 def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool) -> int:

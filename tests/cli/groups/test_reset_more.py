@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin import ItemError
+from kgctl.admin import ItemError, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -177,3 +177,19 @@ def test_a_wall_clocks_time_that_comes_twice_is_told(cli: Cli) -> None:
     assert "means 2023-10-29T00:30:00.000Z (UTC). It came twice, as clocks were turned back; the second is 2023-10" in ran.err
     skipped = cli.run([*line, "2023-03-26 02:30 Europe/Berlin"])
     assert (skipped.code, "is skipped, as clocks are put forward there" in skipped.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "so"),
+    [
+        ("--heal", "stay as they are"),
+        ("--all-topics --to-earliest", "stay as they are"),
+        ("--from-group g1 --create", "are not copied"),
+        ("--from-group g1 --create --execute", "are not copied"),
+    ],
+)
+def test_commits_that_may_be_hidden_are_told(cli: Cli, cluster: FakeGroupAdmin, line: str, so: str) -> None:
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    told = f"user 'alice' lacks the right DESCRIBE on all topics: commits on others are not shown, and {so}.\n"
+    assert told in cli(f"reset-offsets g1 {line}".replace("g1 --from", "new --from")).err
+    assert told not in cli("reset-offsets g1 --topic t1 --to-earliest").err
