@@ -51,6 +51,13 @@ _UNANSWERED = frozenset(
 second says nothing of the first."""
 
 
+def may_be_done(error: ItemError | None) -> bool:
+    """Whether an item is, or may be, done: it did not fail, or what was answered does not tell whether it did."""
+    if error is None:
+        return True
+    return error.code in _UNANSWERED | {ErrorCode.UNKNOWN_SERVER_ERROR} and not error.nothing_sent
+
+
 class StopRequest(Protocol):
     """Whether the change shall end. ``signal`` is the number of the signal that asked for it, None as long as none did."""
 

@@ -33,6 +33,7 @@ from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, StartOffset, 
 from kgctl.model.values import frozen_in_order
 
 _MARK = "# kgctl "
+_YEAR_10_000_MS = 253_402_300_800_000
 _END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
 
 
@@ -41,7 +42,8 @@ class FileHeader:
     """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan.
 
     ``share_groups`` are those of the groups whose offsets are start offsets: so are they made anew where they were deleted.
-    ``topic_ids``: of the topics as they were then, where the cluster tells them.
+    ``topic_ids``: of the topics as they were then, where the cluster tells them. ``whole_groups``: the groups were deleted, with
+    all that they had committed.
     """
 
     kind: str
@@ -53,9 +55,19 @@ class FileHeader:
     partitions: int
     share_groups: tuple[str, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    whole_groups: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError for what no kgctl writes."""
+        texts = (self.kind, self.cluster_id, self.cluster, self.command, *self.groups, *self.topic_ids.values())
+        numbers = (self.time_ms, self.partitions)
+        if not (all(isinstance(each, str) for each in texts) and all(isinstance(each, int) for each in numbers)):
+            raise TypeError("not of the types that a header has")
+        if not 0 <= self.time_ms < _YEAR_10_000_MS:
+            raise ValueError("no time")
 
 
-_OPTIONAL = ("share_groups", "topic_ids")
+_OPTIONAL = ("share_groups", "topic_ids", "whole_groups")
 """Left out where there are none, and by an earlier kgctl."""
 
 
@@ -100,7 +112,8 @@ def read_header(line: str, name: str) -> FileHeader | None:
         found = json.loads(line.removeprefix(_MARK))
         known = {field.name: found[field.name] for field in fields(FileHeader) if field.name not in _OPTIONAL}
         shared, ids = tuple(map(str, found.get("share_groups", ()))), dict(found.get("topic_ids", {}))
-        return FileHeader(**{**known, "groups": tuple(known["groups"]), "share_groups": shared, "topic_ids": ids})
+        more = {"share_groups": shared, "topic_ids": ids, "whole_groups": found.get("whole_groups") is True}
+        return FileHeader(**{**known, "groups": tuple(known["groups"]), **more})
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{name}, line 1: written by another version of kgctl, and not readable") from None
 

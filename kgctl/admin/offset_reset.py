@@ -388,6 +388,18 @@ def of_same_type(strategy: Strategy, row: ResetRow, description: GroupDescriptio
     return replace(row, result=ResetResult.REFUSED, note=f"{note}{_INSISTS * planned.undoes}", code=code)
 
 
+def made_anew(strategy: Strategy, group_id: str, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> str | None:
+    """Why a group that was deleted is another one by now: what it has committed that its undo file has not; None for nothing."""
+    if not isinstance(strategy, FromFile) or strategy.header is None or not strategy.header.whole_groups:
+        return None
+    before = strategy.groups[group_id]
+    present = (partition for partition, commit in sorted(committed.items()) if commit.offset != NO_OFFSET)
+    new = next((partition for partition in present if partition not in before), None)
+    if new is None or not any(each.verify for each in before.values()):
+        return None
+    return f"the group was deleted, and is there again, with {committed[new].offset} committed on {new}{_INSISTS}"
+
+
 def _may_have(description: GroupDescription, topic: str) -> bool:
     """Kafka's own tool goes by the commits alone; the topology is what these come from."""
     topology = description.topology
@@ -444,6 +456,10 @@ class GroupPlan:
     def is_refused(self) -> bool:
         """Whether a partition of it is refused."""
         return any(row.result is ResetResult.REFUSED for row in self.rows)
+
+    def refused(self, why: str) -> GroupPlan:
+        """Return the plan with nothing to do, and why."""
+        return replace(self, rows=tuple(_left_alone(row, why) for row in self.rows))
 
     def as_a_whole(self) -> GroupPlan:
         """Return the plan with nothing to do where a partition is refused."""

@@ -35,6 +35,7 @@ from kgctl.admin.offset_reset import (
     ToMark,
     ToTime,
     is_own_topic,
+    made_anew,
     of_same_type,
     of_type,
     plan_partition,
@@ -83,7 +84,10 @@ def _plan_groups(
         group = found[group_id]
         rows = _rows(request, group_id, partitions, offsets[group_id], facts, flaws=flaws.get(group_id, ()), description=group)
         plan = GroupPlan(group_id, group, rows)
-        plans.append(plan if request.per_partition else plan.as_a_whole())
+        if not request.per_partition:
+            why = made_anew(request.strategy, group_id, offsets[group_id])
+            plan = plan.refused(why) if why else plan.as_a_whole()
+        plans.append(plan)
     of_groups = ((scopes.get(group_id, ()), flaw) for group_id, of_group in flaws.items() for flaw in of_group)
     apart = [flaw for scope, flaw in of_groups if (flaw.topic, flaw.partition) not in scope]
     failed = (errors[group_id] for group_id in request.group_ids if group_id in errors)

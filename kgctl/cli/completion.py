@@ -90,7 +90,7 @@ def complete_contexts(ctx: typer.Context, _: str) -> Iterable[str]:
 def complete_undo_ids(ctx: typer.Context, _: str) -> Iterable[str]:
     from kgctl.cli.groups.undo_files import LAST, undo_files
 
-    return [*(file.id for file in undo_files(_environment(ctx)) if not file.is_gone), LAST]
+    return [*(file.id for file in undo_files(_environment(ctx)).files if not file.is_gone), LAST]
 
 
 def _environment(ctx: typer.Context) -> Environment:

@@ -121,14 +121,17 @@ class ItemChange(Generic[K]):
         groups: Collection[str],
         saved: Sequence[UndoRow] = (),
         backup: Backup | None = None,
+        whole_groups: bool = False,
         progress: tuple[Collection[object], str] | None = None,
     ) -> Report:
-        """The deed, with what it takes away ``saved``; ``groups`` are changed. Raises `KgctlError` where it cannot be saved.
+        """The deed, with what it takes away ``saved``; ``groups`` are changed, or deleted where they are ``whole_groups``. Raises
+        `KgctlError` where it cannot be saved.
 
         ``progress``: of how many of what it is told that they are settled, where these are not the groups.
         """
         stop = self.session.stop_signals()
-        started = start_change(self.session, admin, self.cluster, saved, backup or Backup(), groups=list(groups))
+        change = partial(start_change, groups=list(groups), whole_groups=whole_groups)
+        started = change(self.session, admin, self.cluster, saved, backup or Backup())
         with self.session.telling(how_far(stop, *(progress or (groups,)))):
             account = act(stop)
         report = with_internal(self._told(account), self.internal)

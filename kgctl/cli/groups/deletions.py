@@ -105,7 +105,7 @@ def delete_groups(
             internal.delete(admin, account.having(ItemOutcome.DONE))
             return account
 
-        return change.execute(admin, act, groups=plan.deletable, saved=plan.saved, backup=backup)
+        return change.execute(admin, act, groups=plan.deletable, saved=plan.saved, backup=backup, whole_groups=True)
 
 
 class _GroupRow(NamedTuple):
@@ -148,7 +148,7 @@ class _GroupsPlan:
             shared
         )
         lines += self.unsaved
-        if self.sight.lacks_topics:
+        if self.sight.lacks_topics and self.deletable:
             lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
         return lines
 

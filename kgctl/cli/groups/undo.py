@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,11 +128,11 @@ def undo(
             raise UsageError("say what to undo: `kgctl undo` lists it, `kgctl undo last --execute` takes the last change back")
         return _listed(session, all_clusters=all_clusters, log=log)
     if is_path(file):
-        read_file(file, (), session.environment.stdin)  # what is wrong with it is said before anything is contacted
+        _read(session, file)  # what is wrong with it is said before anything is contacted
     with session.connect() as admin:
         cluster = session.cluster(admin)
         path = find_undo_file(session.environment, file, cluster.identity)
-        strategy = read_file(str(path), (), session.environment.stdin)
+        strategy = _read(session, str(path))
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
         strategy = beside_topics(admin, strategy, cluster)
         remarks = _remarks(strategy, path)
@@ -143,6 +144,14 @@ def undo(
         change = OffsetChange(session, cluster, remarks, backup, summary=summary)
         plan = plan_reset(admin, request)
         return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
+
+
+def _read(session: Session, path: str) -> FromFile:
+    strategy = read_file(path, (), session.environment.stdin)
+    if strategy.header is not None and strategy.header.kind != "undo":
+        line = shlex.join(["kgctl", "reset-offsets", "--plan", path])
+        raise UsageError(f"{path} is a {strategy.header.kind}, and undoes nothing: {line}")
+    return strategy
 
 
 def _remarks(strategy: FromFile, path: Path) -> tuple[str, ...]:
@@ -169,19 +178,23 @@ def _about(strategy: FromFile, path: Path) -> str:
 def _listed(session: Session, *, all_clusters: bool, log: bool) -> Report:
     """The undo files, or the changes of the log, of this cluster or of all; the newest first."""
     columns, nothing = (LOG_COLUMNS, "There has been no change") if log else (COLUMNS, "Nothing can be undone")
-    changes: Sequence[UndoFile | LoggedChange] = undo_files(session.environment)
+    changes: Sequence[UndoFile | LoggedChange]
+    unreadable: Sequence[KgctlError] = ()
     if log:
         changes = logged_changes(session.environment)[::-1]
+    else:
+        changes, by_name = undo_files(session.environment)
+        unreadable = list(by_name.values())
     if all_clusters:
-        return Report(columns, changes, (), () if changes else (f"{nothing}.",), ("id",))
+        return Report(columns, changes, unreadable, () if changes or unreadable else (f"{nothing}.",), ("id",))
     with session.connect() as admin:
         cluster = session.cluster(admin)
     own = [change for change in changes if change.header.cluster_id == cluster.identity]
     others = len(changes) - len(own)
-    notices = [] if own else [f"{nothing} on {cluster}."]
+    notices = [] if own or unreadable else [f"{nothing} on {cluster}."]
     if others:
         notices.append(f"{others} more of other clusters (--all-clusters).")
-    return Report(columns, own, (), notices, ("id",))
+    return Report(columns, own, unreadable, notices, ("id",))
 
 
 def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
@@ -189,7 +202,8 @@ def _prune(session: Session, span: str, *, dry_run: bool) -> Report:
         oldest_ms = session.environment.now_ms() - parse_duration_ms(span)
     except UsageError as error:
         raise UsageError(f"--prune: {error.message}") from None
-    old = [file for file in undo_files(session.environment) if file.header.time_ms < oldest_ms]
+    own = session.environment.undo_folder
+    old = [file for file in undo_files(session.environment).files if file.header.time_ms < oldest_ms and file.path.parent == own]
     errors: list[KgctlError] = []
     for file in () if dry_run else old:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -11,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from kgctl.admin import Committed, GroupAdmin, GroupResults
 from kgctl.admin.notation import FileHeader, FromFile, UndoRow, read_header, seal, share_groups, undo_rows
@@ -133,10 +134,11 @@ def start_change(
     backup: Backup,
     *,
     groups: Sequence[str] = (),
+    whole_groups: bool = False,
 ) -> StartedChange:
     """Save what is about to be changed, log it, and say how it is brought back.
 
-    ``groups`` are what is changed, where that is more than the groups of the rows.
+    ``groups`` are what is changed, where that is more than the groups of the rows; ``whole_groups``: they are deleted.
 
     Raises:
         KgctlError: the file cannot be written, or exists already; nothing may be changed then.
@@ -144,7 +146,7 @@ def start_change(
     environment = session.environment
     now_ms, named = environment.now_ms(), tuple(groups) or _groups(rows)
     about = (cluster.identity, cluster.label, session.command_line, now_ms, named, len(rows))
-    header = FileHeader("undo", *about, share_groups(rows))
+    header = FileHeader("undo", *about, share_groups(rows), whole_groups=whole_groups)
     change_id = _free_id(environment, now_ms, session.command)
     path = backup.place(environment.undo_folder, change_id) if rows else None
     if path is not None:
@@ -188,7 +190,9 @@ def _free_id(environment: Environment, now_ms: int, command: str) -> str:
     """Time and command, with a number behind them where two changes fall into one second."""
     moment = format_instant(now_ms)[:19].replace(":", "").replace("-", "")
     stem = f"{moment}Z-{command.replace(' ', '-')}"
-    logged = {change.id for change in logged_changes(environment)}
+    logged: set[str] = set()
+    with suppress(StorageError):  # the change goes on without it, as where it cannot be written
+        logged = {change.id for change in logged_changes(environment)}
     ids = (f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 10_000))))
     return next(each for each in ids if each not in logged and not (environment.undo_folder / f"{each}.csv").exists())
 
@@ -232,7 +236,9 @@ def _log(session: Session, line: Mapping[str, Any]) -> None:
         try:
             size = os.lseek(descriptor, 0, os.SEEK_END)
             cut = size and os.pread(descriptor, 1, size - 1) != b"\n"  # a full disk has left half a line there
-            os.write(descriptor, b"\n" + data if cut else data)  # in one call: of two changes at a time no line breaks the other
+            data = b"\n" + data if cut else data
+            if os.write(descriptor, data) < len(data):  # in one call: of two changes at a time no line breaks the other
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -240,11 +246,18 @@ def _log(session: Session, line: Mapping[str, Any]) -> None:
 
 
 def logged_changes(environment: Environment) -> list[LoggedChange]:
-    """The changes of the log, in its order; lines that cannot be read are passed over."""
+    """The changes of the log, in its order; lines that are damaged are passed over.
+
+    Raises:
+        StorageError: it is there, and cannot be read.
+    """
+    path = environment.undo_folder / LOG
     try:
-        lines = (environment.undo_folder / LOG).read_bytes().splitlines()
-    except OSError:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        raise _unreadable(path, error) from None
     found: dict[str, LoggedChange] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError):
@@ -253,8 +266,8 @@ def logged_changes(environment: Environment) -> list[LoggedChange]:
             if "time_ms" in said:
                 found[said["id"]] = _logged(said)
             elif known is not None:
-                path = Path(said["file"]) if said["file"] else None
-                found[said["id"]] = replace(known, file=path, results=said["results"])
+                file = Path(said["file"]) if said["file"] else None
+                found[said["id"]] = replace(known, file=file, results=dict(said["results"]))
     return list(found.values())
 
 
@@ -265,25 +278,62 @@ def _logged(said: Mapping[str, Any]) -> LoggedChange:
     return LoggedChange(said["id"], header, path, said["user"], said["host"])
 
 
-def undo_files(environment: Environment) -> list[UndoFile]:
-    """What can be undone, newest first: the files of the undo folder, and those elsewhere that the log knows, there or gone."""
-    folder = environment.undo_folder
-    paths = {path.stem: path for path in (folder.glob("*.csv") if folder.is_dir() else ())}
-    found = {name: file for name, path in paths.items() if (file := _undo_file(name, path))}
-    for change in logged_changes(environment):
-        if change.file is not None and change.id not in found and change.file.parent != folder:
+_MOMENT = len("20260302T084000Z")
+
+
+class UndoFiles(NamedTuple):
+    """What can be undone, newest first; and what nobody can look at, by its name: a file of another user, say."""
+
+    files: Sequence[UndoFile]
+    unreadable: Mapping[str, KgctlError]
+
+
+def undo_files(environment: Environment) -> UndoFiles:
+    """The files of the undo folder, and those elsewhere that the log knows, there or gone.
+
+    Raises:
+        StorageError: the folder is there, and cannot be read.
+    """
+    folder, unreadable = environment.undo_folder, dict[str, KgctlError]()
+    read = {path.stem: _undo_file(path.stem, path) for path in _paths(folder)}
+    changes: Sequence[LoggedChange] = ()
+    try:
+        changes = logged_changes(environment)
+    except StorageError as error:
+        unreadable[LOG] = error
+    for change in changes:
+        if change.file is not None and change.id not in read and change.file.parent != folder:
             there = _undo_file(change.id, change.file)
-            found[change.id] = there or UndoFile(change.id, change.file, change.header, is_gone=True)
-    return sorted(found.values(), key=lambda file: (file.header.time_ms, file.id), reverse=True)
+            read[change.id] = there or UndoFile(change.id, change.file, change.header, is_gone=True)
+    unreadable |= {name: file for name, file in read.items() if isinstance(file, KgctlError)}
+    found = [file for file in read.values() if isinstance(file, UndoFile)]
+    return UndoFiles(sorted(found, key=lambda file: (file.header.time_ms, file.id), reverse=True), unreadable)
 
 
-def _undo_file(name: str, path: Path) -> UndoFile | None:
-    """None for another file that lies there."""
+def _paths(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.name.endswith(".csv")]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot read {path}: {error.strerror or error}")
+
+
+def _undo_file(name: str, path: Path) -> UndoFile | KgctlError | None:
+    """None for another file that lies there, and for none."""
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             header = read_header(file.readline(), str(path))
-    except (OSError, UnicodeDecodeError, UsageError):
+    except (FileNotFoundError, UnicodeDecodeError):
         return None
+    except OSError as error:
+        return _unreadable(path, error)
+    except UsageError as error:
+        return StorageError(error.message)
     return UndoFile(name, path, header) if header is not None and header.kind == "undo" else None
 
 
@@ -295,16 +345,20 @@ def find_undo_file(environment: Environment, name: str, identity: str) -> Path:
     Raises:
         NotFoundError: there is none, or it is gone.
         UsageError: the beginning of several ids.
+        StorageError: it cannot be read; or one that is as new as what `LAST` would be.
     """
     if is_path(name):
         return Path(name).expanduser()
-    files = undo_files(environment)
+    files, unreadable = undo_files(environment)
     own = [file for file in files if file.header.cluster_id == identity]
     if name == LAST:
         matching = own[:1]
     else:
         exact = [file for file in files if file.id == name]
         matching = exact or [file for file in own if file.id.startswith(name)] or [f for f in files if f.id.startswith(name)]
+    for other, error in unreadable.items():
+        if _may_be_meant(name, other, matching):
+            raise error
     if not matching:
         what = "no change of this cluster that can be undone" if name == LAST else f"no undo file {name!r}"
         raise NotFoundError(f"there is {what} in {environment.undo_folder} (kgctl undo lists those of a cluster)")
@@ -316,6 +370,13 @@ def find_undo_file(environment: Environment, name: str, identity: str) -> Path:
     if newest.is_gone:
         raise NotFoundError(f"the undo file of {newest.id} is gone: {newest.path}", code="UNDO_FILE_GONE")
     return newest.path
+
+
+def _may_be_meant(name: str, other: str, matching: Sequence[UndoFile]) -> bool:
+    """Whether a file that nobody can look at is the one, as far as its name tells: it begins with the time of the change."""
+    if name != LAST:
+        return not matching and other.startswith(name)
+    return not matching or other[:_MOMENT] >= matching[0].id[:_MOMENT]
 
 
 def is_path(name: str) -> bool:

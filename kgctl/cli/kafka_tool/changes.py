@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
 from kgctl.admin import Committed, GroupAdmin, GroupResults, ItemError, item_error
+from kgctl.admin.changes import may_be_done
 from kgctl.admin.notation import UndoRow, parse_offset_file
 from kgctl.admin.times import parse_duration_ms
 from kgctl.cli.groups.targets import read_text
@@ -79,8 +80,8 @@ def _commit(tool: Tool, group_id: str, offsets: Offsets, commits: Mapping[TopicP
     started = start_change(session, admin, session.cluster(admin), saved, Backup())
     wanted = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
     results = admin.alter_offsets(group_id, wanted)
-    done = {(group_id, partition) for partition in offsets if partition not in results.errors}
-    started.settle(done, {"reset": len(done)})
+    changed = {(group_id, partition) for partition in offsets if may_be_done(results.errors.get(partition))}
+    started.settle(changed, {"reset": len(offsets) - len(results.errors)})
     if results.errors:
         failed = ", ".join(map(str, in_java_order(results.errors, hash_of_partition)))
         raise ToolFailed(f"Failed altering group offsets for the following partitions: [{failed}]")
@@ -261,10 +262,11 @@ def delete_groups(tool: Tool) -> None:
     saved = [UndoRow(group_id, *each) for group_id, offsets in found.values.items() for each in offsets.items()]
     for line in (*not_saved(found), *_hidden(admin, found)):
         session.notice(line)
-    started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids)
+    started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=ids, whole_groups=True)
     results = admin.delete_groups(ids)
     done = [group_id for group_id in ids if group_id not in results.errors]
-    started.settle({row[:2] for row in saved if row.group_id in done}, {"deleted": len(done)})
+    changed = {row[:2] for row in saved if may_be_done(results.errors.get(row.group_id))}
+    started.settle(changed, {"deleted": len(done)})
     named = ", ".join(f"'{group_id}'" for group_id in done)
     if not results.errors:
         tool.say(f"Deletion of requested consumer groups ({named}) was successful.")
@@ -310,8 +312,8 @@ def delete_offsets(tool: Tool) -> None:
     saved = [UndoRow(group_id, partition, commits[partition]) for partition in partitions if partition in _plain(commits)]
     started = start_change(session, admin, session.cluster(admin), saved, Backup(), groups=[group_id])
     errors = _deleted(admin, group_id, partitions)
-    done = {(group_id, partition) for partition in partitions if partition not in errors}
-    started.settle(done, {"deleted": len(done)})
+    changed = {(group_id, partition) for partition in partitions if may_be_done(errors.get(partition))}
+    started.settle(changed, {"deleted": len(partitions) - len(errors)})
     _print_headline(tool, group_id, next(iter(errors.values()), None))
     status = {partition: _status(errors.get(partition)) for partition in partitions}
     unknown = ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kgctl.admin import Results, Sight
@@ -149,3 +151,25 @@ def test_what_of_a_group_nobody_can_read_is_not_saved(cli: Cli, monkeypatch: pyt
     monkeypatch.setattr(FakeGroupAdmin, "list_committed_offsets", lambda *_: Results({"g1": {}}, flaws=flaws))
     ran = cli(f"kafka-consumer-groups --bootstrap-server fake:9092 {deed} --group g1")
     assert ran.err.startswith("group 'g1', t1-1: damaged: not saved\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "method", "kept"),
+    [
+        ("--delete --group g1 --group g3", "delete_groups", [("g1", 0), ("g1", 1)]),
+        ("--delete-offsets --group g1 --topic t1:0 --topic t1:1", "delete_offsets", [("g1", 0)]),
+        ("--reset-offsets --group g1 --topic t1:0 --topic t1:1 --to-earliest --execute", "alter_offsets", [("g1", 0)]),
+    ],
+)
+def test_the_undo_file_of_kafka_s_tool_keeps_what_may_have_been_done(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str, method: str, kept: list[tuple[str, int]]
+) -> None:
+    """Of two items one is not answered, and the other surely failed."""
+
+    def answer(_: object, *asked: Any) -> Results[Any, None]:
+        codes = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return Results({}, dict(zip(asked[-1], map(error, codes), strict=True)))
+
+    monkeypatch.setattr(FakeGroupAdmin, method, answer)
+    cli(f"kafka-consumer-groups --bootstrap-server fake:9092 {line}")
+    assert [(row["group"], row["partition"]) for row in cli("undo last -o json").data] == kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from kgctl.admin.notation import FileHeader, seal
 from kgctl.errors import TimedOutError
 from kgctl.model.groups import GroupType, OffsetAndMetadata, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
-from tests.cli.harness import Cli
+from tests.cli.harness import Cli, Ran
 
 T1 = [TopicPartition("t1", number) for number in range(3)]
 ID = "20240101T000000Z"
@@ -280,9 +282,137 @@ def test_summary_is_one_row_a_group(cli: Cli) -> None:
 def test_foreign_files_in_the_folder_are_passed_over(cli: Cli, tmp_path: Path) -> None:
     folder = cli.folder / "backups"
     folder.mkdir()
-    for name, content in (("a.csv", b""), ("b.csv", b"\xff"), ("c.csv", b"# kgctl {}\n"), ("d.csv", b"t1,0,1\n")):
+    for name, content in (("a.csv", b""), ("b.csv", b"\xff"), ("d.csv", b"t1,0,1\n")):
         (folder / name).write_bytes(content)
     assert cli("undo").err == "Nothing can be undone on fake:9092.\n"
+
+
+def unreadable(path: Path) -> None:
+    """A file that nobody can open, whoever runs the test: a link to itself."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(path)
+
+
+def test_the_last_change_is_not_one_before_a_file_that_nobody_can_read(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    folder = cli.folder / "backups"
+    cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    cli.now_ms += 1000
+    newer = folder / "20240101T000001Z-reset-offsets.csv"
+    unreadable(newer)
+    told = f"kgctl: cannot read {newer}: Too many levels of symbolic links\n"
+    for line in ("undo last --execute", "undo last", "undo 20240101T000001Z"):
+        assert cli(line) == Ran(1, "", told)
+    assert cluster.commits("g1")[("t1", 0)] == 5
+    assert (cli("undo -o name").code, cli("undo -o name").out) == (3, f"{ID}-reset-offsets\n")
+    assert cli("undo nosuch").code == 4
+    assert (cli(f"undo {ID}").code, cli("undo --prune 1d").code) == (0, 0)
+    newer.rename(folder / "20231231T000000Z-reset-offsets.csv")
+    assert cli("undo last --execute").code == 0
+
+
+def test_a_file_of_another_version_is_told(cli: Cli) -> None:
+    (cli.folder / "backups").mkdir()
+    path = cli.folder / "backups" / f"{ID}-undo.csv"
+    path.write_text("# kgctl {}\n")
+    told = f"kgctl: {path}, line 1: written by another version of kgctl, and not readable\n"
+    assert [cli(line) for line in ("undo", "undo last", "undo --all-clusters")] == [Ran(1, "", told)] * 3
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("undo", ""), ("undo --log", "changes.jsonl"), ("undo last", ""), ("undo", "changes.jsonl")]
+)
+def test_where_nobody_can_look_there_is_not_nothing(cli: Cli, line: str, name: str) -> None:
+    folder = cli.folder / "backups"
+    if name:
+        folder.mkdir()
+    unreadable(folder / name)
+    assert cli(line) == Ran(1, "", f"kgctl: cannot read {folder / name}: Too many levels of symbolic links\n")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"time_ms": "now"},
+        {"time_ms": -1},
+        {"time_ms": 10**18},
+        {"partitions": None},
+        {"groups": [5]},
+        {"command": 5},
+        {"cluster_id": None},
+        {"topic_ids": {"t1": 5}},
+    ],
+)
+def test_a_header_that_no_kgctl_writes_is_told_as_one(cli: Cli, damaged: dict[str, object]) -> None:
+    """In the file and in the log, whose other lines count."""
+    cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    folder = cli.folder / "backups"
+    first, *rest = (folder / f"{ID}-reset-offsets.csv").read_text().splitlines(keepends=True)
+    header = json.loads(first.removeprefix("# kgctl ")) | damaged
+    bad = folder / f"{ID}-bad.csv"
+    bad.write_text("".join([f"# kgctl {json.dumps(header)}\n", *rest]))
+    with (folder / "changes.jsonl").open("a") as log:
+        log.write(f"{json.dumps(header | {'id': 'bad', 'user': 'u', 'host': 'h', 'file': None})}\n")
+        log.write(f'{{"id": "{ID}-reset-offsets", "file": null, "results": ["reset"]}}\n')
+    told = f"kgctl: {bad}, line 1: written by another version of kgctl, and not readable\n"
+    assert (cli("undo").code, cli("undo -o name").err) == (3, told)
+    assert [row["results"] for row in cli("undo --log -o json").data][-1] == ["1 reset"]
+    assert cli("undo last").err == told
+
+
+def test_a_plan_undoes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    plan = cli.folder / "plan.csv"
+    assert cli(f"reset-offsets g1 --topic t1:0 --to-offset 5 --plan-out {plan}").code == 0
+    told = f"kgctl: {plan} is a plan, and undoes nothing: kgctl reset-offsets --plan {plan}\n"
+    assert cli(f"undo {plan} --execute --overwrite") == Ran(2, "", told)
+
+
+def test_a_log_that_cannot_be_read_stops_no_change(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    (cli.folder / "backups").mkdir()
+    unreadable(cli.folder / "backups" / "changes.jsonl")
+    ran = cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    assert (ran.code, "This change is not in the log of changes: " in ran.err) == (0, True)
+    assert (cli(f"undo {ID}-reset-offsets --execute").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
+
+
+def test_a_line_that_a_full_disk_cuts_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: written(file, data[:10]))
+    ran = cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute --no-backup")
+    told = f"This change is not in the log of changes: {cli.folder}/backups/changes.jsonl: No space left on device\n"
+    assert (ran.code, ran.err.count(told)) == (0, 2)
+
+
+def test_prune_leaves_what_lies_elsewhere(cli: Cli) -> None:
+    path = cli.folder / "mine.csv"
+    assert cli(f"reset-offsets g1 --topic t1:0 --to-earliest --execute --backup {path}").code == 0
+    cli.now_ms += 100 * 86_400_000
+    assert cli("undo --prune 1d").err == "0 undo files older than 2024-04-09T00:00:00.000Z removed.\n"
+    assert path.exists()
+
+
+def test_a_group_that_was_deleted_and_reads_elsewhere_by_now_is_another_one(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("delete-groups g1 --yes")
+    cluster.group("g1", {T1[2]: 7})
+    why = f"the group was deleted, and is there again, with 7 committed on {T1[2]} (--overwrite insists)"
+    for line in ("undo last", "undo last --execute"):
+        ran = cli(f"{line} -o json")
+        assert (ran.code, [(row["result"], row["note"]) for row in ran.data]) == (5, [("refused", why)] * 2)
+        assert {error["code"] for error in ran.json["errors"]} == {"CHANGED_MEANWHILE"}
+    assert cluster.commits("g1") == {("t1", 2): 7}
+    assert cli("undo last --execute --per-partition").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50, ("t1", 2): 7}
+
+
+def test_a_deletion_that_is_half_undone_is_gone_on_with(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("delete-groups g1 --yes")
+    cluster.group("g1", {T1[0]: 100})
+    assert (cli("undo last --execute").code, cluster.commits("g1")) == (0, {("t1", 0): 100, ("t1", 1): 50})
+
+
+def test_deleted_offsets_come_back_beside_others(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("delete-offsets g1 --topic t1:0 --yes")
+    cluster.groups["g1"].offsets[T1[2]] = OffsetAndMetadata(7)
+    assert (cli("undo last --execute").code, cluster.commits("g1")[("t1", 0)]) == (0, 100)
 
 
 @pytest.mark.parametrize("change", ["delete-offsets g1 --topic t1 --yes", "delete-groups g1 --yes"])
