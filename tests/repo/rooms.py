@@ -133,6 +133,7 @@ ROOMS = {
             (16, "SQL over what was never built has no rows that could be taken for an answer"),
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (30, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
+            (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
         ),
     ),
     "admin": Room(
@@ -171,6 +172,7 @@ ROOMS = {
             (3, "what a migration wrote and nobody could read back"),
             (15, "groups of another type by the name that a plan or an undo file has"),
             (1, "a broker that is not the coordinator is a time limit"),
+            (27, "deleted groups that are there again, headers that no kgctl writes, what a tool may have done"),
             (3, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
         ),
     ),
