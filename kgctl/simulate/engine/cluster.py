@@ -83,6 +83,9 @@ class TopicChanger:
         context.recording.image = MetadataImage(topics, context.image.version + 1)
         self._announce()
 
+    def rate(self, name: str) -> int:
+        return self._rate_uhz.get(name, 0)
+
     def set_rate(self, name: str, rate_uhz: int) -> None:
         self._rate_uhz[name] = rate_uhz
         if name in self._context.image.topics:

@@ -32,6 +32,8 @@ class EventRun:
         self.resize = simulation.resize
         self.grow_topic = simulation.topics.grow
         self.delete_topic = simulation.topics.delete
+        self.rate = simulation.topics.rate
+        self.set_rate = simulation.topics.set_rate
         self.poison = simulation.kind.poison_next
         self.brokers = simulation.coordination
 
@@ -100,9 +102,6 @@ class EventRun:
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
         self._simulation.topics.create(Topic(name=name, partitions=partitions, replicas=replicas))
-
-    def set_rate(self, topic: str, rate_uhz: int) -> None:
-        self._simulation.topics.set_rate(topic, rate_uhz)
 
 
 def select(simulation: Simulation, selector: Selector, *, by_number: bool = False) -> list[Pod]:

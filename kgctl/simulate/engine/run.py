@@ -86,7 +86,10 @@ class Schedule:
 
         countdown = Countdown(len(concerned), over)
         for group in concerned:
-            event.begin(EventRun(group, event, countdown.one))
+            run = EventRun(group, event, countdown.one)
+            if event.in_vain(group.scenario.cluster.network.usual):
+                run.found_nothing()
+            event.begin(run)
 
     def _log(self, groups: Sequence[Simulation], event: Event, what: EventStage) -> None:
         for group in groups:

@@ -372,6 +372,8 @@ def of_events(context: Context) -> Iterator[tuple[str, Path, str]]:
     counts = {members.name: members.count for members in scenario.members}
     coordinators = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
     for index, event in enumerate(scenario.events):
+        if why := event.in_vain(scenario.cluster.network.usual):
+            yield "event-without-effect", ("events", index, event.kind), f"it does nothing: {why}"
         for doubt in event.doubts(counts, coordinators):
             yield doubt.rule, ("events", index, *filter(None, [doubt.key])), doubt.text
 

@@ -17,7 +17,7 @@ from pydantic import ValidationInfo, WithJsonSchema
 
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.event_port import GRACE_US, EventPort
+from kgctl.simulate.scenario.event_port import GRACE_US, EventPort, LinkFault
 from kgctl.simulate.scenario.expressions import Condition
 from kgctl.simulate.scenario.fields import NAME, ReadBy, Reading, Section, as_written, key, parse_rates, reading
 from kgctl.simulate.scenario.quantities import (
@@ -377,6 +377,11 @@ class Event(Section):
     def doubts(self, counts: Mapping[str, int], coordinators: tuple[int, ...]) -> Iterator[Doubt]:  # noqa: ARG002
         """Yield what is most likely not meant, in sets of so many pods and with these replicas of the group's log."""
         yield from ()
+
+    def in_vain(self, usual: LinkFault) -> str:  # noqa: ARG002  # the network, as it is without events
+        """Return why it does nothing as it stands; "" where it does something."""
+        length: Distribution | None = getattr(self, "length", None)
+        return "it lasts for 0s" if self.is_lasting and length is not None and not length.mean_us else ""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -21,6 +21,7 @@ from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.application import USUAL_LOOP, Callbacks, PollLoop, short_poll
 from kgctl.simulate.scenario.autoscale import Autoscale, checked
 from kgctl.simulate.scenario.event import Event
+from kgctl.simulate.scenario.event_port import LinkFault
 from kgctl.simulate.scenario.events import EVENT_KINDS, read_events
 from kgctl.simulate.scenario.fields import (
     NAME,
@@ -112,6 +113,11 @@ class Network(Section):
     @property
     def broker(self) -> Distribution:
         return self.latency if self.between.broker is None else self.between.broker
+
+    @property
+    def usual(self) -> LinkFault:
+        """Return how it is between a pod and a broker where no event changes that."""
+        return LinkFault(latency=self.client, loss_ppm=self.loss_ppm)
 
 
 def short_network(raw: Any) -> Any:

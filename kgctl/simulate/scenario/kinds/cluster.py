@@ -282,4 +282,6 @@ class SetTraffic(_Writes):
     rate: Rates = key("records of the whole topic")
 
     def begin(self, run: EventPort) -> None:
+        if not run.partitions(self.target) or self.rate == ((0, run.rate(self.target)),):
+            run.found_nothing()
         self.follow(run)

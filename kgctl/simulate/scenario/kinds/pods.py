@@ -154,6 +154,9 @@ class Slow(Event):
     length: fields.Varying | None = key("how long; without it, for good", None, of="for")
     factor: Factor = key("how many times as long")
 
+    def in_vain(self, usual: LinkFault) -> str:
+        return "its factor is 1" if self.factor == _USUAL_PPM else super().in_vain(usual)
+
     def begin(self, run: EventPort) -> None:
         found = run.pods()
         pods = [pod for pod in found if pod.takes_time]
@@ -213,13 +216,21 @@ class BadNetwork(Event):
     partition: bool = key("nothing comes through", default=False)
     length: fields.Varying | None = key("how long; without it, for good", None, of="for")
 
+    @property
+    def _is_cut(self) -> bool:
+        return self.partition or self.loss_ppm == _ALL_PPM
+
+    def in_vain(self, usual: LinkFault) -> str:
+        is_usual = self.latency in (None, usual.latency) and self.loss_ppm in (None, usual.loss_ppm)
+        return "the network has this latency and loss anyway" if is_usual and not self._is_cut else super().in_vain(usual)
+
     def begin(self, run: EventPort) -> None:
         pods = run.pods()
         duration_us = run.length(self.length)
         until_us = FOREVER_US if duration_us is None else run.now_us + duration_us
         # Where all is lost nothing comes through, what a process fetches neither.
-        is_cut, loss_ppm = (True, None) if self.partition or self.loss_ppm == _ALL_PPM else (False, self.loss_ppm)
-        fault = LinkFault(latency=self.latency, loss_ppm=loss_ppm, is_partition=is_cut, until_us=until_us)
+        loss_ppm = None if self._is_cut else self.loss_ppm
+        fault = LinkFault(latency=self.latency, loss_ppm=loss_ppm, is_partition=self._is_cut, until_us=until_us)
         for pod in pods:
             pod.harm(fault)
 

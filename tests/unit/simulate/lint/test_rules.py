@@ -33,6 +33,7 @@ DOUBTS = {
     "no-members": "members: {app: {count: 0}}",
     "standbys": "members: {app: {streams: {store: 1GB}, config: {num.standby.replicas: 3}}}",
     "idle-members": "members: {app: {count: 13}}",
+    "event-without-effect": "events: [{at: 5s, network: app, loss: 0%}]",
     "drain-stuck": "{cluster: {nodes: 2}, events: [{at: 5s, drain: node/1, budget: 0}]}",
     "selects-nobody": "events: [{at: 5s, crash: app/3, for: 9s}]",
     "subscribes-to-nothing": "members: {app: {subscribe: '^order'}, b: {count: 1}}",
@@ -72,7 +73,7 @@ def rules_of(patch: str) -> set[str]:
 
 
 def test_every_rule_has_its_case() -> None:
-    of_events = {"crash-for-good", "drain-stuck", "no-other-broker"}
+    of_events = {"crash-for-good", "drain-stuck", "no-other-broker", "event-without-effect"}
     assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() | of_events
 
 

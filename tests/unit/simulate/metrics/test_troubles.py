@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.scenario.load import Variant, load
@@ -171,6 +172,37 @@ def test_what_does_nothing_or_never_came_is_told(text: str, expected: dict[str, 
     told = found(text)
     assert {kind: told[kind][: len(expected[kind])] for kind in expected} == expected
     assert told.keys() == expected.keys()
+
+
+VAIN = {
+    "slow: app, factor: 1": "its factor is 1",
+    "slow: app, factor: 2, for: 0s": "it lasts for 0s",
+    "network: app, loss: 0%": "the network has this latency and loss anyway",
+    "network: app, latency: 1ms, for: 5s": "the network has this latency and loss anyway",
+    "network: app, partition: false": "the network has this latency and loss anyway",
+    "network: app, loss: 100%, for: 0s": "it lasts for 0s",
+    "stall: app/1, for: 0s": "it lasts for 0s",
+    "pause_process: app/1, for: 0s..0s": "it lasts for 0s",
+    "set_traffic: orders, rate: 80/s": "",
+}
+
+
+@pytest.mark.parametrize("event", VAIN)
+def test_an_event_that_does_nothing_as_it_stands_is_told_by_check_and_by_run(event: str) -> None:
+    text = f"members: {{app: {{count: 4, rate: 100/s}}}}\ntraffic: {{orders: 80/s}}\nevents: [{{at: 10s, {event}}}]\n"
+    kind, target = event.partition(",")[0].split(": ")
+    assert found(text) == {"no_effect": f"event {kind} {target} has no effect at 10.0s"}
+    doubts = [each.message for each in lint(load(read_yaml(HEAD + text, "f.yaml"))) if each.rule == "event-without-effect"]
+    assert doubts == ([f"it does nothing: {VAIN[event]}"] if VAIN[event] else [])
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["slow: app, factor: 0.5", "network: app/0, latency: 2ms", "network: app/0, loss: 1%", "set_traffic: orders, rate: 81/s"],
+)
+def test_an_event_that_does_a_little_is_no_trouble(event: str) -> None:
+    text = f"members: {{app: {{count: 4, rate: 100/s}}}}\ntraffic: {{orders: 80/s}}\nevents: [{{at: 10s, {event}}}]\n"
+    assert (found(text), lint(load(read_yaml(HEAD + text, "f.yaml")))) == ({}, [])
 
 
 def test_what_was_so_before_the_window_has_no_time_of_its_own() -> None:
