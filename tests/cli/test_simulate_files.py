@@ -164,7 +164,7 @@ def test_init_from_manifests_names_them_from_where_it_is_written(cli: Cli) -> No
     (cli.folder / "k8s" / "d.yaml").write_text("kind: Deployment\nmetadata: {name: a}\nspec: {replicas: 2}\n")
     path = cli.folder / "a.yaml"
     assert cli(f"simulate init --from-manifest {cli.folder}/k8s/d.yaml {path}").code == 0
-    assert yaml.safe_load(path.read_text())["from_manifest"] == ["k8s/d.yaml"]
+    assert yaml.safe_load(path.read_text())["from_manifest"] == {"files": ["k8s/d.yaml"], "says": ["members.a.count"]}
     assert cli(f"simulate check {path}").code == 0
     (cli.folder / "k8s" / "d.yaml").write_text("kind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3}\n")
     ran = cli(f"simulate check {path} -o json")

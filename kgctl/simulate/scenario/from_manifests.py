@@ -18,6 +18,7 @@ from kgctl.simulate.scenario.manifests import (
     is_same,
     pre_stop,
     pre_stop_s,
+    said_of,
     yaml_word,
 )
 from kgctl.simulate.scenario.scalers import mapping, whole_number
@@ -38,7 +39,9 @@ def scenario_of(all_pods: Sequence[Workload], files: Sequence[str]) -> str:
         "kgctl: 1",
         f"name: {UNSAFE.sub('-', all_pods[0].name)}-rollout",
         f"question: What does a deploy of {', '.join(pods.name for pods in all_pods)} cost {which} {', '.join(groups)}?",
-        f"from_manifest: [{', '.join(map(yaml_word, files))}]   # check fails where they say something else by now",
+        "from_manifest:                # check fails where they say something else by now, or no longer what they say here",
+        f"  files: [{', '.join(map(yaml_word, files))}]",
+        f"  says: [{', '.join(map(yaml_word, said_of(found)))}]",
         *(f"# {line}" for pods in all_pods for line in pods.left_out()),
         "",
         "topics:",

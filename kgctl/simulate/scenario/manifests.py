@@ -8,7 +8,7 @@ Read are Deployments, StatefulSets, HorizontalPodAutoscalers, KEDA's ScaledObjec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ from kgctl.simulate.scenario.event_port import GRACE_US
 from kgctl.simulate.scenario.kinds.deploys import PAUSING, Rollout
 from kgctl.simulate.scenario.kinds.pods import RollingRestart
 from kgctl.simulate.scenario.quantities import format_duration, is_duration, parse_duration
-from kgctl.simulate.scenario.scalers import Signal, chosen, entries, left_out, mapping, signals, whole_number
+from kgctl.simulate.scenario.scalers import Signal, chosen, entries, left_out, mapping, not_simulated, signals, whole_number
 from kgctl.yaml_files import MANIFEST, FileError, Tree, read_yaml
 from kgctl.yaml_files import Path as Way
 
@@ -94,7 +94,8 @@ class Workload:
 
     def left_out(self) -> list[str]:
         """Return what of the manifests is not in the scenario, in words."""
-        return [*self.unread, *left_out(self.signals, self.topic, self.scaler_kind)]
+        told = left_out(self.signals, self.topic, self.scaler_kind)
+        return [*self.unread, *told, *not_simulated(mapping(self.scaler), self.scaler_kind)]
 
 
 def read_manifests(files: Sequence[tuple[str, str]]) -> list[Workload]:
@@ -122,9 +123,27 @@ def read_manifests(files: Sequence[tuple[str, str]]) -> list[Workload]:
             _take(pods, values, where)
         pods.unread += _unread(pods, maps)
         for name, each in objects:
-            if each["kind"] in _SCALERS and mapping(mapping(each.get("spec")).get("scaleTargetRef")).get("name") == pods.name:
+            if each["kind"] in _SCALERS and _target(each) == pods.name:
                 pods.scaler, pods.scaler_kind = mapping(each.get("spec")), f"{each['kind']} {_name(each)} ({name})"
+    found[0].unread += _of_nobody(objects, {pods.name for pods in found})
     return found
+
+
+def _target(scaler: Mapping[str, Any]) -> Any:
+    return mapping(mapping(scaler.get("spec")).get("scaleTargetRef")).get("name")
+
+
+def _of_nobody(objects: Sequence[tuple[str, Mapping[str, Any]]], workloads: Collection[str]) -> Iterator[str]:
+    """What has pods, or scales some, that the scenario does not have."""
+    for name, each in objects:
+        what, pods = (
+            f"{each['kind']} {_name(each)} ({name})",
+            mapping(mapping(mapping(each.get("spec")).get("template")).get("spec")),
+        )
+        if each["kind"] in _SCALERS and _target(each) not in workloads:
+            yield f"{what} scales {_target(each)}, which is no workload of these files: the scenario has no autoscaler of it"
+        elif each["kind"] not in _WORKLOADS and "containers" in pods:
+            yield f"{what} is not read: its pods are not in the scenario"
 
 
 def _is_properties(name: str) -> bool:
@@ -392,16 +411,21 @@ def drift(tree: Tree, folder: Path) -> Tree:
     Raises:
         FileError: a manifest says something else by now, is not there, or is none; at the place in the scenario.
     """
-    names = tree.data.pop("from_manifest")
+    given = tree.data.pop("from_manifest")
     place: Way = ("from_manifest",)
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise tree.error(place, "must be a list of files: [deployment.yaml]")
+    names, says = (given.get("files"), given.get("says", [])) if isinstance(given, dict) else (given, [])
+    if not names or not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in (names, says)):
+        raise tree.error(place, "must be a list of files, [deployment.yaml], or {files: [deployment.yaml], says: [group.id]}")
     try:
         all_pods = read_manifests([(name, text_of(folder / name)) for name in names])
         found, unsaid = facts(all_pods), [fact for pods in all_pods for fact in _left_out(pods)]
     except UsageError as error:
         raise tree.error(place, error.message) from None
     problems = [tree.problem(way, text) for way, text in _differences(tree.data, found, unsaid)]
+    problems += [
+        tree.problem(way, f"{', '.join(names)} said it, and no longer says it: take it out here, and of from_manifest")
+        for way in _removed(tree.data, says, [*found, *unsaid])
+    ]
     if problems:
         raise FileError(problems)
     return tree
@@ -449,6 +473,30 @@ def _differences(data: Mapping[str, Any], found: Sequence[Fact], left_out: Seque
         for way, has in _said(data, fact, {}):
             if has is not None and has not in PAUSING and not is_same(has, fact.value):
                 yield way, _differs(fact, f"says {yaml_word(has)}")
+
+
+def said_of(found: Sequence[Fact]) -> list[str]:
+    """The places of a scenario that manifests have said, but for events: a later drift knows them to be removed."""
+    return list(dict.fromkeys(".".join(map(str, fact.way)) for fact in found if fact.way[0] != "events"))
+
+
+def _removed(data: Mapping[str, Any], says: Sequence[str], found: Sequence[Fact]) -> Iterator[Way]:
+    """The places that manifests said once, and the scenario still does; of an autoscaler that is gone the first."""
+    gone = [text for text in says if text not in said_of(found)]
+    first = next((text for text in gone if text == "autoscale.members"), "")
+    for text in gone:
+        if (way := _way_of(data, text)) and not (first and text.startswith("autoscale.") and text != first):
+            yield way
+
+
+def _way_of(data: Any, text: str) -> Way:
+    """The steps of a dotted path that a scenario has; names in it may have dots of their own. (): it has none such."""
+    for key in map(str, mapping(data)):
+        if text == key:
+            return (key,)
+        if text.startswith(f"{key}.") and (rest := _way_of(data[key], text.removeprefix(f"{key}."))):
+            return (key, *rest)
+    return ()
 
 
 def _differs(fact: Fact, said: str) -> str:

@@ -28,6 +28,7 @@ _KEDA_FLAGS = (
     ("limit_to_partitions_with_lag", "limitToPartitionsWithLag"),
     ("exclude_persistent_lag", "excludePersistentLag"),
 )
+_NOT_SIMULATED = ("fallback", "idleReplicaCount", "scaleToZeroOnInvalidOffset")
 Said: TypeAlias = "tuple[tuple[str, Any, str], ...]"
 """(key of ``autoscale``, value, where in the manifest)."""
 
@@ -73,6 +74,14 @@ def chosen(found: list[Signal]) -> Signal | None:
     """The one that a scenario scales by: by the lag before the processors."""
     usable = [each for each in found if each.says]
     return next((each for each in usable if each.is_lag), usable[0] if usable else None)
+
+
+def not_simulated(spec: Mapping[str, Any], where: str) -> Iterator[str]:
+    """What KEDA does besides, and no scenario says, in words."""
+    triggers = [mapping(mapping(each).get("metadata")) for each in entries(spec.get("triggers"))]
+    for name in _NOT_SIMULATED:
+        if any(str(each.get(name, "false")).lower() != "false" for each in (spec, *triggers)):
+            yield f"{where} has {name}, which is not simulated"
 
 
 def left_out(found: list[Signal], topics: str, where: str) -> Iterator[str]:

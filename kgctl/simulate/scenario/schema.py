@@ -228,14 +228,17 @@ class _Schema(GenerateJsonSchema):
         return made
 
 
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+
+
 def scenario_schema() -> dict[str, Any]:
     """The schema. It allows what variants need: a patch is any mapping."""
     schema = ScenarioFile.model_json_schema(schema_generator=_Schema)
     properties = schema["properties"]
     properties["from_manifest"] = {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "Manifests and .properties files that the file agrees with; where they say something else, it is refused.",
+        "anyOf": [_TEXTS, {"type": "object", "properties": {"files": _TEXTS, "says": _TEXTS}, "required": ["files"]}],
+        "description": "Manifests and .properties files that the file agrees with; where they say something else, or no longer"
+        " what they said, it is refused.",
     }
     properties["extends"] = {"type": "string", "description": "builtin:NAME or a file that this one is merged over."}
     properties["events"] = {"type": "array", "items": {"anyOf": [_event(kind) for kind in EVENT_KINDS.values()]}}

@@ -235,6 +235,67 @@ def test_what_a_manifest_no_longer_says_is_a_drift(written: Path, file: str, old
     test_a_drift_is_told_with_what_differs(written, file, old, new, told)
 
 
+GONE = "deploy.yaml, scaled.yaml said it, and no longer says it: take it out here, and of from_manifest"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("deploy.yaml", '  KAFKA_CONSUMER_MAX_POLL_RECORDS: "200"\n', "", f"group.config.max.poll.records: {GONE}"),
+        ("deploy.yaml", "KAFKA_GROUP_INSTANCE_ID", "NAME", f"members.payments.instance_id: {GONE}"),
+        ("scaled.yaml", "      behavior: {", "      unknown: {", f"autoscale.scale_down: {GONE}"),
+    ],
+)
+def test_what_a_manifest_said_and_says_no_more_is_a_drift(written: Path, file: str, old: str, new: str, told: str) -> None:
+    test_a_drift_is_told_with_what_differs(written, file, old, new, told)
+    text = "".join(
+        line
+        for line in written.read_text().splitlines(keepends=True)
+        if told.partition(":")[0].rpartition(".")[2] not in line.partition("#")[0] or "says:" in line
+    )
+    written.write_text(text)
+    read_source(str(written))
+
+
+def test_an_autoscaler_that_is_gone_is_a_drift(written: Path) -> None:
+    (written.parent / "scaled.yaml").write_text("kind: ConfigMap\n")
+    with pytest.raises(FileError) as caught:
+        read_source(str(written))
+    assert [str(problem).partition(": ")[2] for problem in caught.value.problems] == [
+        "members.payments.count: Deployment payments, replicas (deploy.yaml) is 6, and the scenario says 2",
+        f"autoscale.members: {GONE}",
+    ]
+
+
+def test_what_the_scenario_adds_to_a_manifest_is_no_drift(written: Path) -> None:
+    text = written.read_text().replace("  config:\n", "  config:\n    request.timeout.ms: 20s\n", 1)
+    written.write_text(text)
+    assert "request.timeout.ms" in read_source(str(written)).data["group"]["config"]
+
+
+@pytest.mark.parametrize("value", ["{says: [group.id]}", "{files: [deploy.yaml], says: 3}", "{files: []}"])
+def test_what_names_no_files_is_refused(written: Path, value: str) -> None:
+    lines = [line for line in written.read_text().splitlines() if not line.startswith(("from_manifest", "  files:", "  says:"))]
+    written.write_text("\n".join([*lines, f"from_manifest: {value}"]))
+    with pytest.raises(FileError, match="from_manifest: must be a list of files"):
+        read_source(str(written))
+
+
+def test_what_a_scenario_has_no_words_for_is_told() -> None:
+    more = "  fallback: {failureThreshold: 3, replicas: 6}\n  idleReplicaCount: 0\n  triggers"
+    said_so = SCALED.replace("  triggers", more).replace('lagThreshold: "500"', 'scaleToZeroOnInvalidOffset: "true"')
+    others = "kind: DaemonSet\nmetadata: {name: d}\nspec: {template: {spec: {containers: []}}}\n---\n"
+    others += SCALED.replace("name: payments", "name: paymets").replace("name: scaler", "name: slip")
+    assert remarks(read_manifests([("k.yaml", DEPLOYMENT), ("s.yaml", said_so), ("o.yaml", others)])) == [
+        "DaemonSet d (o.yaml) is not read: its pods are not in the scenario",
+        "ScaledObject slip (o.yaml) scales paymets, which is no workload of these files: the scenario has no autoscaler of it",
+        *(
+            f"ScaledObject scaler (s.yaml) has {name}, which is not simulated"
+            for name in ("fallback", "idleReplicaCount", "scaleToZeroOnInvalidOffset")
+        ),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "old", "new", "told"),
     [
