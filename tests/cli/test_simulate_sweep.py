@@ -189,6 +189,12 @@ def test_events_that_never_happened_are_named_first(cli: Cli) -> None:
     )
 
 
+def test_a_parameter_that_changes_nothing_is_told(cli: Cli) -> None:
+    both = f"{SEARCH} --verify 0 --set members.app.config.fetch.min.bytes=1,2"
+    told = "members.app.config.fetch.min.bytes changes nothing: the runs are the same with each of its values"
+    assert [line for line in cli(both).err.splitlines() if "changes nothing" in line] == [told]
+
+
 def test_expectations_that_must_hold_are_exit_code_6_with_a_replay(cli: Cli) -> None:
     ran = cli(f"{SEARCH} -o json --must-hold")
     assert ran.code == 6

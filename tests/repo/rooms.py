@@ -67,6 +67,8 @@ ROOMS = {
             (3, "files of a run are checked by the module that all commands check theirs with"),
             (20, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (61, "what a scenario asks, told by its own fields; events of one kind and target are told apart"),
+            (38, "what manifests said once, and no longer say; what of them no scenario has"),
+            (73, "events, expectations, faults and parameters that are there in vain"),
         ),
     ),
     "pipeline": Room(
@@ -132,7 +134,7 @@ ROOMS = {
             (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
             (16, "SQL over what was never built has no rows that could be taken for an answer"),
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
-            (30, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
+            (31, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
         ),
     ),

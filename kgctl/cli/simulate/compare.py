@@ -208,15 +208,15 @@ def _troubles(sides: Mapping[str, Mapping[int, RunValues]]) -> Iterator[KgctlErr
 
 def _odd(name: str, by_seed: Mapping[int, RunValues]) -> Iterator[str]:
     """What went wrong in a variant, each kind once: as it was with the first seed that has it; and what never happened."""
-    from kgctl.simulate.batch.outcome import LEFT_OUT, never_happened
+    from kgctl.simulate.batch.outcome import never_happened
 
     first: dict[str, str] = {}
     for seed, values in by_seed.items():
         for each in values.troubles:
             first.setdefault(each.kind, f"FAIL {name}: {each.text} (seed {seed})")
     yield from first.values()
-    for event in never_happened([values.left_out for values in by_seed.values()]):
-        yield f"WARN {name}: event {event} happens: {LEFT_OUT}"
+    for check, why in never_happened([values.left_out for values in by_seed.values()]):
+        yield f"WARN {name}: {check}: {why}"
 
 
 def _parts(text: str) -> tuple[str, str | None]:

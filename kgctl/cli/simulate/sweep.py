@@ -389,15 +389,15 @@ def _trouble_lines(swept: Swept) -> list[str]:
 
 def _left_out_lines(sweep: Sweep, swept: Swept) -> Iterator[str]:
     """The events that happened with no seed of a point, of each variant: it is another question than where they happen."""
-    from kgctl.simulate.batch.outcome import LEFT_OUT, never_happened
+    from kgctl.simulate.batch.outcome import never_happened
 
     for name in sweep.variant_names:
         ran = [row for row in swept.rows if row.variant == name and row.error is None]
         points = [[row.left_out for row in group] for _, group in groupby(ran, key=attrgetter("number"))]
-        often = Counter(event for of_point in points for event in never_happened(of_point))
-        for event, number in often.items():
+        often = Counter(each for of_point in points for each in never_happened(of_point))
+        for (check, why), number in often.items():
             where = f" at {number:,} of {len(points):,} points" if sweep.axes else ""
-            yield f"WARN {f'{name}: ' if sweep.has_variants else ''}event {event} happens: {LEFT_OUT}{where}"
+            yield f"WARN {f'{name}: ' if sweep.has_variants else ''}{check}: {why}{where}"
 
 
 def _errors(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[KgctlError]:
@@ -436,12 +436,13 @@ def is_bug(row: RunRow) -> bool:
 
 
 def _notices(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[str]:
-    from kgctl.simulate.sweep.holding import smallest_lines
+    from kgctl.simulate.sweep.holding import idle_axes, smallest_lines
     from kgctl.simulate.sweep.plan import replay_of, worst_of
 
     worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
     told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
     notices = [*(smallest_lines(sweep, swept.rows) if sweep.axes and not swept.end else ())]
+    notices += [f"{path} changes nothing: the runs are the same with each of its values" for path in idle_axes(sweep, swept.rows)]
     notices += [f"not asked in any run{where}: {text}" for where, text in _never_asked(sweep, swept)]
     notices += [f"the worst by {shown.metrics[0]}: {command}" for command in told]
     if not swept.verified:

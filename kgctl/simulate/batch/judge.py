@@ -51,7 +51,7 @@ class RunValues:
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
     ``took_s``: of the machine's time. ``odd_events``: those that were aborted, in words. ``left_out``: those whose ``when``
-    did not hold. ``troubles``: what went wrong though nobody asked.
+    did not hold, each with why. ``writes``: whether a record was ever written. ``troubles``: what went wrong though nobody asked.
     """
 
     variant: str
@@ -67,7 +67,8 @@ class RunValues:
     took_s: float = field(default=0.0, compare=False)
     events: int = 0
     odd_events: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    writes: bool = True
     troubles: tuple[Trouble, ...] = ()
 
 
@@ -371,8 +372,20 @@ class Judge:
         if not seeds:
             note = _joined("not asked: `when` held in no seed", check)
             return Judgement(check, number, variant, passed=True, observed=None, seed=self._seeds[0], note=note, is_asked=False)
-        if check.at == "mean":
-            return self._of_means(check, number, variant, seeds)
+        judge = self._of_means if check.at == "mean" else self._of_ranked
+        found = judge(check, number, variant, seeds)
+        if found.passed and not self._is_fed(check, variant):
+            return replace(found, is_asked=False, note=_joined("not asked: nothing is written", check))
+        return found
+
+    def _is_fed(self, check: Check, variant: str) -> bool:
+        """Whether what it asks about could be otherwise: of records that nobody ever writes nothing is known."""
+        named = metrics_of(check.node)
+        if not named or not all(metric_kinds()[metric.name].is_of_records for metric in named):
+            return True
+        return any(run.writes for metric in named for run in self._runs[metric.variant or variant].values())
+
+    def _of_ranked(self, check: Check, number: int, variant: str, seeds: Sequence[int]) -> Judgement:
         found = (self._of_seed(check, number, variant, seed) for seed in seeds)
         ranked = [one for _, one in sorted(found, key=itemgetter(0))]
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1

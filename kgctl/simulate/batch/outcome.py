@@ -153,7 +153,6 @@ def _ms(number: int) -> str:
     return format_duration(number * 1_000)
 
 
-LEFT_OUT = "its `when` held in no seed"
 NEVER_STABLE = "not stable after its last event"
 """Why a run without a duration ended though the group never settled: a result, not a limit of whoever runs it."""
 
@@ -251,15 +250,15 @@ def _troubles(
                 yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
 
 
-def never_happened(left_out: Sequence[Sequence[str]]) -> list[str]:
-    """The events that were left out in each of some runs: what was to be rehearsed with them was not."""
+def never_happened(left_out: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """What was left out in each of some runs, and why: what was to be rehearsed with it was not."""
     return [event for event in left_out[0] if all(event in each for each in left_out)] if left_out else []
 
 
 def _left_out(runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int]) -> Iterator[Expectation]:
     for name, by_seed in runs.items():
-        for event in never_happened([by_seed[seed].left_out for seed in seeds]):
-            yield Expectation(f"event {event} happens", name, False, None, seeds[0], "warn", note=LEFT_OUT)  # noqa: FBT003
+        for check, why in never_happened([by_seed[seed].left_out for seed in seeds]):
+            yield Expectation(check, name, False, None, seeds[0], "warn", note=why, was_asked=False)  # noqa: FBT003
 
 
 def _expectation(
@@ -276,6 +275,7 @@ def _expectation(
         severity=check.severity if verdict.is_asked else "warn",
         replay="" if verdict.passed else _replay(verdict, loaded, runs, replay_of),
         note=verdict.note,
+        was_asked=verdict.is_asked,
     )
 
 

@@ -322,17 +322,21 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         events=result.events,
         odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what == "is aborted"),
         left_out=tuple(_left_out(result)),
+        writes=result.recording.has_traffic or result.recording.is_played,
         troubles=() if result.recording.is_played else troubles_of(result),
     )
 
 
-def _left_out(result: RunResult) -> list[str]:
-    """The events that never began, as their ``when`` held at none of their times."""
-    marks = result.recording.history.events
+def _left_out(result: RunResult) -> Iterator[tuple[str, str]]:
+    """What never began, each with why: events whose ``when`` held at none of their times, and a nemesis that drew nothing."""
+    history = result.recording.history
+    marks = history.events
     begun = {mark.of for mark in marks if mark.what is EventStage.BEGINS}
     out = dict.fromkeys(mark.of for mark in marks if mark.what is EventStage.LEFT_OUT)
-    never = (f"{name} {target}".rstrip() for of, name, target in out if (of, name, target) not in begun)
-    return list(dict.fromkeys(never))
+    never = (f"event {name} {target} happens" for of, name, target in out if (of, name, target) not in begun)
+    yield from ((check, "its `when` held in no seed") for check in dict.fromkeys(never))
+    if result.recording.scenario.nemesis is not None and not history.drawn:
+        yield "the nemesis strikes", "it drew no fault with any seed"
 
 
 _WAITING_PER_PROCESS = 2

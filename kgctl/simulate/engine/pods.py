@@ -207,8 +207,8 @@ class Pod:
 
     @property
     def takes_time(self) -> bool:
-        """Whether its records take time to process."""
-        return self.members.rate_uhz is not None
+        """Whether there are records that it takes time to process."""
+        return self.members.rate_uhz is not None and self.context.has_traffic
 
     def rng(self, purpose: str) -> Rng:
         """Of what is drawn for this alone; made when it is needed, as few scenarios draw any."""

@@ -36,11 +36,6 @@ class Context:
     def scenario(self) -> Scenario:
         return self.variant.scenario
 
-    @property
-    def writes(self) -> bool:
-        events = self.scenario.events
-        return bool(self.scenario.traffic) or any(event.writes for event in events)
-
     @cached_property
     def broker(self) -> CoordinatorConfig:
         return read_broker_settings(self.scenario.cluster.config)

@@ -14,7 +14,7 @@ from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, OF_OTHER_PROTOCOL, MemberConfig, others_refused, refusal
 from kgctl.simulate.lint.context import Context, Doubts
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.expressions import metrics_of
+from kgctl.simulate.scenario.expressions import COMPARISONS, Binary, Metric, Number, metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
@@ -316,7 +316,7 @@ def rates_without_traffic(context: Context) -> Doubts:
     """Members that process nothing: lag and duplicates are all 0."""
     scenario = context.scenario
     for members in scenario.members:
-        if members.rate_uhz is not None and not context.writes:
+        if members.rate_uhz is not None and not context.scenario.writes:
             yield ("members", members.name, "rate"), "there is no traffic to process: lag and duplicates stay 0"
             return
 
@@ -339,7 +339,7 @@ def one_value_along(context: Context) -> Doubts:
 
 def records_without_traffic(context: Context) -> Doubts:
     """Find metrics of records in a scenario that writes none."""
-    if context.writes or any(path.startswith("traffic") for path in context.variant.tree.data.get("sweep") or ()):
+    if context.scenario.writes or any(path.startswith("traffic") for path in context.variant.tree.data.get("sweep") or ()):
         return
     for metric in context.report.y:
         if metric_kinds()[metric.name].is_of_records:
@@ -349,13 +349,28 @@ def records_without_traffic(context: Context) -> Doubts:
 
 def expectations_without_traffic(context: Context) -> Doubts:
     """An expectation on records holds in a scenario that writes none, whatever happens."""
-    if context.writes:
+    if context.scenario.writes:
         return
     asked = [
         metric.name for check in context.checks for metric in metrics_of(check.node) if metric_kinds()[metric.name].is_of_records
     ]
     for name in dict.fromkeys(asked):
         yield ("expect",), f"nothing is written (`traffic`): what is expected of {name} holds or fails whatever happens"
+
+
+def expectations_that_always_hold(context: Context) -> Doubts:
+    """An expectation that says nothing of the run, or what every run does."""
+    for check in context.checks:
+        node = check.node
+        if not metrics_of(node):
+            yield ("expect",), f"{check.text!r} asks about no metric: it holds or fails whatever happens"
+        elif isinstance(node, Binary) and node.op in COMPARISONS:
+            sides = [replace(side, at=0) if isinstance(side, Metric) else side for side in (node.left, node.right)]
+            least = {">=": node.right, "<=": node.left}.get(node.op)
+            if sides[0] == sides[1]:
+                yield ("expect",), f"{check.text!r} compares a metric with itself"
+            elif isinstance(least, Number) and not least.value:
+                yield ("expect",), f"{check.text!r} holds whatever happens: no metric is below 0"
 
 
 def few_faults(context: Context) -> Doubts:
@@ -522,6 +537,7 @@ RULES: Mapping[str, Callable[[Context], Doubts]] = {
     "report-one-value": one_value_along,
     "report-no-traffic": records_without_traffic,
     "expect-no-traffic": expectations_without_traffic,
+    "expect-always-holds": expectations_that_always_hold,
     "few-faults": few_faults,
 }
 

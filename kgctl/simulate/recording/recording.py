@@ -245,13 +245,6 @@ class Ending(NamedTuple):
     stopped: str
 
 
-def _has_traffic(scenario: Scenario) -> bool:
-    """Whether a record is ever written: ``0/s`` is no traffic."""
-    steps = [step for traffic in scenario.traffic for step in traffic.steps]
-    steps += [step for event in scenario.events for step in event.rates]
-    return any(rate_uhz for _, rate_uhz in steps) or any(traffic.wave is not None for traffic in scenario.traffic)
-
-
 class Recording:
     """One run, so far or whole. Times are microseconds from the run's beginning; ``start_us`` is the end of the warm-up,
     which is ``lead_us`` longer than the scenario says.
@@ -269,7 +262,7 @@ class Recording:
         self.start_us = scenario.warmup_us + lead_us
         self.now_us = 0
         self.step = 0
-        self.has_traffic = _has_traffic(scenario)
+        self.has_traffic = scenario.writes
         self.is_played = False
         """Whether real clients were recorded: what they read twice was counted."""
         self.partitions = PartitionTable()

@@ -137,6 +137,7 @@ class Expectation:
     ``note`` says more (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``).
     ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again. ``is_unasked``: it is no
     line of the file but holds for every run, and is told where it does not: ``note`` says who, by which rule and when.
+    ``was_asked`` False: nothing came of it, for ``note``.
     """
 
     check: str
@@ -148,6 +149,7 @@ class Expectation:
     replay: str = ""
     note: str = ""
     is_unasked: bool = False
+    was_asked: bool = True
 
 
 @frozen_in_order

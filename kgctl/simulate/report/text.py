@@ -188,7 +188,7 @@ def _stories(outcome: Outcome) -> list[str]:
         + "\n".join(variant.why[1:])
         + "\n```\n\n</details>"
         for variant in outcome.variants.values()
-        if variant.why
+        if len(variant.why) > 1
     ]
 
 
@@ -391,10 +391,12 @@ def junit_xml(outcome: Outcome) -> str:
     its variant's runs, so that they add up.
 
     A failure's text has the observed value, the seed and the command that replays it; a warning that did not hold passes,
-    and says so in ``system-out``. What a limit has left out is an error.
+    and says so in ``system-out``; what was not asked is skipped. What a limit has left out is an error.
     """
     failures, cases = len(outcome.failures), len(outcome.expectations) + bool(outcome.stopped)
-    counts = {"tests": str(cases), "failures": str(failures), "errors": str(int(bool(outcome.stopped))), "skipped": "0"}
+    skipped = sum(not each.was_asked for each in outcome.expectations)
+    numbers = {"tests": cases, "failures": failures, "errors": int(bool(outcome.stopped)), "skipped": skipped}
+    counts = {name: str(number) for name, number in numbers.items()}
     took = _seconds(sum(variant.took_s for variant in outcome.variants.values()))
     root = ET.Element("testsuites", {"name": "kgctl simulate", **counts, "time": took})
     suite = ET.SubElement(root, "testsuite", {"name": _clean(outcome.scenario), **counts, "time": took})
@@ -424,6 +426,9 @@ def _case(suite: ET.Element, outcome: Outcome, each: Expectation) -> None:
         suite, "testcase", {"classname": _clean(classname), "name": _clean(each.check), "time": _seconds(took_s)}
     )
     if each.passed:
+        return
+    if not each.was_asked:
+        ET.SubElement(case, "skipped", {"message": _clean(each.note)})
         return
     observed = each.note if each.is_unasked else f"observed {show(metric_of(each.check), each.observed)}"
     lines = [f"{each.check} does not hold in variant {each.variant}", f"{observed} with seed {each.seed}"]

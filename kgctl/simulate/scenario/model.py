@@ -413,6 +413,13 @@ class Scenario(Section):
     def group_id(self) -> str:
         return self.group.id
 
+    @property
+    def writes(self) -> bool:
+        """Return whether a record is ever written: ``0/s`` is no traffic."""
+        steps = [step for traffic in self.traffic for step in traffic.steps]
+        steps += [step for event in self.events for step in event.rates]
+        return any(rate_uhz for _, rate_uhz in steps) or any(traffic.wave is not None for traffic in self.traffic)
+
     def subscribes(self, members: MemberSet, topic: str) -> bool:
         """Return whether these members subscribe to a topic, should it exist."""
         if members.pattern is not None:

@@ -35,6 +35,20 @@ def held_points(sweep: Sweep, rows: Sequence[RunRow], variant: str) -> set[int]:
     }
 
 
+def idle_axes(sweep: Sweep, rows: Sequence[RunRow]) -> Iterator[str]:
+    """The parameters with which every run is the same, whatever their value."""
+    points = sweep.points()
+    ran = [row for row in rows if row.digest is not None]
+    for place, axis in enumerate(sweep.axes):
+        alike: dict[tuple[object, ...], list[object]] = {}
+        for row in ran:
+            point = points[row.number]
+            others = (*point[:place], *point[place + 1 :], row.variant, row.seed)
+            alike.setdefault(others, []).append((row.digest, row.metrics))
+        if alike and all(len(of) == len(axis.values) and of.count(of[0]) == len(of) for of in alike.values()):
+            yield axis.path
+
+
 def smallest_lines(sweep: Sweep, rows: Sequence[RunRow]) -> Iterator[str]:
     """A sentence for each variant of which some points hold and some do not: below which of them none does."""
     ranks = [_ranks(axis) for axis in sweep.axes]

@@ -239,7 +239,7 @@ class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 
     ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``troubles``: what went wrong unasked, with who, by
-    which rule and when. ``unasked``: the expectations that were not asked. ``left_out``: the events whose ``when`` never held.
+    which rule and when. ``unasked``: the expectations that were not asked. ``left_out``: what never began, and why.
     ``replay``: the command that runs it again, for one that failed, stopped early or broke an expectation.
     """
 
@@ -254,7 +254,7 @@ class RunRow:
     failed_checks: str | None = None
     troubles: tuple[Trouble, ...] = ()
     unasked: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
     stopped: str | None = None
     error_code: str | None = None
     error: str | None = None

@@ -106,7 +106,7 @@ class ShareKind(GroupKind):
 
     def poison_next(self, topic: str, records: int) -> bool:
         """The next records are bad, spread over the partitions."""
-        numbers = self.context.partitions.present.get(topic, [])
+        numbers = self.context.partitions.present.get(topic, []) if self.context.has_traffic else []
         for place in range(records if numbers else 0):
             number = numbers[place % len(numbers)]
             self.poison.add(number, self.leaders.end_offset(number) + place // len(numbers))

@@ -9,6 +9,8 @@ import pytest
 from kgctl.simulate.batch.outcome import assumptions_of, outcome_of
 from kgctl.simulate.batch.plan import BatchOptions, run_all, tasks_of
 from kgctl.simulate.engine.pods import with_drift
+from kgctl.simulate.report.outcome import Outcome
+from kgctl.simulate.report.text import junit_xml
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.load import Variant, load
 from kgctl.simulate.scenario.model import MemberSet
@@ -181,3 +183,29 @@ def test_an_event_whose_condition_never_held_did_not_happen_and_that_is_a_warnin
     (warned,) = outcome_of(loaded, [1, 2], values).expectations
     assert (warned.check, warned.passed, warned.severity) == ("event deploy app happens", False, "warn")
     assert warned.note == "its `when` held in no seed"
+
+
+def _told(more: str, seeds: Sequence[int] = (1, 2)) -> Outcome:
+    loaded = load(read_yaml(f"{CALM}warmup: 20s\nduration: 60s\n{more}", "f.yaml"))
+    return outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, BatchOptions(), None), 1, lambda _: None))
+
+
+@pytest.mark.parametrize("entry", ["lag < 5", "{check: duplicates == 0, at: mean}", "{always: lag == 0}", "{steady: backlog}"])
+def test_what_holds_of_records_that_nobody_writes_is_not_asked_and_is_skipped(entry: str) -> None:
+    found = _told(f"expect: ['max_gap < 5s', {entry if entry[0] == '{' else repr(entry)}]\n")
+    _, told = found.expectations
+    assert (told.passed, told.severity, told.was_asked, told.note) == (False, "warn", False, "not asked: nothing is written")
+    assert '<skipped message="not asked: nothing is written" />' in junit_xml(found)
+    assert 'tests="2" failures="0" errors="0" skipped="1"' in junit_xml(found)
+    assert 'skipped="0"' in junit_xml(_told(f"traffic: {{t: 1/s}}\nexpect: [{entry}]\n"))
+
+
+def test_what_does_not_hold_of_records_that_nobody_writes_fails() -> None:
+    (told,) = _told("expect: [lag > 5]\n").failures
+    assert (told.check, told.was_asked) == ("lag > 5", True)
+
+
+def test_a_nemesis_that_drew_nothing_is_a_warning_and_one_that_did_with_some_seed_is_none() -> None:
+    (told,) = _told("nemesis: {rate: 1 per 10m, until: 1s, of: [stall]}\n").expectations
+    assert (told.check, told.severity, told.note) == ("the nemesis strikes", "warn", "it drew no fault with any seed")
+    assert _told("nemesis: {rate: 1 per 20s, until: 30s, of: [stall]}\n", range(1, 7)).warnings == ()

@@ -10,7 +10,7 @@ from kgctl.errors import KgctlError
 from kgctl.simulate.batch import plan
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import BatchOptions, in_order_of_interest, run_all, tasks_of, with_worst, worst_seed
-from kgctl.simulate.report.html import page_data
+from kgctl.simulate.report.html import html_page, page_data
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.report.text import junit_xml, markdown_text, summary_text
 from kgctl.simulate.scenario.load import LoadedFile, load
@@ -79,3 +79,10 @@ def test_unavailable_time_is_told_by_cause_and_junit_has_times() -> None:
     assert "  detection" in summary_text(found)
     assert not [name for name in found.variants["calm"].metrics if name.startswith("unavailable(")]
     assert 'time="0"' not in junit_xml(found)
+
+
+def test_where_no_partition_waits_no_page_asks_why() -> None:
+    loaded = load(read_yaml(FILE, "tiny.yaml"), variants=["calm"])
+    calm = with_worst(outcome(loaded, [1]), loaded, pictures=True, stories=True)
+    assert calm.variants["calm"].why == ("calm, seed 1: longest gap 0s, unavailable 0 partition-seconds",)
+    assert "Why?" not in markdown_text(calm) + html_page(calm)

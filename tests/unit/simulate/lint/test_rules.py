@@ -63,6 +63,7 @@ DOUBTS = {
 OF_THE_FILE = {
     "report-one-value": "{sweep: {warmup: [60s]}, report: {x: warmup, y: max_gap}}",
     "expect-no-traffic": "{expect: [max_gap < 20s, lag < 100]}",
+    "expect-always-holds": "{expect: [max_gap < 20s, moves >= 0]}",
     "report-no-traffic": "{sweep: {warmup: [60s, 90s]}, report: {y: [max_gap, lag_peak, lag]}}",
 }
 
@@ -96,7 +97,30 @@ def test_a_full_batch_that_takes_longer_than_the_poll_limit_is_told() -> None:
 @pytest.mark.parametrize("rule", OF_THE_FILE)
 def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
-    assert (problem.rule, problem.location.line) == (rule, 6 if rule == "expect-no-traffic" else 7)
+    assert (problem.rule, problem.location.line) == (rule, 6 if rule.startswith("expect-") else 7)
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("1 < 2", "'1 < 2' asks about no metric: it holds or fails whatever happens"),
+        ("max_gap <= max_gap", "'max_gap <= max_gap' compares a metric with itself"),
+        ("max_gap >= 0s", "'max_gap >= 0s' holds whatever happens: no metric is below 0"),
+        ("0 <= moves", "'0 <= moves' holds whatever happens: no metric is below 0"),
+        ("moves > 0", None),
+        ("moves >= 1", None),
+        ("moves <= 0", None),
+        ("max_gap <= gap_p50", None),
+    ],
+)
+def test_an_expectation_that_holds_whatever_happens_is_doubtful(check: str, told: str | None) -> None:
+    doubts = [problem.message for problem in lint(load(read_yaml(f"{GOOD}expect: ['{check}']\n", "f")))]
+    assert doubts == ([] if told is None else [told])
+
+
+def test_traffic_of_nothing_is_none() -> None:
+    found = lint(load(read_yaml(f"{GOOD}traffic: {{orders: 0/s}}\nexpect: [lag < 100]\n", "f")))
+    assert [problem.rule for problem in found] == ["expect-no-traffic"]
 
 
 def test_a_sweep_of_traffic_has_records_to_show() -> None:
