@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import UsageError
 from kgctl.extras import require
 from kgctl.pipeline.store.files import one_line
-from kgctl.pipeline.store.tables import GOLD, TABLES, TIME
+from kgctl.pipeline.store.tables import BUILT, TABLES, TIME
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,9 +57,9 @@ MACROS = (
 """Functions of Spark's that DuckDB has under other names: one text asks both."""
 
 
-def query(warehouse: Warehouse, text: str, built: Mapping[str, int], unbuilt: KgctlError | None = None) -> pa.Table:
-    """The rows of one query. ``built`` has the versions of built tables to ask; the others are asked as of now.
-    ``unbuilt`` is raised if it asks built tables: why there are none to ask.
+def query(warehouse: Warehouse, text: str, built: Mapping[str, int], clusters: Sequence[str] | None = None) -> pa.Table:
+    """The rows of one query. ``built`` has the versions of built tables to ask; the others are asked as of now. ``clusters``: no
+    other's rows are there; None: those of all.
 
     Neither files nor tables can be written by it.
 
@@ -66,6 +67,7 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int], unbuilt: Kg
     """
     require("kgctl history sql", "duckdb", "pyarrow", "deltalake")
     import duckdb
+    import pyarrow.compute as pc
 
     from kgctl.pipeline.store.delta import dataset
 
@@ -73,18 +75,26 @@ def query(warehouse: Warehouse, text: str, built: Mapping[str, int], unbuilt: Kg
         connection.execute("SET enable_external_access = false; SET TimeZone = 'UTC'")
         for name in TABLES:
             found: Any = dataset(warehouse.table(name, built.get(name)))
+            if found is not None and clusters is not None:
+                found = found.filter(pc.field("cluster").isin(clusters))
             connection.register(name, TABLES[name].schema.empty_table() if found is None else found)
         _define(connection)
-        try:
-            if unbuilt is not None and not _tables_of(text).isdisjoint(GOLD):
-                raise unbuilt
+        with _told():
             relation: Any = connection.sql(text)  # None where the text is no query
             table: pa.Table | None = None if relation is None else relation.to_arrow_table()
-        except duckdb.Error as error:
-            raise UsageError(f"SQL: {one_line(error)}") from None
         if table is None:
             raise UsageError("SQL: this has no rows: ask with SELECT")
         return _storable(table)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise UsageError(f"SQL: {one_line(error)}") from None
 
 
 def _define(connection: duckdb.DuckDBPyConnection) -> None:
@@ -95,18 +105,19 @@ def _define(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(macro)
 
 
-def _tables_of(text: str) -> set[str]:
-    """The tables that a query names, or that a view it names is made of. DuckDB tells only its own tables, no registered ones, so
-    that it is asked where there are such, without a row.
+def asks_built(text: str) -> bool:
+    """Whether a query names a table that a build makes, or a view of one. DuckDB tells only its own tables, no registered ones,
+    so that it is asked where there are such, without a row. Raises `UsageError` as `query`.
     """
+    require("kgctl history sql", "duckdb", "pyarrow")
     import duckdb
 
-    with duckdb.connect() as connection:
+    with duckdb.connect() as connection, _told():
         for name, table in TABLES.items():
             connection.register("rows_of", table.schema.empty_table())
             connection.execute(f"CREATE TABLE {name} AS FROM rows_of")
         _define(connection)
-        return set(connection.get_table_names(text))
+        return not connection.get_table_names(text).isdisjoint(BUILT)
 
 
 def _storable(table: pa.Table) -> pa.Table:

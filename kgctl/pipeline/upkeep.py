@@ -13,7 +13,7 @@ from kgctl.pipeline.builds.run import begun_range
 from kgctl.pipeline.builds.thin import Replacement, day_of, next_pruned, thinned_records
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, is_provisional, partitions_of, prefix_of, write_files
-from kgctl.pipeline.store.tables import GOLD, OF_GROUPS, TABLES
+from kgctl.pipeline.store.tables import BUILT, OF_GROUPS, TABLES
 from kgctl.pipeline.store.warehouse import COMPACTED, FORGOTTEN, PRUNED, PRUNED_TABLES, Warehouse, high_number, next_number
 
 KEPT_HOURS = 168
@@ -103,7 +103,7 @@ def compact(warehouse: Warehouse) -> int:
             found += sum(
                 _merge_small(warehouse, name, cluster, version) for name, version in built.items() if version is not None
             )
-            found += sum(_merge_small(warehouse, name, cluster, None) for name in (*GOLD, "coverage"))
+            found += sum(_merge_small(warehouse, name, cluster, None) for name in BUILT)
     return found
 
 

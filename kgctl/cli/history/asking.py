@@ -40,6 +40,10 @@ Cluster = Annotated[
     str | None,
     option("NAME", "The cluster's name in the warehouse, if it has several.", "--cluster"),
 ]
+SomeClusters = Annotated[
+    list[str] | None,
+    option("NAME", "A cluster in the warehouse; repeatable. [default: all of them]", "--cluster"),
+]
 Groups = Annotated[
     list[str] | None,
     option("GROUP", "A group id; repeatable.", "--group", complete=complete_history_groups),

@@ -43,7 +43,7 @@ from kgctl.cli.history.columns import (
 from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import ANY, TEXTS, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
+from kgctl.errors import NotFoundError, UsageError
 from kgctl.files import check_place, write_whole
 
 if TYPE_CHECKING:
@@ -334,6 +334,7 @@ def history_sql(
     parquet: Annotated[Path | None, option("FILE", "Write the rows as Parquet.", "--parquet")] = None,
     warehouse: Warehouse = None,
     as_of_version: AsOfVersion = None,
+    cluster: asking.SomeClusters = None,
 ) -> Report:
     """Ask the tables of a warehouse in SQL (DuckDB's), all clusters at once; nothing can be changed by it.
 
@@ -341,7 +342,7 @@ def history_sql(
     of SQL is quoted: "group". Times are in UTC; `-o csv` and `-o json` print the rows for other programs.
     """
     require_tables()
-    from kgctl.pipeline.sql import described
+    from kgctl.pipeline.sql import asks_built, described
     from kgctl.pipeline.sql import query as ask
 
     if tables == (query is not None):
@@ -357,8 +358,10 @@ def history_sql(
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     versions = versions_of(opened, as_of_version)
-    histories = [History(opened, name, versions, as_of_version) for name in opened.clusters()]
-    found = ask(opened, query, versions, _unbuilt(histories, str(opened.location)))
+    names = [opened.require_cluster(name) for name in dict.fromkeys(cluster or opened.clusters())]
+    histories = [History(opened, name, versions, as_of_version) for name in names]
+    missing = _unbuilt(histories, str(opened.location)) if asks_built(query) else []
+    found = ask(opened, query, versions, names if cluster else None)
     behind = {each.cluster: each.behind() for each in histories}
     told = [f"cluster '{name}': {line}" for name, each in behind.items() for line in asking.behind_text(each)]
     summary = asking.not_built(*behind.values())
@@ -366,24 +369,24 @@ def history_sql(
         from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))
-        return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True, summary=summary)
+        return Report(
+            (), [], missing, [f"written: {parquet}, {found.num_rows} rows", *told], something_done=True, summary=summary
+        )
     columns = [replace(ANSWER[0], key=name) for name in found.column_names]
-    return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True, summary=summary)
+    return Report(columns, [_sql_row(row) for row in found.to_pylist()], missing, told, something_done=True, summary=summary)
 
 
-def _unbuilt(histories: Sequence[History], where: str) -> KgctlError | None:
-    """Return why rows are no answer: no cluster has tables, or one has those of another kgctl."""
-    missing = list[KgctlError]()
+def _unbuilt(histories: Sequence[History], where: str) -> list[NotFoundError]:
+    """The clusters without tables. Raises `NotFoundError` where none has any, `StorageError` where one's are another kgctl's."""
+    missing = list[NotFoundError]()
     for each in histories:
         try:
             each.require_built(where)
         except NotFoundError as error:
             missing.append(error)
-        except StorageError as error:
-            return error
-    if len(missing) < len(histories):
-        return None
-    return next(iter(missing), NotFoundError(f"{where}: nothing was collected yet"))
+    if len(missing) == len(histories):
+        raise next(iter(missing), NotFoundError(f"{where}: nothing was collected yet"))
+    return missing
 
 
 def _sql_row(row: dict[str, Any]) -> Row:

@@ -41,10 +41,7 @@ def history_report(
     to: asking.To = None,
     warehouse: asking.Warehouse = None,
     as_of_version: asking.AsOfVersion = None,
-    cluster: Annotated[
-        list[str] | None,
-        option("NAME", "A cluster in the warehouse; repeatable. [default: all of them]", "--cluster"),
-    ] = None,
+    cluster: asking.SomeClusters = None,
 ) -> Report:
     """Write the history of groups as one HTML page: health, rebalances, resets, members, lag and commit rate over time.
 

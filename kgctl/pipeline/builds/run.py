@@ -28,7 +28,7 @@ from kgctl.pipeline.builds.thin import Replacement, pruned_until_ms, thinned_row
 from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.states import PROGRESS, SLICE, named, read_state, write_state
-from kgctl.pipeline.store.tables import GOLD, to_stored
+from kgctl.pipeline.store.tables import BUILT, GOLD, to_stored
 from kgctl.pipeline.store.warehouse import (
     FORGOTTEN,
     PRUNED,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.pipeline.store.warehouse import Warehouse
 
-COMMITTED = (*GOLD, "coverage")
 STEP_RECORDS = 1_000_000
 """A build keeps what it has made of so many records."""
 
@@ -188,7 +187,7 @@ def _build_cluster(work: _ClusterBuild, engine: Callable[[int], Engine], result:
         told = f"{count} partition{'s' if count != 1 else ''} of __consumer_offsets"
         result.late.setdefault(work.cluster, []).append(f"{why}: the tables of {told} were made anew")
     files = _committed_files(work)
-    versions = {name: _commit(work, name, files[name]) for name in COMMITTED}
+    versions = {name: _commit(work, name, files[name]) for name in BUILT}
     _commit_state(work, versions)
     result.built += 1
     result.decoded += work.records
@@ -578,7 +577,7 @@ def _commit_state(work: _ClusterBuild, versions: Mapping[str, int]) -> None:
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:
     before = {each.table: each.written for each in result.tables if each.cluster == cluster}
     result.tables = [each for each in result.tables if each.cluster != cluster]
-    for name in COMMITTED:
+    for name in BUILT:
         written = before.get(name, 0) + sum(file.rows for file in files.get(name, ()))
         result.tables.append(TableSummary(cluster, name, warehouse.table(name).count(cluster), written, written > 0))
     damaged = warehouse.table("damaged").files(cluster)

@@ -315,6 +315,8 @@ GOLD = (
     *("status_changes", "group_health", "undecoded"),
 )
 """What a build makes of the records and samples of groups."""
+BUILT = (*GOLD, "coverage")
+"""What a build makes."""
 OF_BUILDS = ("state", "builds")
 """What builds write for themselves."""
 OF_GROUPS = tuple(name for name in TABLES if name not in OF_BUILDS)

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.model.values import partition_for
-from kgctl.pipeline.builds.run import COMMITTED
 from kgctl.pipeline.builds.state import Standing
 from kgctl.pipeline.store.files import write_files
-from kgctl.pipeline.store.tables import RAW, to_stored
+from kgctl.pipeline.store.tables import BUILT, RAW, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse, version_number
 from kgctl.pipeline.tables.membership import ASSIGNMENT_CHANGES, MEMBER_CHANGES
 from kgctl.pipeline.tables.registry import table_named
@@ -77,7 +76,7 @@ def write_gold(
     state = warehouse.table("state")
     numbers = {f"records/{cluster}": warehouse.table("records").version, f"tables/{cluster}": TABLES_VERSION}
     number = state.number(f"build/{cluster}")
-    versions = {name: warehouse.table(name).version for name in COMMITTED}
+    versions = {name: warehouse.table(name).version for name in BUILT}
     numbers |= {version_number(name): version for name, version in versions.items() if version >= 0}
     rounds = Standing(rounds=rounds_of(np.array(sampled_ms, np.int64)))
     told = [rounds.write(warehouse, cluster)] if len(sampled_ms) else []

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgctl.pipeline.builds.run import COMMITTED, BuildResult, build
+from kgctl.pipeline.builds.run import BuildResult, build
 from kgctl.pipeline.engines import LocalEngine
-from kgctl.pipeline.store.tables import LOG_OFFSETS, from_stored
+from kgctl.pipeline.store.tables import BUILT, LOG_OFFSETS, from_stored
 from kgctl.pipeline.store.warehouse import Known, Warehouse, commit_records, stage_records
 from tests.support.pipeline.logs import raw_log
 
@@ -88,7 +88,7 @@ def rows_of(warehouse: Warehouse, name: str, cluster: str = "c1") -> list[dict[s
 
 def tables_of(warehouse: Warehouse, cluster: str = "c1") -> dict[str, list[dict[str, Any]]]:
     """The rows of everything that builds make."""
-    return {name: rows_of(warehouse, name, cluster) for name in COMMITTED}
+    return {name: rows_of(warehouse, name, cluster) for name in BUILT}
 
 
 def offsets_in(warehouse: Warehouse, partition: int, cluster: str = "c1") -> list[int]:

@@ -16,10 +16,10 @@ from pyarrow.parquet import read_schema
 
 from kgctl.errors import RefusedError, UnreachableError
 from kgctl.pipeline.builds import cut, run
-from kgctl.pipeline.builds.run import COMMITTED, Progress, build
+from kgctl.pipeline.builds.run import Progress, build
 from kgctl.pipeline.engines import Engine, LocalEngine
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.tables import BUILT, TABLES
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
 from tests.support.pipeline.warehouses import (
     LOG,
@@ -47,9 +47,9 @@ def test_every_table_has_its_columns_and_rows(tmp_path: Path) -> None:
     result = built(warehouse)
 
     assert (result.built, result.unchanged, result.failed, result.decoded) == (1, 0, [], RECORDS)
-    rows = {name: warehouse.table(name).rows() for name in COMMITTED}
+    rows = {name: warehouse.table(name).rows() for name in BUILT}
     assert all(table.schema.equals(TABLES[name].schema) for name, table in rows.items())
-    files = [read_schema(path) for name in COMMITTED for path in data_files(warehouse, name)]
+    files = [read_schema(path) for name in BUILT for path in data_files(warehouse, name)]
     assert not [each for schema in files for each in schema if "dictionary" in str(each.type)], "types that every reader knows"
     assert {each.table: each.rows for each in result.tables} == {name: table.num_rows for name, table in rows.items()}
     assert [name for name, table in rows.items() if not table.num_rows] == ["undecoded"]
@@ -191,7 +191,7 @@ def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.
 def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     expected = tables_of_whole()
     commit = Table.commit
-    for last in range(0, len(COMMITTED) + 1, step):
+    for last in range(0, len(BUILT) + 1, step):
         warehouse = collected(tmp_path / f"{last}", [part.slice(0, 30) for part in LOG])
         built(warehouse)
         before = _as_read(warehouse)
@@ -232,7 +232,7 @@ def test_what_came_after_a_build_that_died_is_built_with_it(tmp_path: Path, monk
 
     assert (result.unchanged, result.failed, result.decoded) == (0, [], RECORDS)
     assert tables_of(warehouse) == tables_of_whole()
-    assert {each.table: each.rows for each in result.tables} == {name: warehouse.table(name).count("c1") for name in COMMITTED}
+    assert {each.table: each.rows for each in result.tables} == {name: warehouse.table(name).count("c1") for name in BUILT}
     assert built(warehouse).unchanged == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kgctl.pipeline import upkeep
-from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.tables import BUILT, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, rows_of
@@ -75,9 +75,7 @@ def test_a_filter_on_any_column_finds_its_rows(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from kgctl.pipeline.builds.run import COMMITTED
-
-    for name in ("records", "samples", *COMMITTED):
+    for name in ("records", "samples", *BUILT):
         rows = Warehouse.open(folder).table(name).rows()
         dataset = DeltaTable(f"{folder}/{name}").to_pyarrow_dataset() if rows.num_rows else None
         for field in rows.schema if dataset is not None else ():
