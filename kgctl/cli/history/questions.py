@@ -292,7 +292,7 @@ def _health_finish(question: HistoryQuestion, rows: list[dict[str, Any]], at_ms:
 
     told = [] if at_ms is None else _unmeasured(question, rows, at_ms)
     for row in rows:
-        if row["status"] in (None, UNMEASURED):
+        if row["status"] == UNMEASURED:
             row.update({name: row[name] or None for name in ("stalled_partitions", "past_end", "below_start")})
     return told
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _ATTEMPTS = 20
 _CHECKPOINT_EVERY = "5"
 """Opening a table reads every commit since the last checkpoint, 0.3 ms each; writing one takes 1 ms for 250 files."""
+_NO_DAY = [("date", "=", "0001-01-01")]
+"""What an overwriting commit takes away: nothing. Only such a commit changes the schema of a table that is there."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STATUS, _CODE = re.compile(r"\b(4\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)*)"), re.compile(r"<Code>(\w+)</Code>")
 """What a store of objects answers: the status of HTTP, and its own name of the trouble."""
@@ -183,7 +185,12 @@ class Table:
         now_ms = time.time_ns() // 1_000_000  # noqa: TID251 - what `vacuum` counts the hours from
         gone = [each for each in removes if each.path in there]
         removed = [RemoveAction(each.path, True, now_ms, each.size, {"date": each.date}) for each in gone]  # noqa: FBT003
-        opened.create_write_transaction([*added, *removed], "append", schema, partition_by=["date"], commit_properties=properties)
+        known = {each.name: each.nullable for each in opened.schema().fields}
+        is_looser = any(each.nullable and not known.get(each.name, True) for each in schema.fields)
+        how = {"mode": "overwrite", "partition_filters": _NO_DAY} if is_looser else {"mode": "append"}
+        opened.create_write_transaction(
+            [*added, *removed], schema=schema, partition_by=["date"], commit_properties=properties, **how
+        )
 
     def _add(self, file: DataFile) -> Any:
         from deltalake.transaction import AddAction

@@ -257,9 +257,9 @@ _ALL = (
         max_lag long of one partition at the window's end
         max_lag_ms long of one partition at the window's end
         resets int! resets in it
-        stalled_partitions int! partitions in STALL or STOP at the window's end
-        past_end int! partitions with a commit past the log's end, at the window's end; they have no part in the lags
-        below_start int! partitions with a commit before the log's start, likewise""",
+        stalled_partitions int partitions in STALL or STOP at the window's end; null: none is known, and not all were measured
+        past_end int partitions with a commit past the log's end, at the window's end; no part of the lags; null as above
+        below_start int partitions with a commit before the log's start, likewise""",
         {"window_start_ms": "window_start"},
     ),
     _table(

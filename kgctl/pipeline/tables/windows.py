@@ -261,11 +261,12 @@ def group_health_rows(inputs: PartitionInputs) -> pa.Table:
     behind = lags(windows, facts.cells, facts.numbers(series(inputs).groups)[facts.cells.group])
     members, has_members = facts.members_at(windows)
     rebalances, rebalance_ms, has_time = facts.rebalances_in(windows)
+    status = facts.status_in(windows, behind)
     columns = {
         "group": text_column(*only_used(windows.group, facts.groups)),
         "window_start_ms": pa.array(windows.window * inputs.window_ms),
         "window_ms": pa.array(np.full(len(windows), inputs.window_ms)),
-        "status": text_column(*only_used(facts.status_in(windows, behind), pa.array(STATUSES))),
+        "status": text_column(*only_used(status, pa.array(STATUSES))),
         "members": pa.array(members.astype(np.int32), mask=~has_members),
         "rebalances": pa.array(rebalances.astype(np.int32)),
         "rebalance_ms": pa.array(rebalance_ms, mask=~has_time),
@@ -274,10 +275,10 @@ def group_health_rows(inputs: PartitionInputs) -> pa.Table:
         "max_lag": pa.array(behind.highest, mask=(behind.unknown > 0) | (behind.highest == NONE)),
         "max_lag_ms": pa.array(behind.highest_ms, mask=(behind.unknown_ms > 0) | (behind.highest_ms == NONE)),
         "resets": pa.array(windows.counted(windows.at(*facts.resets)).astype(np.int32)),
-        "stalled_partitions": pa.array(facts.stalled_at(windows).astype(np.int32)),
-        "past_end": pa.array(behind.past_end.astype(np.int32)),
-        "below_start": pa.array(behind.below_start.astype(np.int32)),
     }
+    is_unmeasured = (status < 0) | (behind.unknown > 0)
+    at_end = {"stalled_partitions": facts.stalled_at(windows), "past_end": behind.past_end, "below_start": behind.below_start}
+    columns |= {name: pa.array(found.astype(np.int32), mask=is_unmeasured & (found == 0)) for name, found in at_end.items()}
     return pa.Table.from_arrays([columns[name] for name in GROUP_HEALTH_COLUMNS.names], schema=GROUP_HEALTH_COLUMNS)
 
 
@@ -408,7 +409,7 @@ GROUP_HEALTH = Table("group_health", GROUP_HEALTH_COLUMNS, group_health_rows)
 in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`` or ``PAST_END``; null where no lag is known.
 ``members``, the lags, ``stalled_partitions`` (in state STALL or STOP), ``past_end`` and ``below_start`` are as of the window's
 end, over the partitions that have a commit: sum and maxima are of what is unread, and null where the end of one of their logs is
-not known; a commit out of its log's range has no part in them. ``members`` is null where no record of the group says.
-``rebalances`` became stable in the window, or were overtaken in it; ``rebalance_ms`` is how long they took
+not known; a commit out of its log's range has no part in them. A count of none is null where not all partitions were measured.
+``members`` is null where no record of the group says. ``rebalances`` became stable in the window, or were overtaken in it; ``rebalance_ms`` is how long they took
 together, null if none of them tells.
 """

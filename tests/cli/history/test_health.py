@@ -42,7 +42,7 @@ def test_partitions_that_were_not_measured_are_not_said_to_be_in_no_trouble(cli:
 
 def test_counts_of_what_is_known_are_told_of_a_group_that_is_not_measured_whole(cli: Cli, tmp_path: Path) -> None:
     health = {"group": "g", "window_start_ms": START_MS, "window_ms": 60_000, "past_end": 2}
-    health |= dict.fromkeys(("rebalances", "commits", "resets", "stalled_partitions", "below_start"), 0)
+    health |= dict.fromkeys(("rebalances", "commits", "resets"), 0)
     write_gold(tmp_path / "w", {"coverage": [run(0, 9, START_MS, START_MS + 60_000)], "group_health": [health]})
     for asked in (f"--at {START_MS + 60_000}", f"--from {START_MS}"):
         (row,) = cli(f"history health {asked} --warehouse {tmp_path / 'w'} -o json").data

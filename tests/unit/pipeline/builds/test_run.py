@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
@@ -247,6 +248,29 @@ def test_tables_of_another_kgctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         built(warehouse)
     monkeypatch.setattr(run, "TABLES_VERSION", TABLES_VERSION + 2)
     assert (built(warehouse).rebuilt, built(warehouse).rebuilt) == (["c1"], [])
+
+
+def test_a_column_that_was_never_null_and_may_be_now_is_one_in_tables_that_are_there(tmp_path: Path) -> None:
+    """Spark takes "IS NULL" of a column that is never null for false."""
+    warehouse = collected(tmp_path / "w")
+    now, place = TABLES["group_health"], TABLES["group_health"].schema.get_field_index("past_end")
+    with pytest.MonkeyPatch.context() as patched:
+        before = now.schema.set(place, now.schema.field(place).with_nullable(False))
+        patched.setitem(TABLES, "group_health", replace(now, schema=before))
+        built(warehouse)
+    there = warehouse.table("group_health").rows()
+    path = str(tmp_path / "w" / "group_health")
+    was = [each.name for each in DeltaTable(path).schema().fields if each.nullable]
+    for part in LOG:
+        add(warehouse, "c2", part)
+    build(warehouse, ["c2"], lambda _: LocalEngine())
+
+    new = [each.name for each in DeltaTable(path).schema().fields if each.nullable]
+    assert (new, [name for name in new if name not in was]) == (
+        [each.name for each in now.dated() if each.nullable],
+        ["past_end"],
+    )
+    assert warehouse.table("group_health").count("c1") == there.num_rows > 0
 
 
 def test_clusters_are_built_by_themselves(tmp_path: Path) -> None:

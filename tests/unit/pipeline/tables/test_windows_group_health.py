@@ -59,9 +59,8 @@ def test_a_window_says_what_the_other_tables_say(config: Mapping[str, str]) -> N
     for row in rows:
         start, end = row["window_start_ms"], row["window_start_ms"] + WINDOW_MS
         assert row["members"] == _standing(tables["members"], end)
-        assert row["stalled_partitions"] == _standing(
-            [one for one in tables["stalls"] if one["status"] in ("STOP", "STALL")], end
-        )
+        stalled = _standing([one for one in tables["stalls"] if one["status"] in ("STOP", "STALL")], end)
+        assert row["stalled_partitions"] == (stalled or None)  # one partition is never sampled
         assert row["resets"] == sum(start <= one["time_ms"] < end for one in tables["resets"])
         stable = [one for one in tables["group_generations"] if start <= (one["stable_ms"] or one["started_ms"]) < end]
         assert row["rebalances"] == len(stable)
@@ -104,7 +103,20 @@ def test_a_group_without_samples_has_no_status_and_no_lag() -> None:
     )
     rows = windows.group_health_rows(blind).to_pylist()
 
-    assert {(row["status"], row["total_lag"], row["max_lag"], row["max_lag_ms"]) for row in rows} == {(None, None, None, None)}
+    unknown = ("status", "total_lag", "max_lag", "max_lag_ms", "stalled_partitions", "past_end", "below_start")
+    assert {tuple(row[name] for name in unknown) for row in rows} == {(None,) * len(unknown)}
+
+
+def test_nothing_is_stalled_where_all_partitions_were_measured_alone() -> None:
+    records = [*commits((1_000, 5)), *commits((1_000, 5), partition=1)]
+    (both,) = table("group_health", records, [*ends((0, 9), (50_000, 9)), *ends((0, 9), (50_000, 9), partition=1)])
+    (one,) = table("group_health", records, ends((0, 9), (50_000, 9)))
+    counted = ("stalled_partitions", "past_end", "below_start")
+
+    assert [(row["status"], *(row[name] for name in counted)) for row in (both, one)] == [
+        ("OK", 0, 0, 0),
+        ("OK", None, None, None),
+    ]
 
 
 def test_a_commit_past_the_end_takes_nothing_off_what_others_have_to_read() -> None:
