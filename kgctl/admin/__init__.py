@@ -25,7 +25,7 @@ from kgctl.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import UNSETTLED, ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
     GroupListing,
@@ -79,9 +79,7 @@ _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {
     ErrorCode.REBALANCE_IN_PROGRESS: RefusedError,
     ErrorCode.NETWORK_EXCEPTION: UnreachableError,
     ErrorCode.REQUEST_TIMED_OUT: TimedOutError,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: TimedOutError,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: TimedOutError,
-    ErrorCode.NOT_COORDINATOR: TimedOutError,
+    **dict.fromkeys(UNSETTLED, TimedOutError),
     ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthError,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthError,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthError,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError, UnsupportedError
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import UNSETTLED, ErrorCode
 from kgctl.model.groups import Node, TopicPartition, new_partition
 from kgctl.wire import Deadline
 from kgctl.wire.cluster import ClusterClient, ClusterLayout, TopicLayout
@@ -20,22 +20,6 @@ T = TypeVar("T")
 _ELECTION_S = 0.2
 """After so long a partition without a leader is looked at once more: a new leader is there by then, where there can be one."""
 _BATCH_VERSION = 4  # FindCoordinator takes several keys from here on (KIP-699)
-_ASK_AGAIN = frozenset(
-    {
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Errors that pass when the cluster has settled: asked again for a while. Any other is the answer."""
-
 _COORDINATOR_PATIENCE = 0.5
 _LEADER_PATIENCE = 0.2
 """How much of the time left goes into asking again, before the error is the answer: a leader that is away costs one row."""
@@ -273,7 +257,7 @@ def is_worth_asking(error: KgctlError) -> bool:
 
 def is_passing(answer: object) -> bool:
     """Whether it is an error that says "not yet" or "not me": nothing was done, and it may be asked again."""
-    return isinstance(answer, Failure) and answer.code in _ASK_AGAIN
+    return isinstance(answer, Failure) and answer.code in UNSETTLED
 
 
 def _unsent(error: KgctlError, keys: Sequence[K]) -> Sequence[K]:

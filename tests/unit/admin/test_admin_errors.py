@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.admin import ItemError, item_error
 from kgctl.cli.exit_codes import ExitCode, exit_code_of
-from kgctl.model.error_codes import ErrorCode
+from kgctl.model.error_codes import UNSETTLED, ErrorCode
 from kgctl.model.groups import TopicPartition
 
 
@@ -31,10 +31,8 @@ def test_a_code_without_a_sentence_has_the_brokers_words_or_its_name() -> None:
     assert item_error(code) == ItemError(code, "POLICY_VIOLATION")
 
 
-@pytest.mark.parametrize(
-    "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-)
-def test_a_coordinator_that_could_not_be_asked_until_the_end_is_a_time_limit(code: ErrorCode) -> None:
+@pytest.mark.parametrize("code", sorted(UNSETTLED))
+def test_a_cluster_that_had_not_settled_until_the_end_is_a_time_limit(code: ErrorCode) -> None:
     assert exit_code_of(item_error(code, group="g").to_exception(group="g")) is ExitCode.UNREACHABLE
 
 
