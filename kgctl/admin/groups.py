@@ -15,6 +15,7 @@ from kgctl.admin import NO_SUCH_NAME, GroupResults, ItemError, Results, Sight, d
 from kgctl.admin.answers import explained
 from kgctl.admin.descriptions import group_state, group_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.model.values import partition_for
@@ -476,9 +477,6 @@ def _last_heartbeat(group_id: str, member: MemberDescription) -> dict[str, Any]:
     }
 
 
-_DESCRIBE = 8  # AclOperation's number, and so its bit in a set of authorised operations
-
-
 def sight(cluster: ClusterClient, deadline: Deadline, user: str | None) -> Sight:
     """Both questions in one go, at any broker.
 
@@ -506,4 +504,4 @@ def _may_describe_cluster(connection: Connection, deadline: Deadline) -> bool:
         return False
     answer = connection.call(DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True}, deadline)
     operations: int = answer.cluster_authorized_operations
-    return operations >= 0 and bool(operations >> _DESCRIBE & 1)
+    return operations != NOT_TOLD and bool(operations & AclOperation.DESCRIBE.bit)

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from kgctl.admin.confluent import ConfluentGroupAdmin
 
 
-_GROUPS_PER_REQUEST = 50
+_GROUPS_PER_FETCH = 50
+"""In an OffsetFetch: what a group has committed is longer than what a group is."""
 _SEVERAL_GROUPS_SINCE = 8  # KIP-709
 
 
@@ -97,8 +98,8 @@ def _in_batches(
 ) -> Iterator[Mapping[str, Committed | Failure]]:
     version = connection.version(OFFSET_FETCH)
     requests = []
-    for start in range(0, len(groups), _GROUPS_PER_REQUEST):
-        asked = [{"group_id": group, "topics": None} for group in groups[start : start + _GROUPS_PER_REQUEST]]
+    for start in range(0, len(groups), _GROUPS_PER_FETCH):
+        asked = [{"group_id": group, "topics": None} for group in groups[start : start + _GROUPS_PER_FETCH]]
         requests.append(Request(OFFSET_FETCH, version, {"groups": asked, "require_stable": require_stable}))
     return connection.stream(requests, deadline, _read_commits)
 

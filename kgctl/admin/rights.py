@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kgctl.admin import ItemError, K, Results, T, shown_user
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import frozen_in_order
-
-_BITS = {"": 0, "READ": 1 << 3, "DELETE": 1 << 6, "DESCRIBE": 1 << 8}
-"""By AclOperation's numbers."""
 
 
 @frozen_in_order
@@ -28,12 +26,12 @@ class Needs:
     @property
     def group_bit(self) -> int:
         """Return what stands for the operation on the group where a broker tells what a user may do; 0 for none."""
-        return _BITS[self.group]
+        return AclOperation[self.group].bit if self.group else 0
 
     @property
     def topic_bit(self) -> int:
         """As `group_bit`, of that on the topics."""
-        return _BITS[self.topic]
+        return AclOperation[self.topic].bit if self.topic else 0
 
     def told(self, results: Results[K, T], user: str | None) -> Results[K, T]:
         """The results; errors for want of a right name it, and the user."""

@@ -13,6 +13,7 @@ from typing import Any
 from kgctl.admin import ACTIVE_GROUP, Committed, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.answers import group_results, partition_results, results_of_each
 from kgctl.admin.groups import GROUPS_PER_REQUEST
+from kgctl.model.acl_operations import NOT_TOLD
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline
@@ -103,7 +104,6 @@ def delete_topics(cluster: ClusterClient, topics: Sequence[str], deadline: Deadl
 
 
 _RIGHTS_SINCE, _OF_ALL_GROUPS = 3, 5  # KIP-430; from version 6 on groups of other types, and those that are not there, are errors
-_NOT_TOLD = -(2**31)
 
 
 def lacking_on_groups(cluster: ClusterClient, group_ids: Sequence[str], bit: int, deadline: Deadline) -> dict[str, ItemError]:
@@ -112,7 +112,7 @@ def lacking_on_groups(cluster: ClusterClient, group_ids: Sequence[str], bit: int
     def ask(connection: Connection, groups: list[str]) -> Iterator[Mapping[str, int | Failure]]:
         version = min(connection.version(DESCRIBE_GROUPS), _OF_ALL_GROUPS)
         if version < _RIGHTS_SINCE:
-            yield dict.fromkeys(groups, _NOT_TOLD)
+            yield dict.fromkeys(groups, NOT_TOLD)
             return
         batches = [groups[at : at + GROUPS_PER_REQUEST] for at in range(0, len(groups), GROUPS_PER_REQUEST)]
         fields = {"include_authorized_operations": True}
@@ -129,13 +129,13 @@ def lacking_on_topics(cluster: ClusterClient, topics: Sequence[str], bit: int, d
     """As `lacking_on_groups`, of topics that this user may see."""
     asked = {"topics": [{"name": topic} for topic in topics], "include_topic_authorized_operations": True}
     answer = cluster.call(METADATA, {**asked, "allow_auto_topic_creation": False}, deadline)
-    told = {each.name: failure_in(each) or getattr(each, "topic_authorized_operations", _NOT_TOLD) for each in answer.topics}
+    told = {each.name: failure_in(each) or getattr(each, "topic_authorized_operations", NOT_TOLD) for each in answer.topics}
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return {name: item_error(code, partition=TopicPartition(name, 0)) for name, found in told.items() if _lacks(found, bit)}
 
 
 def _lacks(operations: int | Failure, bit: int) -> bool:
-    return not isinstance(operations, Failure) and operations != _NOT_TOLD and not operations & bit
+    return not isinstance(operations, Failure) and operations != NOT_TOLD and not operations & bit
 
 
 def delete_groups(cluster: ClusterClient, group_ids: Sequence[str], deadline: Deadline) -> GroupResults[None]:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from kgctl.errors import AuthError, KgctlError, UnreachableError
 from kgctl.group.requests import CODECS
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result
@@ -34,8 +35,6 @@ NO_LIMIT_MS = 24 * 60 * 60 * 1000
 
 CONNECT_MS = 10_000
 
-_NOT_TOLD, _READ = -(2**31), 1 << 3
-"""A set of operations that was not asked for, and the one of READ. Kafka: ``AclOperation``'s codes as bits (KIP-430)."""
 
 T = TypeVar("T")
 Job = Callable[[], None]
@@ -377,8 +376,8 @@ def _may_not_read(topic: Any) -> bool:
     """Brokers before Kafka 2.3 do not say what the user may do; Metadata's error then speaks of DESCRIBE alone."""
     if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return True
-    operations: int = getattr(topic, "topic_authorized_operations", _NOT_TOLD)
-    return not topic.error_code and operations != _NOT_TOLD and not operations & _READ
+    operations: int = getattr(topic, "topic_authorized_operations", NOT_TOLD)
+    return not topic.error_code and operations != NOT_TOLD and not operations & AclOperation.READ.bit
 
 
 def _topic(topic: Any, racks: dict[int, str | None]) -> TopicMetadata:

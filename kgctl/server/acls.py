@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.acl_operations import AclOperation
 
 ANY = 1
 """In a filter of every kind: whatever it is."""
@@ -25,13 +26,6 @@ class AclPattern(IntEnum):
     """What the name of a rule stands for; MATCH, in filters alone: every rule that concerns a resource of this name."""
 
     MATCH, LITERAL, PREFIXED = range(2, 5)
-
-
-class AclOperation(IntEnum):
-    """What is done, by the protocol's numbers."""
-
-    ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS = range(2, 12)
-    IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(12, 16)
 
 
 class Permission(IntEnum):

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import frozen_in_order
 from kgctl.server.access import AccessControl
-from kgctl.server.acls import CLUSTER_NAME, AclOperation, Resource, Who
+from kgctl.server.acls import CLUSTER_NAME, Resource, Who
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
@@ -224,7 +225,7 @@ class RequestContext:
 
     def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
         """Which operations whoever asks may do, as a bit field."""
-        return sum(1 << each for each in self.profile_operations(resource) if self.may(each, resource, name))
+        return sum(each.bit for each in self.profile_operations(resource) if self.may(each, resource, name))
 
     def profile_operations(self, resource: Resource) -> Sequence[AclOperation]:
         """What can be done with such a resource at all; groups have settings since 4.0 (KIP-848). Kafka: AclEntry."""

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
 from kgctl.model.share_requests import ShareGroupHeartbeat
 from kgctl.model.streams_requests import StreamsGroupHeartbeat
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import ServerCodec
-from kgctl.server.acls import AclOperation
 from kgctl.server.partition_data import Worker
 from kgctl.server.request_context import RequestContext
 from kgctl.server.runtime import Answer, Later, Values, rendered

@@ -120,7 +120,7 @@ def reset_offsets(
         if target.from_group is not None:
             strategy = _copied(admin, target.from_group, chosen, scopes or (), skip_missing=skip_missing)
         if history is not None:
-            chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
+            chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id, session.environment.now_ms())
             remarks = (*remarks, *told)
             session.begin_look()
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)

@@ -259,11 +259,12 @@ def span_ms(flag: str, text: str) -> int:
 class HistoryQuestion:
     """An opened history, and the groups that are asked about and known to it; None stands for all of them.
 
-    ``errors`` has the groups that it never heard of.
+    ``errors`` has the groups that it never heard of. ``now_ms``: when it is asked.
     """
 
     history: History
     groups: Sequence[str] | None
+    now_ms: int
     errors: tuple[KgctlError, ...] = ()
 
     @cached_property
@@ -291,7 +292,7 @@ def ask(session: Session, groups: list[str], asked: AskedHistory) -> HistoryQues
     if "" in groups:
         raise UsageError("a group id must not be empty")
     history = open_history(session, asked.warehouse, asked.cluster, as_of=asked.as_of_version)
-    return ask_about(history, groups) if groups else HistoryQuestion(history, None)
+    return ask_about(history, groups or None, session.environment.now_ms())
 
 
 def open_history(
@@ -313,11 +314,13 @@ def open_history(
     return History.open(warehouse_path(warehouse, session.environment), cluster, as_of)
 
 
-def ask_about(history: History, groups: Sequence[str]) -> HistoryQuestion:
-    """The groups that the history knows, and errors for those that it does not."""
+def ask_about(history: History, groups: Sequence[str] | None, now_ms: int) -> HistoryQuestion:
+    """The groups that the history knows, and errors for those that it does not; None: all of them."""
+    if groups is None:
+        return HistoryQuestion(history, None, now_ms)
     unknown = history.unknown(groups)
     errors = tuple(_unknown(group, history) for group in unknown)
-    return HistoryQuestion(history, [group for group in groups if group not in unknown], errors)
+    return HistoryQuestion(history, [group for group in groups if group not in unknown], now_ms, errors)
 
 
 def _unknown(group: str, history: History) -> NotFoundError:
@@ -331,6 +334,8 @@ def limits(question: HistoryQuestion, first_ms: int | None, last_ms: int | None)
     notices = before_all(question.history, first_ms, question.groups)
     if reach is not None and last_ms is not None and last_ms > reach.last_ms:
         notices.append(f"Collected up to {format_instant(reach.last_ms)}: what came later is not known.")
+    elif last_ms is not None and last_ms >= question.now_ms:
+        notices += still_to_come(question.history, question.now_ms, question.groups)
     return [*notices, *_missed(question, first_ms, last_ms), *behind_text(question.behind)]
 
 
@@ -350,6 +355,18 @@ def before_all(history: History, first_ms: int | None, groups: Sequence[str] | N
     reach = history.reach(groups)
     is_early = reach is not None and first_ms is not None and first_ms < reach.first_ms
     return [f"Nothing from before {format_instant(reach.first_ms)} was collected."] if reach is not None and is_early else []
+
+
+def still_to_come(history: History, now_ms: int, groups: Sequence[str] | None = None) -> list[str]:
+    """A line where a record is from the future: a clock was ahead, and how far was collected nobody can tell."""
+    reach = history.reach(groups)
+    if reach is None or reach.last_ms <= now_ms + _CLOCKS_DIFFER_MS:
+        return []
+    ahead = f"The last record is of {format_instant(reach.last_ms)}, which is still to come by this machine's clock"
+    return [f"{ahead}: whether all up to now was collected is not known."]
+
+
+_CLOCKS_DIFFER_MS = 60_000
 
 
 def behind_text(behind: Behind) -> Iterator[str]:
@@ -500,7 +517,7 @@ def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, c
 
 
 def from_history(
-    history: History, strategy: Strategy, chosen: Selection, cluster_id: str | None
+    history: History, strategy: Strategy, chosen: Selection, cluster_id: str | None, now_ms: int
 ) -> tuple[Selection, Strategy, list[str]]:
     """The strategy with what the chosen groups had committed, and what must be said of it.
 
@@ -514,7 +531,7 @@ def from_history(
 
     assert isinstance(strategy, ToHistory)
     where = _whose(history, cluster_id)
-    question = ask_about(history, chosen.group_ids)
+    question = ask_about(history, chosen.group_ids, now_ms)
     known = tuple(question.groups or ())
     groups: dict[str, dict[TopicPartition, PastOffset]] = {group: {} for group in known}
     for commit in offsets_at(history, known, strategy.timestamp_ms):

@@ -181,7 +181,8 @@ def history_fleet(
 
     As of now, or of a time. A group that was not measured often enough to say how it is counts as `unmeasured`, not as `ok`.
     """
-    at_ms = asking.read_time_ms("--at", at, session.environment)
+    given_ms, now_ms = asking.read_time_ms("--at", at, session.environment), session.environment.now_ms()
+    at_ms = now_ms if given_ms is None else given_ms
     labels = _labels(owners)
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
 
@@ -192,8 +193,9 @@ def history_fleet(
     for name in opened.clusters():
         try:
             history = asking.open_history(session, str(opened.location), name)
-            rows += _fleet_rows(history, session.environment.now_ms() if at_ms is None else at_ms, labels)
-            told += [f"Cluster {name!r}: {limit}" for limit in asking.before_all(history, at_ms)]
+            rows += _fleet_rows(history, at_ms, labels)
+            limits = [*asking.before_all(history, at_ms), *asking.still_to_come(history, now_ms)]
+            told += [f"Cluster {name!r}: {limit}" for limit in limits]
             behind.append(history.behind())
             histories.append(history)
         except KgctlError as error:

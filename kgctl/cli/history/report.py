@@ -15,8 +15,8 @@ from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT
 from kgctl.cli.parameters import option
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.files import check_named, write_whole
+from kgctl.errors import KgctlError, NotFoundError
+from kgctl.files import check_place, write_whole
 
 COLUMNS = (
     replace(CLUSTER, wide=True),
@@ -51,7 +51,7 @@ def history_report(
     from kgctl.charts.page import require_library
 
     require_library()
-    _check(html)
+    check_place(html)
     span = asking.read_span(from_, to, session.environment)
     questions, errors = _questions(session, whom.ids, warehouse, cluster or [], as_of_version)
     if not questions:
@@ -118,12 +118,3 @@ def _bounds(questions: Sequence[HistoryQuestion], span: TimeSpan) -> tuple[int, 
         collected = f"collected from {format_instant(first_ms)} to {format_instant(last_ms)}"
         raise NotFoundError(f"{collected}: what happened outside of that is not known")
     return from_ms, to_ms
-
-
-def _check(path: Path) -> None:
-    """Before the work: say what could not be written after it."""
-    check_named(path)
-    if path.is_dir() or not path.name:
-        raise UsageError(f"--html {path} is a folder: give it a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"--html {path}: there is no folder {path.parent}")

@@ -410,6 +410,6 @@ in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`
 ``members``, the lags, ``stalled_partitions`` (in state STALL or STOP), ``past_end`` and ``below_start`` are as of the window's
 end, over the partitions that have a commit: sum and maxima are of what is unread, and null where the end of one of their logs is
 not known; a commit out of its log's range has no part in them. A count of none is null where not all partitions were measured.
-``members`` is null where no record of the group says. ``rebalances`` became stable in the window, or were overtaken in it; ``rebalance_ms`` is how long they took
-together, null if none of them tells.
+``members`` is null where no record of the group says. ``rebalances`` became stable in the window, or were
+overtaken in it; ``rebalance_ms`` is how long they took together, null if none of them tells.
 """

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
@@ -18,8 +19,7 @@ from kgctl.model.requests import (
     TopicPartitions,
 )
 from kgctl.model.share_results import ShareGroupDescribedGroup
-from kgctl.server.acls import AclOperation, Resource
-from kgctl.server.api.fields import NOT_ASKED
+from kgctl.server.acls import Resource
 from kgctl.server.cluster import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -62,7 +62,7 @@ class GroupDescriptions(NamedTuple):
                 error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 group = self.group(group_id=group.group_id, error=error, error_message=self.unseen)
             with_operations = body.include_authorized_operations and group.error is ErrorCode.NONE
-            operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_ASKED
+            operations = context.operations(Resource.GROUP, group.group_id) if with_operations else NOT_TOLD
             members = yield from each(group.members, partial(self.member, context.services.catalog))
             groups.append(self._rendered(group, members, operations))
             yield None
@@ -75,7 +75,7 @@ class GroupDescriptions(NamedTuple):
             yield None
         return all(context.may(AclOperation.DESCRIBE, Resource.TOPIC, name) for name in names)
 
-    def _rendered(self, group: Any, members: Sequence[Values] = (), operations: int = NOT_ASKED) -> Values:
+    def _rendered(self, group: Any, members: Sequence[Values] = (), operations: int = NOT_TOLD) -> Values:
         return {
             "error_code": group.error,
             "error_message": group.error_message,

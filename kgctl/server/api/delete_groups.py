@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DeleteGroups
-from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.errors import StorageError
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT, policies
 from kgctl.server.cluster import INTERNAL_TOPICS

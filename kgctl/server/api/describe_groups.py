@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
-from kgctl.server.acls import AclOperation, Resource
-from kgctl.server.api.fields import NOT_ASKED
+from kgctl.server.acls import Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited
@@ -43,7 +43,7 @@ def _group(
         "protocol_type": group.protocol_type,
         "protocol_data": group.protocol_data,
         "members": members,
-        "authorized_operations": context.operations(Resource.GROUP, group.group_id or "") if with_operations else NOT_ASKED,
+        "authorized_operations": context.operations(Resource.GROUP, group.group_id or "") if with_operations else NOT_TOLD,
     }
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
-from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -8,9 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import AclOperation, Resource
+from kgctl.server.acls import Resource
 from kgctl.server.cluster import Broker
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import RequestContext
@@ -19,9 +20,6 @@ from kgctl.server.traffic import Work
 from kgctl.server.transactions import FENCED_SINCE, ProducerIdentity, Transaction
 
 log = logging.getLogger(__name__)
-
-NOT_ASKED = -(2**31)
-"""Authorised operations that nobody asked for."""
 
 Refused = tuple[ErrorCode, str]
 NO_RIGHT: Mapping[Resource, Refused] = {
@@ -69,7 +67,7 @@ def has_no_time(body: Any) -> bool:
 def cluster_operations(context: RequestContext, *, is_asked: bool) -> int:
     """What whoever asks may do with the cluster; nothing where it is not theirs to see."""
     if not is_asked:
-        return NOT_ASKED
+        return NOT_TOLD
     return context.operations(Resource.CLUSTER) if context.may(AclOperation.DESCRIBE, Resource.CLUSTER) else 0
 
 

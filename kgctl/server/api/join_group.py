@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.requests import JoinGroup, JoinGroupResult, JoinProtocol
-from kgctl.server.acls import AclOperation
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.traffic import TooMuchWorkError

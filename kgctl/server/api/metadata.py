@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
+from kgctl.model.acl_operations import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicMetadata, topic_name_problem
-from kgctl.server.acls import AclOperation, Resource
-from kgctl.server.api.fields import NOT_ASKED, cluster_operations, endpoint_of
+from kgctl.server.acls import Resource
+from kgctl.server.api.fields import cluster_operations, endpoint_of
 from kgctl.server.cluster import INTERNAL_TOPICS, MAX_RECORDS_OF_A_CHANGE
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -74,7 +75,7 @@ def _asked(context: RequestContext, body: Any, asked_name: str | None, topic_id:
             yield context.services.data.in_thread(_create, context, name)
     error = ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     with_operations = getattr(body, "include_topic_authorized_operations", False)
-    operations = context.operations(Resource.TOPIC, name) if with_operations else NOT_ASKED
+    operations = context.operations(Resource.TOPIC, name) if with_operations else NOT_TOLD
     return {"error_code": error, "name": name, "partitions": [], "topic_authorized_operations": operations}
 
 
@@ -114,7 +115,7 @@ def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> Work[dic
         "topic_id": topic.topic_id,
         "is_internal": topic.name in INTERNAL_TOPICS,
         "partitions": (yield from each(range(topic.partition_count), partial(partition_of, context, topic.name))),
-        "topic_authorized_operations": context.operations(Resource.TOPIC, topic.name) if with_operations else NOT_ASKED,
+        "topic_authorized_operations": context.operations(Resource.TOPIC, topic.name) if with_operations else NOT_TOLD,
     }
 
 

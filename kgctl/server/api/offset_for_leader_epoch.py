@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext

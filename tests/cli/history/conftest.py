@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import Cli
-from tests.support.pipeline.example import example_history
+from tests.support.pipeline.example import example_history, minute
 
 
 @pytest.fixture(scope="session")
@@ -20,4 +20,5 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cli(cli: Cli, example: Path) -> Cli:
     cli.variables["KGCTL_WAREHOUSE"] = str(example)
+    cli.now_ms = minute(60)
     return cli

@@ -8,6 +8,7 @@ import pytest
 
 from kgctl.admin.times import format_instant
 from tests.cli.harness import Cli
+from tests.support.pipeline.example import minute
 from tests.support.pipeline.gold import START_MS, commit, run, write_gold
 
 MORNING = "--from 2026-03-02T08:00:00Z --to 2026-03-02T09:00:00Z"
@@ -147,3 +148,17 @@ def test_minutes_after_a_group_has_gone_are_not_counted(cli: Cli) -> None:
     assert (row["minutes"], row["unknown"]) == (29, 0)
     (row,) = cli("history slo audit --within 3m --from 2026-03-02T08:00:00Z --to 2026-03-02T08:25:00Z -o json").data
     assert row["minutes"] == 24
+
+
+def test_records_of_a_clock_that_is_ahead_tell_not_how_far_was_collected(cli: Cli) -> None:
+    """`collected_to`, and that no line says "collected up to", would be taken for a collection that goes on."""
+    cli.now_ms = minute(41)
+    told = "The last record is of 2026-03-02T09:00:00.000Z, which is still to come by this machine's clock: "
+    told += "whether all up to now was collected is not known."
+
+    asked = [cli(line) for line in ("history fleet", "history lag payments", "history slo payments --within 3m --target 1")]
+
+    assert [each.err.splitlines()[-1] for each in asked] == [f"Cluster 'staging': {told}", told, told]
+    assert (cli("history lag payments --at 2026-03-02T08:40:00Z").err, cli("history resets payments").err) == ("", "")
+    cli.now_ms = minute(60)
+    assert cli("history fleet").err == ""

@@ -34,8 +34,8 @@ def test_page_is_written_and_groups_are_summed_up(cli: Cli) -> None:
     ("line", "code", "message"),
     [
         ("", 2, "Missing option '--html'"),
-        ("--html nosuch/history.html", 2, "--html nosuch/history.html: there is no folder nosuch"),
-        ("--html .", 2, "--html . is a folder: give it a file"),
+        ("--html nosuch/history.html", 2, "nosuch/history.html: there is no folder "),
+        ("--html .", 2, ". is a folder; name a file"),
         ("--html -", 2, "- would be a file of this name: stdout has the result; name a file"),
         ("--html a.html --from soon", 2, "--from: cannot read 'soon' as a time"),
         ("nosuch --html a.html", 4, "group 'nosuch' is not in the history of cluster 'staging'"),

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from kgctl.model.acl_operations import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import AclOperation
 from kgctl.server.api.fields import refuse
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values
