@@ -61,12 +61,14 @@ class Position:
 
 @frozen_in_order
 class Sample:
-    """All positions at one moment, by group; ``errors`` are what could not be asked."""
+    """All positions at one moment, by group; ``errors`` are what could not be asked, ``left_out`` the groups that are wanted and
+    do not pass."""
 
     at_ms: int
     listings: Mapping[str, GroupListing]
     positions: Mapping[str, Mapping[TopicPartition, Position]]
     errors: tuple[KgctlError, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @frozen_in_order
@@ -109,7 +111,8 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[Grou
     errors += [error.to_exception(group=group_id) for group_id, error in described.errors.items()]
     errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
     errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
-    return Sample(at_ms, chosen, positions, tuple(errors))
+    left_out = [group_id for group_id in wanted if group_id in listed.values and group_id not in chosen]
+    return Sample(at_ms, chosen, positions, tuple(errors), tuple(left_out))
 
 
 def _position(partition: TopicPartition, commit: OffsetAndMetadata, logs: PartitionResults[LogOffsets]) -> Position:

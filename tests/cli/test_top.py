@@ -132,9 +132,13 @@ def test_groups_of_a_state_or_a_type(cli: Cli) -> None:
 
 @pytest.mark.parametrize("output", ["", " -o json"])
 def test_named_groups_that_the_filters_leave_out_are_told(cli: Cli, output: str) -> None:
-    ran = cli(f"top g1 --state stable --iterations 1{output}")
-    assert (ran.code, "None of the groups that are named passes" in ran.err) == (0, True), ran.err
-    assert cli(f"top g1 g2 --state stable --iterations 1{output}").err == ""
+    told = "--match, --exclude, --state and --type leave out at present: 'g1'"
+    for groups in ("g1", "g1 g2"):
+        ran = cli(f"top {groups} --state stable --iterations 1{output}")
+        assert (ran.code, ran.err.splitlines()) == (0, [told]), ran.err
+    ran = cli(f"top g1 g2 nosuch --state stable --iterations 1{output}")
+    assert (ran.code, told in ran.err, "'nosuch' does not exist" in ran.err) == (3, True, True)
+    assert cli(f"top g2 --state stable --iterations 1{output}").err == ""
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ class TopLook:
         self._wanted = wanted
         self._passes = passes
         self._listings: Sequence[GroupListing] = ()
+        self._left_out: Sequence[str] = ()
         self._watch = RateWatch()
 
     def take(self) -> None:
@@ -166,6 +167,7 @@ class TopLook:
         self.session.begin_look()
         sample = take_sample(self._admin, self._wanted, self._passes, self.session.environment.now_ms())
         self.errors, self.at_ms, self._listings = sample.errors, sample.at_ms, tuple(sample.listings.values())
+        self._left_out = sample.left_out
         self._watch.add(sample)
 
     def finds_something(self) -> bool:
@@ -178,10 +180,9 @@ class TopLook:
         return sorted(shown, key=SORTS[self.sort])
 
     def left_out(self) -> list[str]:
-        """What to say where groups are named, and none of them passes the filters."""
-        if not self._wanted or self._listings or self.errors:
-            return []
-        return ["None of the groups that are named passes --match, --exclude, --state and --type now."]
+        """What to say where groups are named that do not pass the filters."""
+        names = ", ".join(map(repr, self._left_out))
+        return [f"--match, --exclude, --state and --type leave out at present: {names}"] if names else []
 
     @cached_property
     def _sight(self) -> Sight:

@@ -71,6 +71,7 @@ class TopApp(App[None]):
             table.add_row(*texts, key=row.group_id)
         table.move_cursor(row=min(cursor, max(0, table.row_count - 1)))
         told = f"  ({len(self._look.errors)} errors: {self._look.errors[0].message})" if self._look.errors else ""
+        told += "".join(f"  ({line})" for line in self._look.left_out())
         self.query_one("#title", Static).update(self._look.title(self._cluster) + told)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
