@@ -15,7 +15,7 @@ from kgctl.admin import NO_SUCH_NAME, GroupResults, ItemError, Results, Sight, d
 from kgctl.admin.answers import explained
 from kgctl.admin.descriptions import group_state, group_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.model.values import partition_for

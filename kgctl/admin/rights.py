@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kgctl.admin import ItemError, K, Results, T, shown_user
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import frozen_in_order
 

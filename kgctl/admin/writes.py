@@ -13,7 +13,7 @@ from typing import Any
 from kgctl.admin import ACTIVE_GROUP, Committed, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.answers import group_results, partition_results, results_of_each
 from kgctl.admin.groups import GROUPS_PER_REQUEST
-from kgctl.model.acl_operations import NOT_TOLD
+from kgctl.model.access import NOT_TOLD
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire import Deadline

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from kgctl.errors import AuthError, KgctlError, UnreachableError
 from kgctl.group.requests import CODECS
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result

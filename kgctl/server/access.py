@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kgctl.errors import UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.values import frozen_in_order
-from kgctl.server.acls import CLUSTER_NAME, Acl, Resource, Rules, Who, parse_acl
+from kgctl.server.acls import CLUSTER_NAME, Acl, Rules, Who, parse_acl
 from kgctl.storage.files import ACLS_FILE, Documents
 
 AUTHORIZER = "authorizer.class.name"

@@ -10,16 +10,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 
 ANY = 1
 """In a filter of every kind: whatever it is."""
-
-
-class Resource(IntEnum):
-    """What a right is about, by the protocol's numbers."""
-
-    TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(2, 8)
 
 
 class AclPattern(IntEnum):

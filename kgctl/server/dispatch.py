@@ -8,10 +8,10 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
+from kgctl.model.access import Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion, frame
 from kgctl.serde.messages import RequestHeader, ServerCodec, decode_header, encode_response, server_codec
-from kgctl.server.acls import Resource
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.responses import REQUEST_LINE, HeartbeatHandler, Repeated, Response, response_of

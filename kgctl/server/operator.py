@@ -21,11 +21,11 @@ from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.extras import require
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Done, ForceCompleteRebalance, RebalanceStatus, Result
 from kgctl.model.values import frozen_in_order
-from kgctl.server.acls import Resource, Who
+from kgctl.server.acls import Who
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host, Work
 

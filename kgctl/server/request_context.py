@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
 from kgctl.model.values import frozen_in_order
 from kgctl.server.access import AccessControl
-from kgctl.server.acls import CLUSTER_NAME, Resource, Who
+from kgctl.server.acls import CLUSTER_NAME, Who
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData

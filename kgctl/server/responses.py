@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, Result
 from kgctl.model.share_requests import ShareGroupHeartbeat

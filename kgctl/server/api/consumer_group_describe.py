@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
@@ -19,7 +19,6 @@ from kgctl.model.requests import (
     TopicPartitions,
 )
 from kgctl.model.share_results import ShareGroupDescribedGroup
-from kgctl.server.acls import Resource
 from kgctl.server.cluster import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values

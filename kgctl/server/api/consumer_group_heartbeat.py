@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.model.share_results import ShareGroupHeartbeatResult
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import unsupported
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.responses import HeartbeatHandler

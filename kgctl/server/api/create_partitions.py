@@ -9,10 +9,9 @@ from collections import Counter
 from typing import Any
 
 from kgctl.errors import StorageError, UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import hash_map_order
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgctl.errors import StorageError, UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import NO_RIGHT, TIMED_OUT, assignment_problem, has_no_time, storage_failed
 from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -9,9 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import NO_RIGHT, has_no_time, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
-from kgctl.server.acls import Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each, waited

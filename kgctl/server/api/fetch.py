@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches

@@ -8,10 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation, Resource
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Resource
 from kgctl.server.cluster import Broker
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import RequestContext

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import endpoint_of
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values

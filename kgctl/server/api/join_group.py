@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.requests import JoinGroup, JoinGroupResult, JoinProtocol
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

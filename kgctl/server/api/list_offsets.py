@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import NO_EPOCH, each_once, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext

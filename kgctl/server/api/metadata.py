@@ -9,10 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import NOT_TOLD, AclOperation
+from kgctl.model.access import NOT_TOLD, AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicMetadata, topic_name_problem
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import cluster_operations, endpoint_of
 from kgctl.server.cluster import INTERNAL_TOPICS, MAX_RECORDS_OF_A_CHANGE
 from kgctl.server.partition_data import LEADER_EPOCH

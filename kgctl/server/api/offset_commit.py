@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicMetadata
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value, older_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext

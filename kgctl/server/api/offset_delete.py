@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetDelete
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values

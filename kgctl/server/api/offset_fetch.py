@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, TopicPartition
 from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
-from kgctl.server.acls import Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import UNITS_A_PIECE, Work, each, waited

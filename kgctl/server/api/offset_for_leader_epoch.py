@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.api.fields import partition_error

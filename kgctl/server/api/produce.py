@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.values import frozen_in_order
@@ -22,7 +22,6 @@ from kgctl.serde.record_batch import (
     parse_header,
     stamped,
 )
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import each_once, partition_error
 from kgctl.server.cleaner import COMPACT
 from kgctl.server.cluster import INTERNAL_TOPICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import SyncGroup, SyncGroupResult
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.coordinator_records import TransactionMarker
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import TopicErrors, known_to, refuse, transaction_of
 from kgctl.server.api.offset_commit import commit_in_pieces, fills_more_than_a_batch
 from kgctl.server.cluster import INTERNAL_TOPICS, OFFSETS_TOPIC

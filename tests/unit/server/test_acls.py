@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.server.access import BY_DEFAULT, STANDARD, AccessControl, split_access
-from kgctl.server.acls import ANY, Acl, AclFilter, AclPattern, Resource, Rules, Who, parse_acl
+from kgctl.server.acls import ANY, Acl, AclFilter, AclPattern, Rules, Who, parse_acl
 from kgctl.storage.files import Documents
 
 ALICE = Who("User:alice", "10.0.0.1")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import ANY, CLUSTER_NAME, Acl, AclFilter, AclPattern, Permission, Resource
+from kgctl.server.acls import ANY, CLUSTER_NAME, Acl, AclFilter, AclPattern, Permission
 from kgctl.server.api.fields import Refused, refuse, storage_failed
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext
 from kgctl.server.runtime import Values

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import NO_RIGHT, Refused, storage_failed
 from kgctl.server.quotas import Entity, entity_of, entity_problem, value_problem
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.errors import StorageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.scram import FEWEST_ITERATIONS, ScramKeys, keys_of_salted
 from kgctl.server.api.fields import Refused, storage_failed

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgctl.errors import StorageError, UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.model.requests import UpdateGroupConfig
-from kgctl.server.acls import CLUSTER_NAME, Resource
+from kgctl.server.acls import CLUSTER_NAME
 from kgctl.server.api.fields import NO_RIGHT, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import RequestContext

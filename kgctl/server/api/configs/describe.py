@@ -8,7 +8,7 @@ from typing import Any
 
 from kgctl.coordinator.config import group_setting_names
 from kgctl.errors import UsageError
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.server.api.configs.altering import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC, loggers, resource_of

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
-from kgctl.server.acls import Resource
 from kgctl.server.api.metadata import partition_of
 from kgctl.server.cluster import INTERNAL_TOPICS
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -6,9 +6,8 @@ from collections import defaultdict
 from functools import partial
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, each

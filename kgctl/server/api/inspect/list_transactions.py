@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.acls import Resource
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.transactions import STATES, Transaction

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.server.api.fields import TIMED_OUT, Refused, assignment_problem, has_no_time

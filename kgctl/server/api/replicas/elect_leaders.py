@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.fields import TIMED_OUT, Refused, has_no_time
 from kgctl.server.request_context import ApiSpec, ClusterRight, RequestContext

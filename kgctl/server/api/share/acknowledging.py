@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import endpoint_of
 from kgctl.server.api.share.heartbeat import is_member_id
 from kgctl.server.partition_data import LEADER_EPOCH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import KAFKAS_WORDS, ErrorCode
 from kgctl.model.groups import ZERO_UUID
 from kgctl.model.share_requests import AlterShareGroupOffsets, DeleteShareGroupOffsets, DescribeShareGroupOffsets
@@ -18,7 +18,6 @@ from kgctl.model.share_results import (
     DescribedShareTopic,
     DescribeShareGroupOffsetsResult,
 )
-from kgctl.server.acls import Resource
 from kgctl.server.api.fields import NO_RIGHT
 from kgctl.server.request_context import SHARE_VERSION, ApiSpec, RequestContext
 from kgctl.server.runtime import Values

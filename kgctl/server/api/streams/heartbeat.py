@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kgctl.model.acl_operations import AclOperation
+from kgctl.model.access import AclOperation, Resource
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import topic_name_problem
 from kgctl.model.streams_records import TaskIds, UserEndpoint
@@ -21,7 +21,6 @@ from kgctl.model.streams_topology import (
     StreamsTopology,
     TopicInfo,
 )
-from kgctl.server.acls import Resource
 from kgctl.server.api import create_topics
 from kgctl.server.api.fields import unsupported
 from kgctl.server.cluster import INTERNAL_TOPICS

@@ -1,4 +1,4 @@
-"""What can be done with a topic, a group or a cluster, and sets of it as brokers tell them (KIP-430)."""
+"""What rights are about: resources, what can be done with them, and sets of that as brokers tell them (KIP-430)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from enum import IntEnum
 
 NOT_TOLD = -(2**31)
 """In the place of a set: it was not asked for, or is not told."""
+
+
+class Resource(IntEnum):
+    """What a right is about, by the protocol's numbers."""
+
+    TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(2, 8)
 
 
 class AclOperation(IntEnum):
