@@ -54,10 +54,11 @@ def parse_instant_ms(text: str) -> int:
     return milliseconds
 
 
-def second_reading_ms(text: str, now_ms: int) -> int | None:
-    """Return what a wall clock's time means that comes twice, as clocks were turned back, and is read as the first; else None."""
+def second_reading(text: str, now_ms: int) -> str:
+    """A sentence where a wall clock's time comes twice, as clocks were turned back, and is read as the first; else ""."""
     second = parse_past_instant_ms(text, now_ms, fold=1)
-    return None if second == parse_past_instant_ms(text, now_ms) else second
+    is_once = second == parse_past_instant_ms(text, now_ms)
+    return "" if is_once else f" It came twice, as clocks were turned back; the second is {format_instant(second)}."
 
 
 def parse_past_instant_ms(text: str, now_ms: int, *, fold: int = 0) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
-from kgctl.errors import Interrupted
+from kgctl.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -74,6 +74,19 @@ def _sleep_ms(milliseconds: int) -> None:
     time.sleep(milliseconds / 1000)
 
 
+VARIABLES = (
+    *("KGCTL_BOOTSTRAP_SERVER", "KGCTL_ZOOKEEPER", "KGCTL_CONTEXT", "KGCTL_CONFIG", "KGCTL_BACKUP_DIR", "KGCTL_WAREHOUSE"),
+    *("KGCTL_WEBHOOK", "KGCTL_WEBHOOK_HEADER", "KGCTL_CACHE_DIR", "KGCTL_SPARK_ARCHIVE", "KGCTL_KAFKA_LIBS", "KGCTL_DEBUG"),
+)
+
+
+def nearest_variable(name: str) -> str | None:
+    """Return the one of `VARIABLES` that another name was probably meant to be."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, VARIABLES, n=1, cutoff=0.8)), None)
+
+
 @dataclass(frozen=True)
 class Environment:
     """Everything that a command may touch outside of itself.
@@ -118,17 +131,29 @@ class Environment:
         """Let what is still written to stdout, whose reader has gone, go nowhere."""
         leave(self.stdout)
 
+    def variable(self, name: str) -> str | None:
+        """What one of `VARIABLES` says; None where it is not set, or empty.
+
+        Raises:
+            UsageError: another one is nearly called so, which would be passed over in silence.
+        """
+        for other in self.variables:
+            if other.startswith("KGCTL_") and other not in VARIABLES and nearest_variable(other) == name:
+                raise UsageError(f"{other} is no variable of kgctl; did you mean {name}?")
+        return self.variables.get(name) or None
+
     @property
     def config_file(self) -> Path:
-        """Where contexts are kept; see `kgctl.admin.connect.config_path`."""
+        """Where contexts are kept; see `kgctl.admin.connect.config_path`. Raises as `variable`."""
         from kgctl.admin.connect import config_path
 
+        self.variable("KGCTL_CONFIG")
         return config_path(self.variables)
 
     @property
     def undo_folder(self) -> Path:
         """Where changes save what they take away: KGCTL_BACKUP_DIR, else ``backups`` in the user's state folder for kgctl."""
-        if path := self.variables.get("KGCTL_BACKUP_DIR"):
+        if path := self.variable("KGCTL_BACKUP_DIR"):
             return Path(path).expanduser()
         import platformdirs
 
@@ -137,7 +162,7 @@ class Environment:
     @property
     def warehouse(self) -> str:
         """Where the history of groups is kept: KGCTL_WAREHOUSE, a folder or a URL, else a folder of the user's state."""
-        if found := self.variables.get("KGCTL_WAREHOUSE"):
+        if found := self.variable("KGCTL_WAREHOUSE"):
             return found
         import platformdirs
 

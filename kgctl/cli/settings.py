@@ -192,23 +192,10 @@ def _has_address(properties: Mapping[str, str]) -> bool:
     return any(name in properties for name in ADDRESSES)
 
 
-_VARIABLES = ("KGCTL_BOOTSTRAP_SERVER", "KGCTL_ZOOKEEPER", "KGCTL_CONTEXT")
-
-
 def _from_variables(environment: Environment) -> tuple[str | None, str | None, str | None, str | None]:
     """Raises `UsageError` for a name that is nearly one of these: the command would go to the current context's cluster."""
-    for name in environment.variables:
-        if name.startswith("KGCTL_") and name not in _VARIABLES and (near := _near(name)):
-            raise UsageError(f"{name} is no variable of kgctl; did you mean {near[0]}?")
-    named = (environment.variables.get(name) or None for name in _VARIABLES)
-    bootstrap, zookeeper, context = named
-    return bootstrap, None, zookeeper, context
-
-
-def _near(name: str) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(name, _VARIABLES, n=1, cutoff=0.8)
+    bootstrap, zookeeper, name = map(environment.variable, ("KGCTL_BOOTSTRAP_SERVER", "KGCTL_ZOOKEEPER", "KGCTL_CONTEXT"))
+    return bootstrap, None, zookeeper, name
 
 
 def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kgctl
-from kgctl.cli import settings
+from kgctl.cli.environment import VARIABLES, nearest_variable
 from tests.cli.harness import Cli, Ran
 
 CONFIG = """\
@@ -60,7 +60,7 @@ def test_flag_wins_over_environment_and_environment_over_context(cli: Cli, confi
     assert address(cli, "list groups --embedded d", KGCTL_BOOTSTRAP_SERVER="e:1")[:2] == (None, "d")
 
 
-@pytest.mark.parametrize("name", ["KGCTL_BOOTSTRAP_SERVERS", "KGCTL_CTX"])
+@pytest.mark.parametrize("name", ["KGCTL_BOOTSTRAP_SERVERS", "KGCTL_CTX", "KGCTL_CONFIG_FILE"])
 def test_a_variable_whose_name_is_nearly_right_does_not_lead_to_another_cluster(cli: Cli, config: Path, name: str) -> None:
     ran = cli("delete-groups g1 --yes", variables={name: "desk"})
     assert (ran.code, ran.err.startswith(f"kgctl: {name} is no variable of kgctl; did you mean KGCTL_"), cli.settings) == (
@@ -68,15 +68,16 @@ def test_a_variable_whose_name_is_nearly_right_does_not_lead_to_another_cluster(
         True,
         [],
     )
-    assert cli("list groups --context staging", variables={name: "desk", "KGCTL_OWN": "1"}).code == 0
+    is_named = name != "KGCTL_CONFIG_FILE"
+    assert cli("list groups --context staging", variables={name: "desk", "KGCTL_OWN": "1"}).code == (0 if is_named else 2)
 
 
 def test_no_variable_that_kgctl_has_is_taken_for_another() -> None:
     """Each of them may be there beside the address of a cluster in the current context."""
     sources = "".join(path.read_text(encoding="utf-8") for path in Path(kgctl.__file__).parent.rglob("*.py"))
     named = {*re.findall(r"\bKGCTL_[A-Z_]+", sources)}
-    assert {"KGCTL_CONFIG", "KGCTL_CACHE_DIR", *settings._VARIABLES} <= named
-    assert [name for name in named - {*settings._VARIABLES} if settings._near(name)] == []
+    assert {*VARIABLES} <= named
+    assert [name for name in named - {*VARIABLES} if nearest_variable(name)] == []
 
 
 def test_named_context_keeps_its_credentials_for_another_address(cli: Cli, config: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TextIO, get_type_hints
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED
 from kgctl.admin.notation import FromFile, PlannedOffset, parse_offset_file
 from kgctl.admin.offset_reset import Heal, ShiftBy, Strategy, ToCurrent, ToEarliest, ToHistory, ToLatest, ToMark, ToOffset, ToTime
-from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms, second_reading_ms
+from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms, second_reading
 from kgctl.admin.topic_scopes import TopicScope, parse_topic_scopes
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.undo_files import check_file_name
@@ -186,8 +186,7 @@ class OffsetTarget:
             return ()
         name = self._chosen
         text = getattr(self, name)
-        second = None if name == "by_duration" else second_reading_ms(text, now_ms)
-        twice = f" It came twice, as clocks were turned back; the second is {format_instant(second)}." if second else ""
+        twice = "" if name == "by_duration" else second_reading(text, now_ms)
         return (f"{_option(name)} {text} means {format_instant(strategy.timestamp_ms)} (UTC).{twice}",)
 
     @property

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms
+from kgctl.admin.times import format_instant, parse_duration_ms, parse_past_instant_ms, second_reading
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
@@ -129,24 +129,29 @@ def warehouse_path(given: str | None, environment: Environment) -> StoreLocation
 
     if given == "":
         raise UsageError("--warehouse is empty (an unset variable?): give it a folder")
+    place = environment.warehouse if given is None else given
     try:
-        return StoreLocation.parse(environment.warehouse if given is None else given)
+        return StoreLocation.parse(place)
     except UsageError as error:
         raise UsageError(f"{'KGCTL_WAREHOUSE' if given is None else '--warehouse'} {error.message}") from None
 
 
 def read_time_ms(option: str, text: str | None, environment: Environment) -> int | None:
-    """What ``option`` says, in milliseconds since the epoch; None if it was not given.
+    """What ``option`` says, in milliseconds since the epoch; None if it was not given. Of a time that came twice both are told.
 
     Raises:
         UsageError: it is no time; names the option.
     """
     if text is None:
         return None
+    now_ms = environment.now_ms()
     try:
-        return parse_past_instant_ms(text, environment.now_ms())
+        found = parse_past_instant_ms(text, now_ms)
     except UsageError as error:
         raise UsageError(f"{option}: {error.message}") from None
+    if twice := second_reading(text, now_ms):
+        environment.notice(f"{option} {text} means {format_instant(found)} (UTC).{twice}")
+    return found
 
 
 def read_span(from_: str | None, to: str | None, environment: Environment) -> TimeSpan:

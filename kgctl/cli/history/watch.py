@@ -187,8 +187,8 @@ def _keep_ms(text: str) -> int:
 def _webhook(session: Session, asked: AskedOutlets) -> Webhook | None:
     from kgctl.pipeline.watch.outlets import Webhook
 
-    variables = session.environment.variables
-    chosen = variables.get("KGCTL_WEBHOOK") if asked.webhook is None else asked.webhook
+    variable = session.environment.variable
+    chosen = variable("KGCTL_WEBHOOK") if asked.webhook is None else asked.webhook
     if not chosen:
         if asked.webhook == "":
             raise UsageError("--webhook is empty (an unset variable?): give it a URL")
@@ -196,7 +196,7 @@ def _webhook(session: Session, asked: AskedOutlets) -> Webhook | None:
             raise UsageError("--webhook-header belongs to --webhook")
         return None
     found = {}
-    for text in [*(asked.webhook_header or ()), *filter(None, [variables.get("KGCTL_WEBHOOK_HEADER")])]:
+    for text in [*(asked.webhook_header or ()), *filter(None, [variable("KGCTL_WEBHOOK_HEADER")])]:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(character in text for character in "\r\n"):
             raise UsageError("--webhook-header: write NAME:VALUE")

@@ -203,3 +203,23 @@ def test_a_warehouse_of_the_old_format_names_the_command(cli: Cli, tmp_path: Pat
     ran = cli(f"history offsets --warehouse {tmp_path / 'old'}")
     assert ran.code == 2
     assert f"kgctl history collect --parquet {tmp_path / 'old'} --warehouse NEW" in ran.err
+
+
+def test_a_time_that_came_twice_is_told_with_both(cli: Cli) -> None:
+    """Answered of the first one in silence, the second hour's troubles were not there."""
+    ran = cli.run(["history", "offsets", "payments", "--at", "2025-10-26 02:30 Europe/Berlin"])
+    told = "--at 2025-10-26 02:30 Europe/Berlin means 2025-10-26T00:30:00.000Z (UTC). It came twice, as clocks were turned back; "
+    assert (ran.code, ran.err.splitlines()[0]) == (0, f"{told}the second is 2025-10-26T01:30:00.000Z.")
+
+
+@pytest.mark.parametrize(
+    ("line", "variable", "meant"),
+    [
+        ("history offsets payments", "KGCTL_WAREHOUS", "KGCTL_WAREHOUSE"),
+        ("history watch --once --alert stopped --no-collect", "KGCTL_WEB_HOOK", "KGCTL_WEBHOOK"),
+    ],
+)
+def test_a_variable_whose_name_is_nearly_right_is_not_passed_over(cli: Cli, line: str, variable: str, meant: str) -> None:
+    """Another history would answer, and nobody would be told of alerts."""
+    ran = cli(line, variables={variable: "http://127.0.0.1:1/"})
+    assert (ran.code, ran.out, ran.err) == (2, "", f"kgctl: {variable} is no variable of kgctl; did you mean {meant}?\n")
