@@ -137,7 +137,7 @@ ROOMS = {
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (31, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
-            (14, "clusters that SQL asks; records from the future"),
+            (23, "clusters that SQL asks; records from the future; times that come twice; misspelt variables of all kinds"),
         ),
     ),
     "admin": Room(
@@ -178,6 +178,7 @@ ROOMS = {
             (1, "a broker that is not the coordinator is a time limit"),
             (27, "deleted groups that are there again, headers that no kgctl writes, what a tool may have done"),
             (3, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
+            (1, "groups that filters leave out of a sample"),
         ),
     ),
     "coordinator": Room(
