@@ -92,6 +92,8 @@ class Behaviour:
     round waits for them; without it, of all that it reads as a round begins. ``collects_commits``: an interval of the
     application's commits is the client's own, which also commits as it gives something up. ``limit_lag_us``: how late the
     client sees that ``max.poll.interval.ms`` is over, evenly spread from 0 on; ``limits_at_beats``: with its next heartbeat.
+    ``passes_on_late``: a fetch that is under way when a generation ends comes back with what is written next, and hands each
+    of its records over, as long as a coin says so, though nobody commits that in time.
     ``silent_past_limit``: in the consumer protocol it then sends no heartbeat, and leaves at the next poll(). ``runs_tasks``: a
     stream thread of Kafka Streams, whose other protocol is "streams". ``back_lag_us``: how late it
     sees, evenly spread, that the application polls again.
@@ -115,6 +117,7 @@ class Behaviour:
     commits_by_clock: bool = False
     commits_given_up: bool = False
     collects_commits: bool = False
+    passes_on_late: bool = False
     limit_lag_us: int = 0
     limits_at_beats: bool = False
     silent_past_limit: bool = False
@@ -356,6 +359,8 @@ PROFILES: Mapping[str, MemberConfig] = {
             joins_itself=True,
             calls_back_itself=True,
             collects_commits=True,  # Reader.commitLoopInterval commits what it was told before the generation ends
+            # Reader.unsubscribe waits for fetches; reader.sendMessage chooses at random between the queue and the end.
+            passes_on_late=True,
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             watches_partitions=False,

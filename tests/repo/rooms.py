@@ -69,6 +69,7 @@ ROOMS = {
             (61, "what a scenario asks, told by its own fields; events of one kind and target are told apart"),
             (38, "what manifests said once, and no longer say; what of them no scenario has"),
             (73, "events, expectations, faults and parameters that are there in vain"),
+            (9, "what kafka-go still hands over when a generation has ended"),
         ),
     ),
     "pipeline": Room(
@@ -263,6 +264,7 @@ ROOMS = {
             (6, "the reasons of a JoinGroup that the engine and explain go by stand where they are given"),
             (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (1, "librdkafka's assignor is its own"),
+            (2, "what kafka-go still hands over when a generation has ended"),
         ),
     ),
     "assignors": Room(

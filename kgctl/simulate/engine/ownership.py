@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kgctl.member.api import CommitDone, StopReason
+from kgctl.member.runtime import draw
 from kgctl.model.groups import TopicPartition
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
@@ -89,7 +90,17 @@ class Ownership:
             self._kicked(process, numbers)
         elif reason is not StopReason.CLOSED and numbers and _works_on_when_revoked(process):
             self._leaves_batch(process, numbers)
+        if reason is not StopReason.CLOSED and process.config.behaviour.passes_on_late and self._context.has_traffic:
+            self._pass_on(process, numbers)
         self.end(process, numbers, self._cause(process, reason))
+
+    def _pass_on(self, process: Process, numbers: list[int]) -> None:
+        """What fetches that are under way bring, the one record that ends their wait, is read, and again by the next owner."""
+        ledger, rng = self._ledger, process.pod.rng("fetched late")
+        late = [number for number in numbers if ledger.arrivals.rate_uhz[number] and ledger.is_caught_up[number]]
+        by_topic = Counter(ledger.topic[number] for number in late if draw(rng, 1))
+        for topic, count in by_topic.items():
+            self._context.emit(RecordsRepeated, process.pod.name, count, topic)
 
     def _kicked(self, process: Process, numbers: list[int]) -> None:
         """It is out for want of polls, and processes the rest of its batch, which others read once more."""
