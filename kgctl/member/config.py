@@ -85,7 +85,8 @@ class Behaviour:
     ``rebootstraps``: the client forgets the topics where no broker can be reached, so that a classic leader joins again.
     ``adds_timeouts``: the request timeout is what a call takes beyond the time for which its answer may be parked: of a
     JoinGroup the rebalance timeout, of a SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than
-    leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup,
+    leaving the group (a fetch that is under way), evenly spread from 0 on. ``made_us``: until the application has its consumer
+    and has subscribed, evenly spread: least and most of what was measured. ``start_us``: from subscribe() to the JoinGroup,
     evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: in a process that has just
     begun). ``commits_by_clock``: automatic commits come an interval apart from the start on, whatever rebalances and other
     commits there are. ``commits_given_up``: automatic commits of what a classic member gives up come as it gives it up, and the
@@ -109,6 +110,7 @@ class Behaviour:
     limits_poll_interval: bool = True
     reads_every_us: int = 0
     close_lag_us: int = 0
+    made_us: tuple[int, int] = (5_000, 17_000)
     start_us: tuple[int, int] = (36_000, 114_000)
     joins_without_id: bool = False
     leaves_when_refused: bool = False
@@ -342,6 +344,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             commits_given_up=True,  # rd_kafka_assignment_serve_removals, whose commits rd_kafka_assignment_serve waits for
             silent_past_limit=True,
             limit_lag_us=500_000,  # rd_kafka_cgrp_max_poll_interval_check_tmr_cb: twice a second
+            made_us=(4_000, 6_000),
             start_us=(54_000, 57_000),
             assignor_prefix="librdkafka:",
             classic_drift=replace(_PUNCTUAL, goes_on=True),  # rkcg_heartbeat_intvl, which no generation resets
@@ -368,6 +371,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             joins_without_id=True,
             leaves_when_refused=True,
             adds_timeouts=True,
+            made_us=(0, 3_000),
             start_us=(5_000, 8_000),
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
@@ -388,6 +392,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             joins_itself=True,
             calls_back_itself=True,
             limits_poll_interval=False,
+            made_us=(0, 2_000),
             start_us=(5_000, 11_000),
             classic_drift=_PUNCTUAL,
             consumer_drift=_PUNCTUAL,
@@ -405,6 +410,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             # answered, SyncGroup does not wait for the next one, which is not simulated. _heartbeat_loop beats there.
             speaks_consumer_protocol=False,
             limits_at_beats=True,  # BaseCoordinator._heartbeat_loop sleeps until its next heartbeat
+            made_us=(99_000, 154_000),
             start_us=(10_000, 13_000),
             classic_drift=_PUNCTUAL,
         ),
@@ -421,6 +427,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             rebalance_timeout_is_session_timeout=True,
+            made_us=(41_000, 59_000),
             start_us=(9_000, 17_000),
             back_lag_us=100_000,  # GroupCoordinator.ensure_active_group looks every retry_backoff_ms, while nobody fetches
             classic_drift=_PUNCTUAL,

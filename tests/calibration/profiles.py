@@ -1,12 +1,12 @@
 """``python -m tests.calibration.profiles [-n TIMES] [--save] [--table] [CLIENT ...]``: what real clients do, request by request.
 
 Each client joins a group on Apache Kafka, sees another one join, sees its topic grow, polls nothing for longer than
-``max.poll.interval.ms``, and closes. A proxy between them notes each
-request and when it came. What profiles.json keeps, in milliseconds: from subscribe() to the first request about the group
-(``start``) and to the JoinGroup (``join``), from the heartbeat that tells of a rebalance to the JoinGroup (``rejoin``), from
-close() to the LeaveGroup (``leave``) and to its return (``close``), from a topic growing to the group joining (``grow``; the
-client looks at metadata every 3 s), between two heartbeats (``beat``), from the limit's end to the LeaveGroup (``limit``), and
-from the next poll() to the JoinGroup (``back``, below 0: before it).
+``max.poll.interval.ms``, and closes. A proxy between them notes each request and when it came. What profiles.json keeps, in
+milliseconds: from the application's wish for a consumer to the end of subscribe() (``made``; its classes are loaded), from there
+to the first request about the group (``start``) and to the JoinGroup (``join``), from the heartbeat that tells of a rebalance to
+the JoinGroup (``rejoin``), from close() to the LeaveGroup (``leave``) and to its return (``close``), from a topic growing to the
+group joining (``grow``; the client looks at metadata every 3 s), between two heartbeats (``beat``), from the limit's end to the
+LeaveGroup (``limit``), and from the next poll() to the JoinGroup (``back``, below 0: before it).
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ class Process:
         self._client.wait_until_ready()
         variant = load(read_source("-", io.StringIO(_FILE.format(client=kind.profile, id=client_id)))).variants[0]
         settings = settings_of(Simulation(variant.scenario, 1).pods[0], group)
+        self.begin_us = time.time_ns() // 1000
         self._client.tell("start", "one", topic, *(f"{key}={value}" for key, value in settings.items()))
 
     def said(self, word: str) -> int:
@@ -212,6 +213,7 @@ def _joined(
         joins = _asked(recorder, process, JOIN, subscribed - 1000)
         if joins:
             finds = _asked(recorder, process, FIND, subscribed - 1000)
+            found["made"].append((subscribed - process.begin_us) / 1000)
             found["start"].append((min(finds + joins) - subscribed) / 1000)
             found["join"].append((joins[0] - subscribed) / 1000)
             return process
@@ -275,7 +277,7 @@ COLUMNS = {
     "limit": "`max.poll.interval.ms` over to LeaveGroup",
     "back": "next poll() to JoinGroup",
 }
-NAMES = ("start", *COLUMNS)
+NAMES = ("made", "start", *COLUMNS)
 
 
 def table() -> str:

@@ -70,6 +70,7 @@ ROOMS = {
             (38, "what manifests said once, and no longer say; what of them no scenario has"),
             (73, "events, expectations, faults and parameters that are there in vain"),
             (9, "what kafka-go still hands over when a generation has ended"),
+            (11, "a pod is ready when it has made its consumer"),
         ),
     ),
     "pipeline": Room(
@@ -265,6 +266,7 @@ ROOMS = {
             (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (1, "librdkafka's assignor is its own"),
             (2, "what kafka-go still hands over when a generation has ended"),
+            (6, "how long it takes to make a consumer, by client"),
         ),
     ),
     "assignors": Room(

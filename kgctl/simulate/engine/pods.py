@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
+from kgctl.member.runtime import draw
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.recording.trace import PodChanged, PodWanted
@@ -253,6 +254,16 @@ class Pod:
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then()
+
+    def made_us(self, between_us: tuple[int, int]) -> int:
+        """Return how long the application takes to make its consumer."""
+        least_us, most_us = between_us
+        return least_us + draw(self.rng("client made"), most_us - least_us)
+
+    def made(self, process: object) -> None:
+        """The application of this process has its consumer, unless it has ended: whoever waits for the pod goes on."""
+        if self.process is process:
+            self.ready()
 
     def boot_after_failure(self) -> None:
         """Start a process as Kubernetes does when one has failed: at once, then 10 s later, 20 s, up to 5 minutes.

@@ -412,15 +412,16 @@ class Process(DrivenMember):
         self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.rng("boot")), self._booted)
 
     def _booted(self, _: object) -> None:
-        """The application is up and subscribes; its client sends its first request when it has started, too."""
+        """The application is up, makes its consumer and subscribes; the client sends its first request when it has started."""
         if self.phase is not ProcessPhase.BOOTING or self._hold(self._booted, None):
             return
-        start_us = client_start_of(self.pod.members).sample(self.pod.rng("client start"))
+        pod, now_us = self.pod, self.loop.now_us
+        start_us = client_start_of(pod.members).sample(pod.rng("client start"))
         if not start_us:
             self._subscribe(None)
             return
-        self.pod.ready()
-        self.loop.at(self.loop.now_us + start_us, self._subscribe)
+        self.loop.at(now_us + min(pod.made_us(self.config.behaviour.made_us), start_us), pod.made, self)
+        self.loop.at(now_us + start_us, self._subscribe)
 
     def _subscribe(self, _: object) -> None:
         if self.phase is not ProcessPhase.BOOTING or self._hold(self._subscribe, None):

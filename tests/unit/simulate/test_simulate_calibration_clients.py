@@ -34,6 +34,8 @@ def test_each_client_starts_as_it_was_measured() -> None:
     kept = json.loads(PROFILES.read_text())
     assert set(kept) | {STREAMS} == set(profile_names())  # which is played in tests/calibration/streams
     for client, found in kept.items():
+        least, _, most = found["made"]
+        assert get_profile(client)[0].behaviour.made_us == (int(least + 0.5) * 1000, int(most + 0.5) * 1000), client
         low, high = get_profile(client)[0].behaviour.start_us
         if client == "java":  # there its classes are loaded; a process that has just begun takes longer
             assert found["join"][0] * 1000 < low < high

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.recording.trace import PodChanged, TraceEvent
 from kgctl.simulate.scenario.event import Share
-from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import COOPERATIVE, S, event, scenario
 
 pytestmark = pytest.mark.usefixtures("exact_warmup")
@@ -101,3 +102,27 @@ def test_what_the_application_makes_of_sigterm(sigterm: str, gone_s: float) -> N
     assert (first - 30 * S) / S == pytest.approx(gone_s, abs=0.5)
     left = result.metric("detection_time")
     assert (left is None) == (sigterm == "close")
+
+
+class Stops:
+    """When pods were told to end."""
+
+    def __init__(self) -> None:
+        self.at_us: list[int] = []
+
+    def on_trace(self, event: TraceEvent) -> None:
+        if isinstance(event, PodChanged) and event.what == "stop":
+            self.at_us.append(event.at_us)
+
+    def on_step(self, at_us: int, metrics: object) -> None:
+        """Do nothing."""
+
+
+def test_who_waits_for_a_pod_goes_on_when_that_has_made_its_consumer() -> None:
+    """Of Java it took 5 to 17 ms. Where steps are as long as a session, milliseconds decide who is still there: surge:eager."""
+    stops = Stops()
+    rollout = event("rollout", "app", 10, ready=Constant(4 * S), max_surge=1, max_unavailable=0)
+    run(scenario(rollout, boot_s=5, duration_s=240, client_start=Uniform(36_000, 114_000)), 1, observers=(stops,))
+    late_us = [at_us - (10 + 9 * step) * S for step, at_us in enumerate(stops.at_us, start=1)]
+
+    assert [5_000 * step <= late <= 17_000 * step for step, late in enumerate(late_us, start=1)] == [True] * 4, late_us
