@@ -71,6 +71,7 @@ ROOMS = {
             (73, "events, expectations, faults and parameters that are there in vain"),
             (9, "what kafka-go still hands over when a generation has ended"),
             (11, "a pod is ready when it has made its consumer"),
+            (4, "how often a consumer that has no partitions looks at what has come"),
         ),
     ),
     "pipeline": Room(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 
 from kgctl.member.config import MemberConfig
+from kgctl.member.runtime import draw
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.recording.trace import Waited
 from kgctl.simulate.recording.traffic import Flow
@@ -40,8 +41,9 @@ class PollCadence:
     """
 
     __slots__ = (
-        "_awaited_us", "_before_us", "_consuming", "_fetches_itself", "_from_us", "_has_traffic", "_most", "_pause", "_pod",
-        "_rate_uhz", "batch", "flow", "is_continuous", "last_us", "next_us", "returned_us", "timeout_us",
+        "_awaited_us", "_before_us", "_consuming", "_fetches_itself", "_from_us", "_has_traffic", "_looks_every_us", "_most",
+        "_pause", "_pod", "_rate_uhz", "batch", "flow", "is_continuous", "last_us", "looks_now_and_then", "next_us",
+        "returned_us", "timeout_us",
     )  # fmt: skip
 
     def __init__(self, pod: Pod, config: MemberConfig, flow: Flow, consuming: Mapping[int, None]) -> None:
@@ -55,6 +57,9 @@ class PollCadence:
         self._consuming = consuming
         self.is_continuous = self._pause.upper_us == 0 and self._rate_uhz is None
         """Whether one call follows the other at once."""
+        self.looks_now_and_then = config.group_protocol == "consumer" and not config.behaviour.joins_itself
+        """Whether a call that waits looks at what its thread has every retry.backoff.ms (AsyncKafkaConsumer#pollForFetches)."""
+        self._looks_every_us = config.retry_backoff_ms * 1000
         self.timeout_us = pod.members.poll_timeout_us
         """How long a call waits for records; None: as long as there are none."""
         self.last_us = -1
@@ -112,7 +117,9 @@ class PollCadence:
         return now_us < self.returned_us
 
     def upcoming_us(self, now_us: int) -> int:
-        """When the next call comes."""
+        """When the next call comes, or the one that waits looks again at what has come."""
+        if self.looks_now_and_then and self.timeout_us is None and not self._consuming:
+            return now_us + draw(self._pod.rng("idle poll"), self._looks_every_us)
         if self.next_us < now_us:
             self._draw_phase(now_us)
         return self.next_us

@@ -244,7 +244,7 @@ class DrivenMember(ABC):
         """Whether the application, which has nothing to process, sits in a poll()."""
         if self.consuming or self.stop_wanted or self.stalled_until_us > self.loop.now_us:
             return False
-        return self.polls.timeout_us is None or self._waits_in_poll
+        return (self.polls.timeout_us is None and not self.polls.looks_now_and_then) or self._waits_in_poll
 
     def _look_ahead(self, member: Member) -> None:
         phase = self.phase
@@ -363,7 +363,7 @@ class DrivenMember(ABC):
         while it waits for records.
         """
         polls = self.polls
-        if polls.timeout_us is None and (polls.is_continuous or not self.consuming):
+        if polls.timeout_us is None and (polls.is_continuous or not (self.consuming or polls.looks_now_and_then)):
             return True
         if self.config.behaviour.joins_itself:
             return polls.is_inside(self.loop.now_us)

@@ -174,7 +174,7 @@ KNOWN_CAUSES = {
         "members: {app: {count: 4, instance_id: $name, poll: 0ms..100ms}}\n"
         "group: {config: {group.protocol: consumer}}\nevents: [{at: 10s, crash: app/1, for: 5s}]",
         "event 1, crash app/1",
-        "app-1 was back and refused at 20.066s (UNRELEASED_INSTANCE_ID)",
+        "app-1 was back and refused at 20.091s (UNRELEASED_INSTANCE_ID)",
     ),
     "frozen": (
         "members: {app: {count: 4}}\nevents: [{at: 10s, pause_process: app/3, for: 30s}]",

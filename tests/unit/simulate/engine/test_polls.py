@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.recording.trace import Disowned, PodChanged, TraceEvent
+from kgctl.simulate.recording.trace import Disowned, Owned, PodChanged, TraceEvent
 from kgctl.simulate.scenario.application import USUAL_LOOP
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 PROTOCOLS = pytest.mark.parametrize("config", [RANGE, COOPERATIVE, CONSUMER], ids=["range", "cooperative", "consumer"])
@@ -145,3 +145,15 @@ def test_the_usual_loop_is_poll_of_a_tenth_of_a_second_again_and_again() -> None
     members = scenario().members[0]
     assert changed(members, poll_loop=USUAL_LOOP).poll_loop.timeout_us == 100_000
     assert type(members).model_fields["poll_loop"].default is USUAL_LOOP
+
+
+def test_a_newcomer_of_the_consumer_protocol_looks_ten_times_a_second_at_what_it_got() -> None:
+    """AsyncKafkaConsumer#poll waits for records for retry.backoff.ms at a time: what a newcomer gets it has that much later."""
+    waits_us = []
+    for seed in range(1, 9):
+        _, events = watched(scenario(count=1, config=CONSUMER, poll=Uniform(0, 100_000), warmup_s=0, duration_s=20), seed)
+        start_us = next(each.at_us for each in events if isinstance(each, PodChanged) and each.what == "start")
+        waits_us.append(next(each.at_us for each in events if isinstance(each, Owned)) - start_us)
+
+    assert max(waits_us) - min(waits_us) > 40_000, waits_us
+    assert all(5_000 < each < 150_000 for each in waits_us), waits_us
