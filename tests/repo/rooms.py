@@ -72,6 +72,7 @@ ROOMS = {
             (9, "what kafka-go still hands over when a generation has ended"),
             (11, "a pod is ready when it has made its consumer"),
             (4, "how often a consumer that has no partitions looks at what has come"),
+            (22, "what explain tells of sessions, networks and hand-overs is recorded by the engine"),
         ),
     ),
     "pipeline": Room(

@@ -135,7 +135,7 @@ def _session(look: ReasonContext, *, is_static: bool = False) -> str:
     later = ""
     if (look.to_us - out_us) * _MATTERS >= look.to_us - look.from_us and (then := _rebalance(replace(look, from_us=out_us))):
         told, later = f"{told}, until {duration(out_us)}", f"; then {then}"
-    return f"{told}{_besides(look, owner, out_us)}{later}"
+    return f"{told}{_besides(look, owner, out)}{later}"
 
 
 def _away(look: ReasonContext, name: str, out_us: int) -> str:
@@ -149,33 +149,22 @@ def _away(look: ReasonContext, name: str, out_us: int) -> str:
     return f"down until {duration(back.at_us)}{booted}"
 
 
-def _besides(look: ReasonContext, owner: int, out_us: int) -> str:
+def _besides(look: ReasonContext, owner: int, out: Removed | None) -> str:
     """What else made a session last, or end: a kill instead of a close, a return that was refused, a coordinator that is new."""
     name, found = look.pod(owner), ""
     own = look.changes(name)
     found += "".join(f"; {name} {_ENDED[each.what]}" for each in own if each.at_us == look.from_us and each.what in _ENDED)
-    found += _bad_network(look, look.from_us)
+    found += _bad_network(look, name, look.from_us)
     here = (event for event in own if look.from_us <= event.at_us <= look.to_us)
     if refused := next((event for event in here if event.what is PodChange.FAILED), None):
         found += f"; {name} was back and refused at {duration(refused.at_us)} ({refused.detail})"
-    limit_us = 1_000 * int(_limit(look, owner).partition("=")[2])
-    moves = [
-        event
-        for event in look.events
-        if isinstance(event, Happened) and EVENT_KINDS[event.event_kind].moves_coordinator and event.what is EventStage.BEGINS
-    ]
-    if out_us - look.from_us > limit_us + _SECOND_US:
-        # a session begins anew when a parked JoinGroup is answered (GroupMetadataManager#completeClassicGroupJoin)
-        answers = (each for each in look.events if isinstance(each, GroupChanged) and each.state == "CompletingRebalance")
-        answered = next((each for each in answers if abs(each.at_us + limit_us - out_us) <= _SOON_US), None)
-        if answered is not None:
-            found += f", from {duration(answered.at_us)} on, when generation {answered.generation} answered its parked JoinGroup"
-        moved = next((event for event in reversed(moves) if event.at_us <= look.to_us - limit_us), None)
-        if moved is not None:
-            found += f", from when another coordinator had read the group (event {moved.event} at {duration(moved.at_us)})"
+    if out is not None and out.began_us is not None:
+        what = f"generation {out.generation} answered its parked JoinGroup" if out.generation >= 0 else _READ
+        found += f", from {duration(out.began_us)} on, when {what}"
     return found
 
 
+_READ = "another coordinator had read the group"
 _SECOND_US = 1_000_000
 
 
@@ -200,10 +189,12 @@ def meanwhile(look: ReasonContext) -> str:
     return "; ".join(f"event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in going)
 
 
-def _bad_network(look: ReasonContext, at_us: int) -> str:
-    """The scenario's last bad network that goes on at this time; "": there is none."""
-    cuts = [each for each in under_way(look.events, at_us) if EVENT_KINDS[each.event_kind].is_bad_network]
-    return "".join(f"; event {each.event} {each.target} goes on since {duration(each.at_us)}" for each in cuts[-1:])
+def _bad_network(look: ReasonContext, pod: str, at_us: int) -> str:
+    """What was wrong with a pod's network at this time, the newest of it; "": nothing."""
+    recording, number = look.result.recording, look.number(pod)
+    now_us = at_us + recording.start_us
+    cuts = [each for each in recording.history.harmed if each.pod == number and each.at_us <= now_us < each.amount]
+    return "".join(f"; event {each.what} goes on since {duration(each.at_us - recording.start_us)}" for each in cuts[-1:])
 
 
 def _stall(look: ReasonContext) -> str:
@@ -232,8 +223,6 @@ _WAITS: Mapping[str, str] = {
 }
 _KILLED, _STOPPED = "was killed at the end of its grace period, its consumer open", "had ended without close()"
 _ENDED = {PodChange.KILLED: _KILLED, PodChange.STOPPED: _STOPPED}
-_SOON_US = 50_000
-"""A session begins within so long of what begins it."""
 _NO_MEMBERS = ("Empty", "Dead")
 _SESSIONS = {"", *SESSION_TIMERS}
 
@@ -327,7 +316,7 @@ def _assignment(look: ReasonContext, phase: _Phase) -> str:
     if own and own[-1].what.is_end:
         end = f"had ended at {duration(own[-1].at_us)} and was still a member"
         return f"{leader}, the leader, {end}: nobody made the assignment, until {until}"
-    why = look.held_up(leader, phase.from_us, phase.to_us) or _bad_network(look, phase.from_us)
+    why = look.held_up(leader, phase.from_us, phase.to_us) or _bad_network(look, leader, phase.from_us)
     length = duration(phase.to_us - phase.from_us)
     return f"all waited {length} for the assignment, until {until}: {leader} leads and makes it in a poll(){why}"
 
@@ -346,7 +335,7 @@ def _why_late(look: ReasonContext, pod: str, first_us: int, last_us: int) -> str
     """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
     heard = next((each for each in look.events if isinstance(each, Replied) and each.pod == pod and each.at_us >= first_us), None)
     if heard is None or heard.at_us > last_us or 2 * (heard.at_us - first_us) < last_us - first_us:
-        why = look.held_up(pod, first_us, last_us) or _bad_network(look, last_us)
+        why = look.held_up(pod, first_us, last_us) or _bad_network(look, pod, last_us)
         return f"a member joins in poll(), when its batch and its callbacks are done{why}"
     interval = look.setting(look.number(pod), "heartbeat.interval.ms")
     return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
@@ -429,12 +418,20 @@ def _handover(look: ReasonContext) -> str:
     """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
     if rule := _rebalance(look):
         return rule
-    given, owners = "", [look.pod(owner) for owner in dict.fromkeys((look.gap.before, look.gap.after)) if owner != NOBODY]
-    if look.gap.after != NOBODY:
-        after, name = look.gap.after, "heartbeat.interval.ms"
-        by = "the next round" if look.is_classic(after) else f"its next heartbeat ({look.brokers(after, name)})"
-        given = f"{look.pod(look.gap.after)} is given it by {by} only"
-    return "; ".join(filter(None, (look.waits_of(owners), given)))
+    owners = [look.pod(owner) for owner in dict.fromkeys((look.gap.before, look.gap.after)) if owner != NOBODY]
+    return "; ".join(filter(None, (look.waits_of(owners), _given(look))))
+
+
+def _given(look: ReasonContext) -> str:
+    """Return which answer gave the partition to who gets it, in the piece; "": none did."""
+    recording, number = look.result.recording, look.gap.after
+    answers = [each for each in recording.history.given if each.pod == number]
+    inside = [each for each in answers if look.from_us < each.at_us - recording.start_us <= look.to_us]
+    if not inside:
+        return ""
+    at_us, api = inside[-1].at_us - recording.start_us, inside[-1].what
+    beats = f" ({look.brokers(number, 'heartbeat.interval.ms')})" if not look.is_classic(number) else ""
+    return f"{look.pod(number)} is given it by the answer to its {api} at {duration(at_us)}{beats}"
 
 
 def _fetch(look: ReasonContext) -> str:

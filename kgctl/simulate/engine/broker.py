@@ -38,6 +38,7 @@ from kgctl.simulate.engine.group_observer import MAY_JOIN, GroupObserver, error_
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, Question
 from kgctl.simulate.recording.recording import EPOCH_MS
+from kgctl.simulate.recording.trace import Given
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GapCause
 
@@ -309,6 +310,8 @@ class SimulatedBroker:
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
         self._event_log.replied(self._loop.now_us, process.pod.number, process.pod.name, api, error_of(result))
+        if getattr(result, "assignment", None):
+            self._context.emit(Given, process.pod.name, 1, api)
         process.on_reply((request_id, result))
 
     def _resolve(self, effect: ResolveRegexes) -> None:

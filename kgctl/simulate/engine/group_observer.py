@@ -14,7 +14,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.modern.group import ModernGroup
 from kgctl.coordinator.streams.group import StreamsGroup
-from kgctl.coordinator.timers import TimerKind
+from kgctl.coordinator.timers import SESSION_TIMERS, TimerKind
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.coordinator_records import (
@@ -268,6 +268,9 @@ class GroupObserver:
         self.has_coordinator = True
         """Whether one answers: events about brokers may leave the group without."""
         self._taken_out: Process | None = None
+        self._heard_us: dict[Process, int] = {}
+        self._renewed = (-1, -1)
+        """When all sessions began anew last, and the generation that they did so for; -1: another coordinator read the group."""
         self._group: Group | None = None
 
     def follow(self, core: GroupCoordinator) -> None:
@@ -280,6 +283,7 @@ class GroupObserver:
     def on_request(self, process: Process, request: Any, kind: type) -> None:
         """Note that a process's request, which is of this kind, has reached the coordinator."""
         self._asking, self._asked = process, request
+        self._heard_us[process] = self._context.loop.now_us
         if self._overlooked:
             self._remember(process, request)
         if kind in MAY_JOIN:
@@ -406,6 +410,7 @@ class GroupObserver:
     def on_coordinator_found(self) -> None:
         """Follow the coordinator that was found, which goes by the records: a generation that no leader assigned is gone."""
         self.has_coordinator = True
+        self._renewed = (self._context.loop.now_us, -1)
         group = self.core.shard.groups.get(self._context.group_id)
         if isinstance(group, ClassicGroup):
             self.generation = min(self.generation, group.generation_id)
@@ -419,6 +424,8 @@ class GroupObserver:
         if begins and self.blame is not None:
             trigger = self.blame(trigger, self._taken_out)
         self.state, self.generation, self._size = state, generation, size
+        if state == GroupState.COMPLETING_REBALANCE.value:
+            self._renewed = (context.loop.now_us, generation)  # all JoinGroups are answered
         leader = "" if self.leader is None else self.leader.name
         context.emit(GroupChanged, state, generation, size, leader, trigger, begins, reason)
         if not is_settled and not self.uses_consumer_protocol:
@@ -498,7 +505,10 @@ class GroupObserver:
         dead_us = None if process.gone_us < 0 else now_us - process.gone_us
         has_closed = why == "left" and process.phase is not ProcessPhase.RUNNING
         timer = self.due.get(member_id, self.due.get("", "")) if why == "expired" else ""
-        context.emit(Removed, process.pod.name, member_id, why, dead_us, has_closed, timer)
+        heard_us, (renewed_us, renewed_for) = max(self._heard_us.pop(process, -1), process.gone_us), self._renewed
+        is_renewed = timer in SESSION_TIMERS and renewed_us > heard_us
+        renewed = (renewed_us - context.warmup_us, renewed_for) if is_renewed else (None, -1)
+        context.emit(Removed, process.pod.name, member_id, why, dead_us, has_closed, timer, *renewed)
         if why == "replaced":
             process.catch_up()  # it learns of it by its next request
         elif dead_us is not None:

@@ -17,7 +17,7 @@ from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.member.runtime import draw
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.context import RunContext
-from kgctl.simulate.recording.trace import PodChanged, PodWanted
+from kgctl.simulate.recording.trace import Harmed, PodChanged, PodWanted
 from kgctl.simulate.scenario.event_port import LinkFault
 from kgctl.simulate.scenario.fields import RANDOM_DRIFT, changed_settings, client_id_of, member_config
 from kgctl.simulate.scenario.model import SECOND_US, MemberSet, Network
@@ -293,6 +293,7 @@ class Pod:
         if process is not None:
             process.settle()
         self.link.add(fault)
+        self.context.emit(Harmed, self.name, fault.until_us, fault.event)
         self._note_latency()
         if fault.is_partition and process is not None:
             process.cut_off()

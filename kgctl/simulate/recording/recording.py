@@ -127,6 +127,10 @@ class RunHistory:
     duplicates: list[Counted] = field(default_factory=list)
     overtaken: list[Overtook] = field(default_factory=list)
     lost: list[Counted] = field(default_factory=list)
+    given: list[Counted] = field(default_factory=list)
+    """Answers that brought a member an assignment, when they reached it: ``what`` is the request's API."""
+    harmed: list[Counted] = field(default_factory=list)
+    """Faults of pods' networks, from ``at_us`` on: ``amount`` is when they end, ``what`` the event that does it."""
     waits: list[Counted] = field(default_factory=list)
     """Members waited for their applications: ``amount`` is how long, from ``at_us`` on, ``what`` a `WaitedFor`."""
     callbacks: list[Counted] = field(default_factory=list)

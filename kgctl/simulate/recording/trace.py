@@ -109,7 +109,8 @@ class Removed(TraceEvent):
     """The coordinator has taken a member out: ``why`` is left, expired (a timer), replaced, or fenced.
 
     ``dead_us``: for how long its process had been gone; None: it lives. ``has_closed``: its consumer was closed. ``timer``:
-    the coordinator's kind of the timer that expired.
+    the coordinator's kind of the timer that expired. ``began_us``: when its session began anew, as the coordinator has it, for
+    what was no request of its own: ``generation`` answered its parked JoinGroup, or (-1) another coordinator read the group.
     """
 
     kind = "removed"
@@ -119,6 +120,8 @@ class Removed(TraceEvent):
     dead_us: int | None = field(default=None, metadata=UNTOLD)
     has_closed: bool = field(default=False, metadata=UNTOLD)
     timer: str = field(default="", metadata=UNTOLD)
+    began_us: int | None = field(default=None, metadata=UNTOLD)
+    generation: int = field(default=-1, metadata=UNTOLD)
 
 
 @dataclass(slots=True)
@@ -224,6 +227,16 @@ class CalledBack(OfPod):
 @dataclass(slots=True)
 class Waited(OfPod):
     """Its member waits so many microseconds from now on; ``what`` is a `WaitedFor`."""
+
+
+@dataclass(slots=True)
+class Harmed(OfPod):
+    """Its network has a fault from now until ``amount``, a time of the run; ``what``: the event that does it."""
+
+
+@dataclass(slots=True)
+class Given(OfPod):
+    """An answer has reached it that brings its member an assignment; ``what`` is the request's API."""
 
 
 @dataclass(slots=True)

@@ -316,7 +316,6 @@ class Event(Section):
     """Does something to pods until it is over."""
     may_stay: ClassVar[bool] = False
     """What it does may last for good: by the log it is over at once then."""
-    is_bad_network: ClassVar[bool] = False
     moves_coordinator: ClassVar[bool] = False
     kills_broker: ClassVar[bool] = False
     is_planned: ClassVar[bool] = False

@@ -20,12 +20,13 @@ FOREVER_US = 1 << 62
 
 @frozen
 class LinkFault:
-    """Something wrong with a pod's network until ``until_us``. None: as it is otherwise."""
+    """Something wrong with a pod's network until ``until_us``. None: as it is otherwise. ``event``: what does it, in words."""
 
     latency: Distribution | None = None
     loss_ppm: int | None = None
     is_partition: bool = False
     until_us: int = FOREVER_US
+    event: str = ""
 
 
 class ProcessPort(Protocol):

@@ -207,7 +207,7 @@ class BadNetwork(Event):
 
     kind = "network"
     one_of = ("latency", "loss", "partition")
-    is_lasting = may_stay = is_bad_network = True
+    is_lasting = may_stay = True
     fault = NemesisFault(Uniform(_S, 90 * _S), {"partition": True}, is_usual=True)
     also = ("disconnect", "network_partition", "partition", "latency")
 
@@ -230,7 +230,8 @@ class BadNetwork(Event):
         until_us = FOREVER_US if duration_us is None else run.now_us + duration_us
         # Where all is lost nothing comes through, what a process fetches neither.
         loss_ppm = None if self._is_cut else self.loss_ppm
-        fault = LinkFault(latency=self.latency, loss_ppm=loss_ppm, is_partition=self._is_cut, until_us=until_us)
+        told = f"{self.title} {self.target}"
+        fault = LinkFault(latency=self.latency, loss_ppm=loss_ppm, is_partition=self._is_cut, until_us=until_us, event=told)
         for pod in pods:
             pod.harm(fault)
 
