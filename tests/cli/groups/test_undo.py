@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -357,6 +358,21 @@ def test_a_header_that_no_kgctl_writes_is_told_as_one(cli: Cli, damaged: dict[st
     assert (cli("undo").code, cli("undo -o name").err) == (3, told)
     assert [row["results"] for row in cli("undo --log -o json").data][-1] == ["1 reset"]
     assert cli("undo last").err == told
+
+
+@pytest.mark.parametrize("line", ["undo ~/x.csv", "reset-offsets g1 --topic t1 --to-earliest --execute", "undo last"])
+def test_a_user_without_a_home_is_told(cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """As in a container whose user stands in no list."""
+
+    def unknown(_: object) -> None:
+        raise KeyError("uid not found")
+
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    cli.variables["KGCTL_BACKUP_DIR"] = ""
+    assert cli(line) == Ran(1, "", "kgctl: this user has no home directory: set HOME\n")
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
 
 
 def test_a_plan_undoes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
