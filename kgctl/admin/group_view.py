@@ -472,7 +472,12 @@ def missing_topic(admin: GroupAdmin, topic: str, why: str = "does not exist") ->
 
 def check_rights_on(admin: GroupAdmin, missing: Iterable[str]) -> None:
     """Raise the `kgctl.errors.AuthError` of a topic that is missing to this user for want of a right, there or not."""
+    for error in out_of_sight(admin, missing).values():
+        raise error.to_exception()
+
+
+def out_of_sight(admin: GroupAdmin, missing: Iterable[str]) -> dict[str, ItemError]:
+    """The topics, of those that are missing to this user, that are so for want of a right, there or not."""
     asked = [TopicPartition(topic, 0) for topic in missing]
-    for error in admin.list_log_offsets(asked).errors.values() if asked else ():
-        if isinstance(refused := error.to_exception(), AuthError):
-            raise refused
+    errors = admin.list_log_offsets(asked).errors if asked else {}
+    return {partition.topic: error for partition, error in errors.items() if isinstance(error.to_exception(), AuthError)}

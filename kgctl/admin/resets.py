@@ -19,7 +19,7 @@ from kgctl.admin.changes import (
     groups_a_step,
     present,
 )
-from kgctl.admin.group_view import check_rights_on, missing_topic
+from kgctl.admin.group_view import check_rights_on, missing_topic, out_of_sight
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
     CHANGED_MEANWHILE,
@@ -133,10 +133,10 @@ def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPar
     if request.scopes is None or isinstance(request.strategy, FromFile):
         return ()
     counts = admin.list_topics([scope.topic for scope in request.scopes])
-    scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
-    missing = [scope.topic for scope in scopes if scope.topic not in counts]
+    missing = [scope.topic for scope in request.scopes if scope.topic not in counts]
     check_rights_on(admin, missing)
-    if missing:
+    scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
+    if missing and not request.skip_missing:
         raise missing_topic(admin, missing[0])
     return sorted(resolve_scopes(scopes, counts))
 
@@ -201,7 +201,9 @@ class _Facts:
         counts = admin.list_topics(sorted({partition.topic for partition in partitions}))
         present = [partition for partition in partitions if partition.partition < counts.get(partition.topic, 0)]
         unknown, why = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "partition {} does not exist"
-        missing = {each: ItemError(unknown, why.format(each)) for each in sorted({*partitions} - {*present})}
+        hidden = out_of_sight(admin, sorted({partition.topic for partition in partitions} - counts.keys()))
+        absent = sorted({*partitions} - {*present})
+        missing = {each: hidden.get(each.topic) or ItemError(unknown, why.format(each)) for each in absent}
         logs = admin.list_log_offsets(present)
         if not isinstance(strategy, ToTime | ToMark):
             return cls(logs.values, {}, {**missing, **logs.errors})
@@ -249,6 +251,7 @@ def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes:
         for partition, commit in found.values[source].items()
         if commit.offset != NO_OFFSET and (not scopes or is_within(partition, scopes))
     }
+    check_rights_on(admin, sorted({scope.topic for scope in scopes} - {partition.topic for partition in wanted}))
     if not wanted:
         so = "nothing to copy in this scope" if scopes else "nothing to copy"
         raise _nothing_committed(source, so, admin.sight().lacks_topics)

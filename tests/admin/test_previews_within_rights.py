@@ -120,3 +120,35 @@ def test_members_are_removed_by_who_may_read_the_group(server: EmbeddedServer, c
             preview, deed = (cli(f"remove-members manned --all {answer}") for answer in ("--dry-run", "--yes"))
     told = "kgctl: not authorised for group 'manned': this user lacks the right READ on the group\n"
     assert preview == deed == Ran(8, "", told)
+
+
+HIDDEN = [
+    ("undo {0}/u.csv", 3),
+    ("undo {0}/u.csv --execute", 3),
+    ("reset-offsets --plan {0}/p.csv", 3),
+    ("reset-offsets --from-file {0}/f.csv --skip-missing", 3),
+    ("reset-offsets mine --topic open --topic shut --to-latest --skip-missing", 8),
+    ("reset-offsets mine --topic shut --to-latest --skip-missing --execute", 8),
+    ("reset-offsets yours --from-group mine --topic open --topic shut --skip-missing", 8),
+    ("reset-offsets yours --from-group mine --topic shut", 8),
+    ("diff-offsets mine yours --topic shut", 8),
+    ("diff-offsets mine yours --topic shut --fail-if-different", 8),
+    ("diff-offsets {0}/f.csv --all", 3),
+    ("diff-offsets {0}/f.csv --topic shut", 8),
+    ("diff-offsets {0}/f.csv yours --all", 3),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), HIDDEN)
+def test_a_topic_that_this_user_may_not_see_is_not_one_that_is_gone(
+    server: EmbeddedServer, cli: Cli, line: str, code: int
+) -> None:
+    """It is named, in a file or on the command line, and neither left out nor without commits."""
+    assert cli(f"reset-offsets mine --all-topics --to-earliest --execute --backup {cli.folder}/u.csv").code == 0
+    assert cli(f"reset-offsets yours --all-topics --to-earliest --plan-out {cli.folder}/p.csv").code == 0
+    (cli.folder / "f.csv").write_text("group,topic,partition,offset\nmine,open,0,1\nmine,shut,0,1\n")
+    with server.deny("describe topic:shut"):
+        ran = cli(f"{line.format(cli.folder)} -o json")
+    assert (ran.code, [row["topic"] for row in ran.data if row["result"] != "failed"]) == (code, ["open"] if code == 3 else [])
+    assert {error["code"] for error in ran.json["errors"]} == {NO_TOPIC}
+    assert "not authorised for topic 'shut': this user lacks the right DESCRIBE on the topic" in ran.err

@@ -142,6 +142,7 @@ ROOMS = {
             (31, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
             (23, "clusters that SQL asks; records from the future; times that come twice; misspelt variables of all kinds"),
+            (16, "a user without a home; named topics whose commits are hidden are not compared"),
         ),
     ),
     "admin": Room(
@@ -183,6 +184,7 @@ ROOMS = {
             (27, "deleted groups that are there again, headers that no kgctl writes, what a tool may have done"),
             (3, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (1, "groups that filters leave out of a sample"),
+            (5, "topics that are named and hidden are not gone"),
         ),
     ),
     "coordinator": Room(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -107,7 +107,7 @@ def diff_offsets(
     if one == other == "-":
         raise UsageError("stdin can be only one of the two")
     scopes = parse_topic_scopes(topic or ())
-    here, there = _sides(session, one, other)
+    here, there, denied = _sides(session, one, other, {scope.topic for scope in scopes})
     names_group = not all(map(_is_file, filter(None, (one, other))))
     failed = here.failed | there.failed
     rows = [
@@ -115,14 +115,18 @@ def diff_offsets(
         for pair in _pairs(here.groups, there.groups, names_group=names_group)
         if not {*pair} & failed
         for row in _rows(pair, here.groups.get(pair[0], {}), there.groups.get(pair[1], {}))
-        if not scopes or is_within(row.partition, scopes)
+        if (not scopes or is_within(row.partition, scopes)) and row.partition.topic not in denied
     ]
-    errors = (*here.errors, *there.errors)
+    errors = (*here.errors, *there.errors, *denied.values())
     unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
     if fail_if_different and not rows and not errors and not unseen:
         raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
     if fail_if_different:
-        errors += tuple(_without_offsets(scope) for scope in absent(scopes, (row.partition for row in rows)) if scope in scopes)
+        errors += tuple(
+            _without_offsets(scope)
+            for scope in absent(scopes, (row.partition for row in rows))
+            if scope in scopes and scope.topic not in denied
+        )
     counts = Counter(row.result == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(
@@ -151,6 +155,10 @@ class _Offsets:
     hidden: Sequence[KgctlError] = ()
 
     @property
+    def topics(self) -> set[str]:
+        return {partition.topic for offsets in self.groups.values() for partition in offsets}
+
+    @property
     def failed(self) -> set[str | None]:
         return {error.group for error in self.errors}
 
@@ -159,17 +167,26 @@ def _is_file(name: str) -> bool:
     return name == "-" or os.sep in name or Path(name).is_file()
 
 
-def _sides(session: Session, one: str, other: str | None) -> tuple[_Offsets, _Offsets]:
+def _sides(
+    session: Session, one: str, other: str | None, topics: Set[str]
+) -> tuple[_Offsets, _Offsets, Mapping[str, KgctlError]]:
+    """Both sides; and, of these topics or else of those of the files, those whose commits a live side hides, and why."""
+    from kgctl.admin.group_view import out_of_sight
+
     names = [name for name in (one, other) if name is not None]
     groups = [name for name in names if not _is_file(name)]
     files = {name: _from_file(session, name, groups) for name in names if _is_file(name)}
     if other is not None and not groups:
-        return files[one], files[other]
+        return files[one], files[other], {}
     with session.connect() as admin:
-        if other is None:
-            return files[one], _from_cluster(admin, sorted(files[one].groups))
         live = {name: _from_cluster(admin, [name], is_named=True) for name in groups}
-    return {**files, **live}[one], {**files, **live}[other]
+        if other is None:
+            live[""] = _from_cluster(admin, sorted(files[one].groups))
+        named = topics or {topic for file in files.values() for topic in file.topics}
+        seen = {topic for side in live.values() for topic in side.topics}
+        denied = out_of_sight(admin, sorted(named - seen))
+    here, there = ({**files, **live}[name or ""] for name in (one, other))
+    return here, there, {topic: error.to_exception() for topic, error in denied.items()}
 
 
 def _from_file(session: Session, name: str, groups: Sequence[str]) -> _Offsets:
