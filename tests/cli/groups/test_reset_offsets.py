@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kgctl.admin import Sight
-from kgctl.errors import TimedOutError
+from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.model.streams import Subtopology, Topology
@@ -229,6 +229,14 @@ def test_group_that_becomes_active_after_the_plan_is_refused(cli: Cli, cluster: 
     assert ran.json["errors"][0]["code"] == "NON_EMPTY_GROUP"
 
 
+def test_a_cluster_that_tells_of_the_members_is_understood(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """A broker knows no such error of a commit; kgctl's own connection names it so."""
+    cluster.alter_errors = dict.fromkeys(T1, error(ErrorCode.NON_EMPTY_GROUP, "group 'g1' has members"))
+    ran = cli("reset-offsets g1 --all-topics --to-earliest --execute -o json")
+    assert (ran.code, {row["result"] for row in ran.data}) == (5, {"refused"})
+    assert {row["note"] for row in ran.data} == {"the group has become active; stop its consumers first"}
+
+
 def test_partition_that_cannot_be_written_is_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.alter_errors[T1[1]] = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not allowed")
     ran = cli("reset-offsets g1 --topic t1:0-1 --to-earliest --execute")
@@ -261,6 +269,20 @@ def test_a_share_group_has_start_offsets(cli: Cli, cluster: FakeGroupAdmin) -> N
     ]
     assert [row.split()[-1] for row in ran.out.splitlines()[1:]] == ["unchanged", "reset", "reset"]
     assert {type(offset) for offset in cluster.groups["s1"].offsets.values()} == {StartOffset}
+
+
+def test_a_start_offset_that_stays_is_not_done_before_it_is_set(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """Its request was lost: that the offset is there already says nothing of what is acknowledged past it."""
+    place = TopicPartition("t1", 0)
+    cluster.group("s1", {place: StartOffset(40, records_left=10)}, type=GroupType.SHARE)
+
+    def lose() -> None:
+        raise UnreachableError("lost")
+
+    cluster.before_alter = lose
+    ran = cli("reset-offsets s1 --topic t1:0 --to-offset 40 --execute -o json")
+    assert (ran.code, [row["result"] for row in ran.data]) == (3, ["unknown"])
+    assert cluster.groups["s1"].offsets == {place: StartOffset(40, records_left=10)}
 
 
 def test_an_undo_that_would_take_acknowledgements_away_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -11,7 +11,7 @@ from kgctl.admin.changes import CommitsAsPlanned, ItemOutcome, decide_deletion, 
 from kgctl.admin.offset_reset import LEFT_ALONE
 from kgctl.errors import TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupState, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
@@ -54,6 +54,17 @@ def test_a_commit_where_there_was_none_is_a_move(cluster: FakeGroupAdmin) -> Non
     assert watch(cluster).before([A2]) == {}
     cluster.group("a", {P0: at(5), P1: at(6), P2: at(0)})
     assert watch(cluster).before([A2]) == {A2: "changed since the plan was made: no commit then, 0 now"}
+
+
+def test_a_commit_of_the_same_offset_is_a_move_where_its_metadata_are_others(cluster: FakeGroupAdmin) -> None:
+    cluster.group("a", {P0: at(5, "mine"), P1: at(6)})
+    assert watch(cluster).before([A0]) == {A0: "changed since the plan was made: 5 then, 5 with other metadata now"}
+
+
+def test_a_coordinator_that_has_just_been_lost_is_asked_again(cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Results[str, object]] = [Results({}, {"a": AWAY, "b": AWAY}), Results({"a": {}}, {"b": AWAY})]
+    monkeypatch.setattr(FakeGroupAdmin, "list_committed_offsets", lambda *_: answers.pop(0))
+    assert watch(cluster).before([A2, ("b", P0)]) == {("b", P0): AWAY}
 
 
 def test_what_was_sent_and_lost_may_be_there(cluster: FakeGroupAdmin) -> None:
@@ -134,3 +145,29 @@ def test_a_deletion_without_an_answer_is_looked_for_at_the_coordinator(
 
     monkeypatch.setattr(cluster, "delete_groups", delete)
     assert execute_deletion(cluster, decisions, None, {}).outcomes == outcomes
+
+
+def test_a_group_that_has_committed_elsewhere_since_it_was_saved_is_not_deleted(cluster: FakeGroupAdmin) -> None:
+    decisions = decide_deletion(cluster, ["b"])
+    cluster.group("b", {P0: at(5), P1: at(1)})
+    account = execute_deletion(cluster, decisions, None, {"b": {P0: at(5)}})
+    assert account.notes == {"b": "t-1: changed since the plan was made: no commit then, 1 now"}
+    assert set(cluster.groups) == {"a", "b"}
+
+
+def test_a_group_whose_commits_nobody_can_read_by_now_is_not_deleted(cluster: FakeGroupAdmin) -> None:
+    decisions = decide_deletion(cluster, ["a", "b"])
+    cluster.offset_errors["a"] = AWAY
+    account = execute_deletion(cluster, decisions, None, {"a": {P0: at(5), P1: at(6)}, "b": {P0: at(5)}})
+    assert (account.outcomes, sorted(cluster.groups)) == ({"a": ItemOutcome.FAILED, "b": ItemOutcome.DONE}, ["a"])
+
+
+@pytest.mark.parametrize("state", GroupState)
+def test_a_group_can_be_deleted_where_it_is_empty_or_only_its_coordinator_can_tell(
+    cluster: FakeGroupAdmin, state: GroupState
+) -> None:
+    """And one that is Dead is gone."""
+    cluster.group("a", state=state)
+    refused = decide_deletion(cluster, ["a"])["a"].refused
+    codes = {GroupState.EMPTY: None, GroupState.UNKNOWN: None, GroupState.DEAD: ErrorCode.GROUP_ID_NOT_FOUND}
+    assert (refused and refused.code) == codes.get(state, ErrorCode.NON_EMPTY_GROUP)
