@@ -109,6 +109,7 @@ ROOMS = {
             (14, "which tables a query in SQL asks"),
             (19, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (17, "clusters without tables in SQL; columns of tables that are there may be null"),
+            (28, "what follows a step of a build is known to it: samples ahead, and how old later records may be"),
         ),
     ),
     "cli": Room(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,9 @@ from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.builds.carry import Slice
 from kgctl.pipeline.decode.arrow import Int64s, nulls
 from kgctl.pipeline.decode.decode import READ_DICTIONARY
-from kgctl.pipeline.store.files import DataFile, StoreLocation, opened
+from kgctl.pipeline.store.files import DataFile, StoreLocation, instant_ms, opened
 from kgctl.pipeline.store.tables import RAW, from_stored, stored_columns
+from kgctl.pipeline.tables.registry import BEGIN_MS, EVER_MS
 
 PORTION_ROWS = 150_000
 """So many records are worked on at a time."""
@@ -100,29 +102,52 @@ def _edges(extents: Sequence[Extent]) -> list[int]:
 
 def read_records(location: StoreLocation, extents: Sequence[Extent]) -> pa.Table:
     """The records (`RAW`, keys as dictionaries), file by file."""
-    by_path: dict[str, list[Extent]] = {}
-    for each in extents:
-        by_path.setdefault(each.path, []).append(each)
     columns = stored_columns("records", RAW.names)
     found = []
-    for path, wanted in by_path.items():
+    for path, wanted in _by_path(extents).items():
         with opened(location, "records", path, READ_DICTIONARY) as source:
-            numbers = [number for number in range(source.metadata.num_row_groups) if _meets(source.metadata, number, wanted)]
-            rows = from_stored("records", source.read_row_groups(numbers, columns))
+            rows = from_stored("records", source.read_row_groups(_row_groups(source.metadata, wanted), columns))
         found.append(rows.select(RAW.names).filter(_is_wanted(rows, wanted)))
     return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else RAW.empty_table()
 
 
+def later_times(location: StoreLocation, portions: Sequence[Sequence[Extent]]) -> list[int]:
+    """Of each of a slice's portions the time before which no record of those that follow is, as far as files tell."""
+    firsts = [min((_first_ms(location, *each) for each in _by_path(portion).items()), default=EVER_MS) for portion in portions]
+    return [*np.minimum.accumulate(firsts[:0:-1])[::-1].tolist(), EVER_MS]
+
+
+def _first_ms(location: StoreLocation, path: str, wanted: Sequence[Extent]) -> int:
+    with opened(location, "records", path) as source:
+        found = [_bounds(source.metadata, number, "time") for number in _row_groups(source.metadata, wanted)]
+    return min((BEGIN_MS if each is None else instant_ms(each[0]) for each in found), default=EVER_MS)
+
+
+def _by_path(extents: Sequence[Extent]) -> dict[str, list[Extent]]:
+    found: dict[str, list[Extent]] = {}
+    for each in extents:
+        found.setdefault(each.path, []).append(each)
+    return found
+
+
+def _row_groups(metadata: pa.parquet.FileMetaData, wanted: Sequence[Extent]) -> list[int]:
+    """The row groups of a file that may have some of these records."""
+    return [number for number in range(metadata.num_row_groups) if _meets(metadata, number, wanted)]
+
+
 def _meets(metadata: pa.parquet.FileMetaData, number: int, wanted: Sequence[Extent]) -> bool:
-    bounds = []
-    for name in ("log_partition", "log_offset"):
-        column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name)
-        statistics = metadata.row_group(number).column(column).statistics
-        if statistics is None or not statistics.has_min_max:
-            return True
-        bounds.append((statistics.min, statistics.max))
-    (first, last), (low, high) = bounds
+    partitions, offsets = (_bounds(metadata, number, name) for name in ("log_partition", "log_offset"))
+    if partitions is None or offsets is None:
+        return True
+    (first, last), (low, high) = partitions, offsets
     return any(first <= each.partition <= last and low <= each.high and each.low <= high for each in wanted)
+
+
+def _bounds(metadata: pa.parquet.FileMetaData, number: int, name: str) -> tuple[Any, Any] | None:
+    """The smallest and the greatest value of a column in a row group, if it says so."""
+    column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name)
+    statistics = metadata.row_group(number).column(column).statistics
+    return None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max)
 
 
 def _is_wanted(rows: pa.Table, wanted: Sequence[Extent]) -> pa.Array:

@@ -26,12 +26,11 @@ from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
 from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, prefix_of, write_files
 from kgctl.pipeline.store.states import read_state, write_state
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_columns, to_stored
-from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, SamplesMissingError
-from kgctl.pipeline.tables.rounds import EndSeen, clocks
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, EVER_MS, OutdatedError, SamplesMissingError
+from kgctl.pipeline.tables.rounds import EndSeen, clocks, sampled_for
 
 STEP_POINTS = 250_000
 """Series times windows of a step."""
-EVER_MS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,8 @@ class SampleFiles:
 class Portion:
     """A portion of a slice. ``states``: the bytes of what earlier builds or portions left, or files of table ``state`` that have
     them. ``sampled_from_ms``: up to where portions before it took samples; ``is_last``: no portion comes after it;
-    ``sure_ms``: before which no sample counts that an earlier state is given anew."""
+    ``later_ms``: no record of those that do is older; ``sure_ms``: before which no sample counts that an earlier state is given
+    anew."""
 
     location: StoreLocation
     cluster: str
@@ -58,6 +58,7 @@ class Portion:
     states: Sequence[bytes | str] = ()
     sampled_from_ms: int = BEGIN_MS
     is_last: bool = True
+    later_ms: int = EVER_MS
     sure_ms: int = BEGIN_MS
 
 
@@ -139,19 +140,22 @@ class _Fold:
     def run(self, raw: pa.Table) -> Folded:
         portion = self.portion
         high, ends = _ends(portion, raw, self.carried)
-        samples = _Samples(portion, self.carried, ends[-1])
+        bounds = [max(sampled_for(portion.rounds, end_ms), portion.sampled_from_ms) for end_ms in ends]
+        samples = _Samples(portion, self.carried, bounds[-1])
         from_ms, taken = portion.sampled_from_ms, np.zeros(raw.num_rows, np.bool_)
-        for number, to_ms in enumerate(ends, 1):
+        times = raw.column("timestamp_ms").to_numpy()
+        for number, (end_ms, to_ms) in enumerate(zip(ends, bounds, strict=True), 1):
             is_end = number == len(ends)
-            is_now = ~taken if is_end else ~taken & (high < to_ms)
+            is_now = ~taken if is_end else ~taken & (high < end_ms)
             taken |= is_now
             given = StepInput(
                 raw.filter(pa.array(is_now)),
                 samples.between(from_ms, to_ms),
                 portion.rounds[portion.rounds < to_ms // DEFAULT_WINDOW_MS],
-                self._seen(to_ms, is_end=is_end),
+                self._seen(end_ms, is_end=is_end),
                 self.carried,
                 is_last=is_end and portion.is_last,
+                later_ms=min(portion.later_ms, int(times[~taken].min(initial=EVER_MS))),
             )
             self._require_in_time(given)
             self._take(_stepped(given, samples, to_ms), is_last=given.is_last)
@@ -202,7 +206,7 @@ def _ends(portion: Portion, raw: pa.Table, carried: Carried) -> tuple[Int64s, li
         row = state.get(partition, {"newest_ms": BEGIN_MS, "last_ms": BEGIN_MS})
         _, high[low:end], known_ms = clocks(times[low:end], row["newest_ms"], row["last_ms"])
         newest_ms = max(newest_ms, known_ms)
-    last_ms = EVER_MS if portion.is_last else max(newest_ms // DEFAULT_WINDOW_MS * DEFAULT_WINDOW_MS, portion.sampled_from_ms)
+    last_ms = EVER_MS if portion.is_last else newest_ms // DEFAULT_WINDOW_MS * DEFAULT_WINDOW_MS
     horizons = [row["horizon_ms"] for row in state.values() if row["horizon_ms"] != BEGIN_MS]
     since_ms = min([*horizons, int(times.min()) if len(times) else EVER_MS])
     rounds = portion.rounds[portion.rounds >= since_ms // DEFAULT_WINDOW_MS]

@@ -21,7 +21,7 @@ from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
 from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.builds.carry import Slice
-from kgctl.pipeline.builds.cut import Extent, extents_of, portions_of, slices_of
+from kgctl.pipeline.builds.cut import Extent, extents_of, later_times, portions_of, slices_of
 from kgctl.pipeline.builds.fold import Folded, Portion, SampleFiles, fold
 from kgctl.pipeline.builds.state import Earlier, Standing, beside, last_runs, new_files, overlaps, replaced, stored_coverage
 from kgctl.pipeline.builds.thin import Replacement, pruned_until_ms, thinned_rows
@@ -37,7 +37,7 @@ from kgctl.pipeline.store.warehouse import (
     next_number,
     version_number,
 )
-from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
+from kgctl.pipeline.tables.registry import BEGIN_MS, EVER_MS, OutdatedError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
@@ -274,6 +274,7 @@ class _Queue:
     since: int | None = None
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)
     done: list[Folded] = field(default_factory=list)
+    later: Sequence[int] = ()
 
     @property
     def is_over(self) -> bool:
@@ -387,6 +388,8 @@ class _ClusterBuild:
     def _next(self, queue: _Queue) -> Portion:
         last = queue.done[-1] if queue.done else None
         is_last = len(queue.done) + 1 == len(queue.portions)
+        if not queue.later:
+            queue.later = [EVER_MS] if len(queue.portions) == 1 else later_times(self.warehouse.location, queue.portions)
         return Portion(
             self.warehouse.location,
             self.cluster,
@@ -398,6 +401,7 @@ class _ClusterBuild:
             queue.states if last is None or last.state is None else [last.state.path],
             BEGIN_MS if last is None else last.sampled_to_ms,
             is_last,
+            queue.later[len(queue.done)],
             BEGIN_MS if queue.since is None else self.standing.sure_ms(queue.slice),
         )
 

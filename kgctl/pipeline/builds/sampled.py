@@ -101,7 +101,8 @@ def _numbered_on(known: pa.Table, found: pa.Table, others: pa.Array) -> pa.Table
     both = both.take(pa.array(order))
     is_known = order < known.num_rows
     number, life, is_first = numbered(log, int64s(both, "log_end_offset"))
-    is_first &= ~begins(log) | ~pc.is_in(_log_texts(both), others).to_numpy()
+    first = np.flatnonzero(begins(log))
+    is_first[first] = ~pc.is_in(_log_texts(both.take(pa.array(first))), others).to_numpy()
     old_number, old_life = int64s(both, "number"), int64s(both, "life")
     last = np.maximum.accumulate(np.where(is_known, np.arange(len(log)), -1))
     goes_on = (last >= 0) & (log[last] == log)

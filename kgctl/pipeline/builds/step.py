@@ -30,7 +30,7 @@ from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.decode.schemas import COVERAGE, OFFSET_COMMITS, Decoded, merge_runs, runs_of
 from kgctl.pipeline.tables.epochs import names_in
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes
-from kgctl.pipeline.tables.registry import BEGIN_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
+from kgctl.pipeline.tables.registry import BEGIN_MS, EVER_MS, Horizon, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.replay import NAMES, STATES, played_back, spans
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.rounds import EndSeen, clocks, horizon_of, likely_horizon, settled_until
@@ -58,7 +58,7 @@ class StepInput:
     ``raw``: new records (`RAW`), places for offsets, sorted by them; ``fresh``: samples since the last step, as collected;
     ``rounds``: the windows up to now in which anything of the cluster was
     sampled; ``seen``: by partition, when no record of it was missing; ``before``: what earlier steps left; ``is_last``: no step
-    follows for now, so that rows which may still change are asked for.
+    follows for now, so that rows which may still change are asked for; ``later_ms``: no record of the steps that follow is older.
     """
 
     raw: pa.Table
@@ -67,6 +67,7 @@ class StepInput:
     seen: Mapping[int, EndSeen] = field(default_factory=dict)
     before: Carried = field(default_factory=Carried)
     is_last: bool = True
+    later_ms: int = EVER_MS
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,11 @@ def _partitions(given: StepInput) -> tuple[pa.Table, Int64s, pa.Table, Counter[s
     for partition, row in known.items():
         seen = given.seen.get(partition, _UNSEEN).until_ms(row["last_offset"], row["last_ms"])
         newest_ms = max(row["newest_ms"], seen)
-        sure_ms = horizon_of(newest_ms, settled_until(given.rounds, newest_ms))
-        likely_ms = likely_horizon(newest_ms, given.rounds) if given.is_last else BEGIN_MS  # the next step's may be older
+        settled_ms = settled_until(given.rounds, newest_ms)
+        likely_ms = likely_horizon(min(newest_ms, given.later_ms), given.rounds)
+        sure_ms = horizon_of(newest_ms, settled_ms)
+        if not given.is_last:  # the records that follow are known
+            sure_ms = max(sure_ms, min(likely_ms, settled_ms))
         row["horizon_ms"] = max(row["horizon_ms"], sure_ms, likely_ms)
         horizons.append((partition, row["horizon_ms"], sure_ms))
     return pa.Table.from_pylist([known[each] for each in sorted(known)], schema=PARTITIONS), clock, coverage, counts, horizons

@@ -34,8 +34,8 @@ _HOMES = {
     "status_changes": "lag",
 }
 T = TypeVar("T")
-BEGIN_MS = -(1 << 62)
-"""Before every time."""
+BEGIN_MS, EVER_MS = -(1 << 62), 1 << 62
+"""Before and after every time."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s
-from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, EVER_MS
 
 LONGEST = 240
 """So many windows may lie between two samples, where nothing else of the cluster was sampled either."""
@@ -47,6 +47,13 @@ def settled_until(rounds: Int64s, newest_ms: int) -> int:
         return max(given_up, newest_ms)
     awaited = rounds[rounds < rounds[-1] - 1]
     return max(given_up, int(awaited[-1]) * DEFAULT_WINDOW_MS if len(awaited) else BEGIN_MS)
+
+
+def sampled_for(rounds: Int64s, time_ms: int) -> int:
+    """Up to when samples must be known for `settled_until` to be no earlier than the window of a time; `EVER_MS`: all."""
+    at = np.searchsorted(rounds, time_ms // DEFAULT_WINDOW_MS)
+    after = rounds[np.searchsorted(rounds, rounds[at] + 2) :] if at < len(rounds) else rounds[:0]
+    return (int(after[0]) + 1) * DEFAULT_WINDOW_MS if len(after) else EVER_MS
 
 
 _BACK_MS = 3_600_000

@@ -23,6 +23,7 @@ from kgctl.pipeline.store.states import SLICE, named, packed, read_state
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.replay import played_back
+from tests.benchmarks.pipeline.build_work import samples
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
@@ -343,3 +344,23 @@ def test_states_whose_columns_stand_in_another_order_are_read() -> None:
     found = of_bytes(packed({"sampled_ms": 3}, turned))
     assert {name: table.schema for name, table in found.tables.items()} == dict(SCHEMAS)
     assert found.sampled_ms == 3
+
+
+def test_a_step_goes_on_from_the_last_window_where_it_is_known_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten minutes of one series, a thousand commits a minute: no step has those of four minutes before it."""
+    monkeypatch.setattr(cut, "PORTION_ROWS", 1_000)
+    log = generated_log(0, Size(10_000, groups=1, topics=1, partitions=1, interval_ms=60))
+    carried = []
+
+    def noted(given: StepInput) -> StepMade:
+        carried.append(given.before.table("entries").num_rows)
+        return step(given)
+
+    monkeypatch.setattr(fold, "step", noted)
+    parts = [log.slice(at, 1_000) for at in range(0, 10_000, 1_000)]
+    built(collected(tmp_path / "w", parts, samples(Size(10_000, partitions=1, interval_ms=60))))
+
+    assert len(carried) == 10
+    assert max(carried) < 1_100
