@@ -6,9 +6,31 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
-from kgctl.errors import RefusedError, StorageError, UsageError
+from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
+
+
+def text_of(path: Path | str, *, stdin: TextIO | None = None, missing: type[KgctlError] = UsageError, most: int = -1) -> str:
+    """The text of a file, or its first ``most`` bytes, with line ends as they are, without a mark of UTF-8 in front.
+
+    Where ``stdin`` is given, it is what is named ``-``.
+
+    Raises:
+        UsageError: it cannot be read, or is no text. ``missing``: there is no file of this name.
+    """
+    try:
+        if stdin is not None and str(path) == "-":
+            return stdin.read()
+        with Path(path).open("rb") as file:
+            return file.read(most).decode("utf-8-sig")
+    except OSError as error:
+        kind = missing if isinstance(error, FileNotFoundError) else UsageError
+        raise kind(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        looks = "; it looks like UTF-16: save it as UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        raise UsageError(f"{path} is not UTF-8 text (line {line}, byte {error.start}){looks}") from None
 
 
 def check_named(path: Path) -> None:

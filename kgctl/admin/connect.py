@@ -30,8 +30,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgctl.errors import StorageError, UsageError
+from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.extras import require
+from kgctl.files import text_of
 from kgctl.model.values import frozen_in_order
 from kgctl.yaml_files import FileError, Location, core_dumper, read_yaml
 from kgctl.yaml_files import Path as TreePath
@@ -220,12 +221,9 @@ def load_config_file(path: Path) -> ConfigFile:
         UsageError: it cannot be read, or is not as it should be; names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+        return parse_config_file(path, text_of(path, missing=NotFoundError))
+    except NotFoundError:
         return ConfigFile(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
-    return parse_config_file(path, text)
 
 
 def parse_config_file(path: Path, text: str) -> ConfigFile:

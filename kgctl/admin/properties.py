@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kgctl.admin import zookeeper
 from kgctl.errors import UsageError
+from kgctl.files import text_of
 from kgctl.wire.settings import checked_property, with_msk_mechanism
 
 RENAMED: Mapping[str, str] = {
@@ -264,13 +265,7 @@ def load_command_config(path: Path) -> Mapping[str, str]:
 
     Raises `UsageError` with file and line: unreadable, an unknown name, a value that cannot be honoured (a JKS key store).
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {path}: not UTF-8 text (byte {error.start})") from None
-    return _from_entries(parse_properties(text, str(path)), str(path))
+    return _from_entries(parse_properties(text_of(path), str(path)), str(path))
 
 
 def parse_x(arguments: Sequence[str]) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ _MEANT = {
     "rollback": "type: kgctl undo",
     "help": "type: kgctl --help",
     **dict.fromkeys(("-b", "--bootstrap-servers", "--brokers"), "did you mean --bootstrap-server?"),
+    "-0": "did you mean -o name0?",
     "-g": "did you mean --group?",
     "-t": "did you mean --topic?",
     "--from-beginning": "did you mean --to-earliest?",

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.admin.connect import ClusterContext, ConfigFile, is_pointer, load_config_file, parse_config_file
-from kgctl.errors import RefusedError, StorageError, UsageError
+from kgctl.errors import RefusedError, StorageError
+from kgctl.files import text_of
 from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
@@ -105,10 +106,7 @@ def read_project_file(path: Path) -> tuple[str, ConfigFile]:
     Raises:
         UsageError: it cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
+    text = text_of(path)
     config = parse_config_file(path, text)
     return text, replace(config, contexts={name: _placed(context, path.parent) for name, context in config.contexts.items()})
 

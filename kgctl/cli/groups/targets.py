@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, get_type_hints
 
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED
@@ -16,6 +16,7 @@ from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.undo_files import check_file_name
 from kgctl.cli.parameters import flag, option
 from kgctl.errors import UsageError
+from kgctl.files import text_of
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 
@@ -242,12 +243,5 @@ def read_text(path: str, stdin: TextIO) -> tuple[str, str]:
     Raises:
         UsageError: it cannot be read, or is no text.
     """
-    try:
-        if path == "-":
-            return stdin.read(), "stdin"
-        return Path(path).expanduser().read_bytes().decode("utf-8"), path  # line ends inside of quotes must stay what they are
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {line}: not UTF-8 text") from None
+    place = os.path.expanduser(path)  # noqa: PTH111 - which leaves a name as it was typed, ./ and all
+    return text_of(place, stdin=stdin), "stdin" if path == "-" else path

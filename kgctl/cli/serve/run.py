@@ -14,6 +14,7 @@ import typer
 from kgctl.cli.parameters import flag, option
 from kgctl.cli.report import shows
 from kgctl.errors import UsageError
+from kgctl.files import text_of
 from kgctl.server.differences import listed
 
 if TYPE_CHECKING:
@@ -162,11 +163,7 @@ def read_config_file(path: str | None) -> list[tuple[str, str]]:
 
     if path is None:
         return []
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--config-file {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    return [(entry.key, entry.value) for entry in parse_properties(text, path)]
+    return [(entry.key, entry.value) for entry in parse_properties(text_of(Path(path)), path)]
 
 
 def parse_address(text: str, *, allow_remote: bool, flag: str = "--listen") -> tuple[str, int]:

@@ -16,7 +16,7 @@ from kgctl.cli.report import Column, OutputFormat, Report, shows
 from kgctl.cli.session import Session
 from kgctl.cli.simulate.running import seconds
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.files import new_file
+from kgctl.files import new_file, text_of
 
 NAME = Column("name", "the built-in scenario's name")
 LIST_COLUMNS = (NAME, Column("question", "the question that it answers"))
@@ -99,7 +99,7 @@ def simulate_init(
 def _of_manifests(session: Session, manifests: list[Path], file: Path | None) -> str:
     """A scenario of these manifests, which names them by the way from its own folder."""
     from kgctl.simulate.scenario.from_manifests import remarks, scenario_of
-    from kgctl.simulate.scenario.manifests import read_manifests, text_of
+    from kgctl.simulate.scenario.manifests import read_manifests
 
     folder = (file or Path("scenario.yaml")).resolve().parent
     names = [Path(os.path.relpath(each.resolve(), folder)).as_posix() for each in manifests]
@@ -118,10 +118,5 @@ def _text(session: Session, from_group: str | None, from_file: Path | None, samp
     if from_group is not None:
         return scenario_text(observed(session, from_group, seconds("--sample", sample)))
     if from_file is not None:
-        try:
-            return scenario_text(observed_in(from_file.read_text(encoding="utf-8"), str(from_file)))
-        except FileNotFoundError:
-            raise NotFoundError(f"there is no file {str(from_file)!r}") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{from_file} cannot be read: {error}") from None
+        return scenario_text(observed_in(text_of(from_file, missing=NotFoundError), str(from_file)))
     return builtin_text("rolling-restart")

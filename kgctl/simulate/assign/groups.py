@@ -21,6 +21,7 @@ from uuid import UUID
 from kgctl.assignors import assignor_names
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, StickyClaim, TopicSpec
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError, did_you_mean
+from kgctl.files import text_of
 from kgctl.model.groups import GroupDescription, GroupType
 from kgctl.model.values import frozen_in_order
 from kgctl.yaml_files import LARGE, FileError, Tree, read_yaml
@@ -382,26 +383,13 @@ def _located(error: KgctlError, raw: RawDocument, identity: str | int) -> KgctlE
 
 
 def _read(name: str, stdin: TextIO, notice: Callable[[str], None]) -> Iterator[RawDocument]:
-    text = _text(name, stdin)
+    text = text_of(Path(name), stdin=stdin, missing=NotFoundError)
     source = "stdin" if name == "-" else name
     if name.endswith(_JSON_LINES):
         return _json_lines(source, text)
     if text.lstrip()[:1] in ("{", "["):
         return _json(source, text, notice)
     return _yaml(source, text, notice)
-
-
-def _text(name: str, stdin: TextIO) -> str:
-    try:
-        if name == "-":
-            return stdin.read()
-        return Path(name).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise NotFoundError(f"{name}: there is no such file") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: is not UTF-8: {error.reason} at byte {error.start}") from None
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

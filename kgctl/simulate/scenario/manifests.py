@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from kgctl.errors import UsageError
+from kgctl.files import text_of
 from kgctl.member.config import settings
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.scenario.autoscale import Autoscale
@@ -429,16 +430,6 @@ def drift(tree: Tree, folder: Path) -> Tree:
     if problems:
         raise FileError(problems)
     return tree
-
-
-def text_of(path: Path) -> str:
-    """A manifest's text. Raises `UsageError`."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 _KEDAS_TIMES = {"poll": "pollingInterval", "cooldown": "cooldownPeriod"}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar
 
 from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.files import text_of
 from kgctl.simulate.scenario.patches import patched, written_out
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration, parse_rate, shown
 from kgctl.simulate.scenario.vocabulary import did_you_mean
@@ -81,7 +82,7 @@ def _observed(source: str, folder: Path, live: LiveGroup | None) -> Observed:
     from kgctl.simulate.scenario.observed import observed_in
 
     if not source.startswith(LIVE):
-        return observed_in(_text(folder / source.removeprefix("file:")), source)
+        return observed_in(text_of(folder / source.removeprefix("file:")), source)
     if live is None:
         raise UsageError("a live group is read by the commands of kgctl simulate; here name a file")
     return live(source.removeprefix(LIVE))
@@ -120,7 +121,7 @@ def _rates(name: str, folder: Path, topic: str) -> Mapping[str, str]:
     """Return the steps of a recording: time from its beginning -> rate."""
     if name.startswith(PROMETHEUS):
         return _told_by_prometheus(name.removeprefix(PROMETHEUS).strip(), folder, topic)
-    lines = _text(folder / name).splitlines()
+    lines = text_of(folder / name).splitlines()
     separator = next((each for each in ",;\t" if lines and each in lines[0]), ",")
     reader = csv.DictReader(lines, delimiter=separator)
     header = {column.strip().lower().replace("-", "_"): column for column in reader.fieldnames or () if column}
@@ -164,7 +165,7 @@ PROMETHEUS = "prometheus:"
 def _told_by_prometheus(name: str, folder: Path, topic: str) -> Mapping[str, str]:
     """The sum of the series of a saved answer of ``/api/v1/query_range``, those of the topic where they have one: rates."""
     try:
-        data = json.loads(_text(folder / name))["data"]
+        data = json.loads(text_of(folder / name))["data"]
         series = data["result"] if data["resultType"] == "matrix" else None
     except (ValueError, KeyError, TypeError):
         series = None
@@ -258,17 +259,6 @@ def _coarse(steps: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
     yield steps[-1]
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {str(path)!r}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-
-
 BUILTIN = "builtin:"
 _DEEPEST = 8
 
@@ -353,18 +343,7 @@ def _read_scenario(text: str, source: str) -> Tree:
 
 
 def _text_of(path: Path) -> str:
-    try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder")
-        with path.open("rb") as file:
-            content = file.read(SMALL.characters + 1)
-        return content.decode("utf-8-sig")
-    except FileNotFoundError:
+    if not path.exists():
         hint = did_you_mean(path.name, builtin_names()) if "/" not in str(path) else ""
-        raise NotFoundError(f"there is no file {str(path)!r}{hint and f', nor a built-in scenario{hint}'}") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        looks = "; it looks like UTF-16: save it as UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        raise UsageError(f"{path} is not UTF-8 text (line {line}, byte {error.start}){looks}") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise NotFoundError(f"there is no file {str(path)!r}{hint and f', nor a built-in scenario{hint}'}")
+    return text_of(path, most=SMALL.characters + 1)

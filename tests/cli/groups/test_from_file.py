@@ -207,7 +207,8 @@ def test_file_that_cannot_be_read(cli: Cli) -> None:
     assert cli("reset-offsets --from-file nosuch.csv") == Ran(2, "", "kgctl: cannot read nosuch.csv: No such file or directory\n")
     path = cli.folder / "binary.csv"
     path.write_bytes(b"\xff\xfe")
-    assert cli(f"reset-offsets --from-file {path}").err == f"kgctl: {path}, line 1: not UTF-8 text\n"
+    told = f"kgctl: {path} is not UTF-8 text (line 1, byte 0); it looks like UTF-16: save it as UTF-8\n"
+    assert cli(f"reset-offsets --from-file {path}").err == told
 
 
 def test_file_brings_its_own_scope(cli: Cli) -> None:
@@ -219,7 +220,7 @@ def test_file_brings_its_own_scope(cli: Cli) -> None:
 def test_file_that_is_no_text_is_told_with_its_line(cli: Cli) -> None:
     (cli.folder / "latin.csv").write_bytes(b"t1,0,5\r\nt1,1,5\nt\xe9,0,5\n")
     ran = cli(f"reset-offsets g1 --from-file {cli.folder}/latin.csv")
-    assert (ran.code, ran.err) == (2, f"kgctl: {cli.folder}/latin.csv, line 3: not UTF-8 text\n")
+    assert (ran.code, ran.err) == (2, f"kgctl: {cli.folder}/latin.csv is not UTF-8 text (line 3, byte 16)\n")
 
 
 @pytest.mark.parametrize("flag", ["--from-file", "--backup"])

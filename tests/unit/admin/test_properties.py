@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         load_command_config(tmp_path)
     (tmp_path / "binary").write_bytes(b"a=\xff\xfe")
-    with pytest.raises(UsageError, match=r"not UTF-8 text \(byte 2\)"):
+    with pytest.raises(UsageError, match=r"not UTF-8 text \(line 1, byte 2\)"):
         load_command_config(tmp_path / "binary")
 
 

@@ -92,7 +92,7 @@ def test_events_and_variants_replay_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("traffic: {orders: replay(none.csv)}", "5:11: traffic.orders: there is no file"),
+        ("traffic: {orders: replay(none.csv)}", "5:11: traffic.orders: cannot read "),
         ("traffic: {orders: replay()}", "5:11: traffic.orders: 'replay()' names no file: replay(traffic.csv)"),
         ("traffic: {orders: replay(a.csv}", "5:11: traffic.orders: 'replay(a.csv' names no file"),
         ("traffic: {other: replay(a.csv)}", "5:11: traffic.other: a.csv has no rows of topic 'other'"),
@@ -161,7 +161,7 @@ def test_a_live_group_is_asked_for_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("group: {from: none.json}", "3:9: group.from: there is no file"),
+        ("group: {from: none.json}", "3:9: group.from: cannot read "),
         ("group: {from: s.yaml}", "3:9: group.from: s.yaml is not what `kgctl describe group G --members -o json` prints"),
         ("group: {from: 5}", "3:9: group.from: must be a file or live:GROUP, not 5"),
         ("group: {from: 'live:x'}", "3:9: group.from: a live group is read by the commands of kgctl simulate; here name a file"),
