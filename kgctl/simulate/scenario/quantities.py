@@ -10,7 +10,8 @@ import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -341,70 +342,39 @@ class _Unbounded(ABC):
 class Normal(_Unbounded):
     """``normal(35s, 3s)``: mean and standard deviation; what falls below 0 is 0."""
 
-    mean_value_us: int
+    mean_us: int
     deviation_us: int
 
     def sample(self, rng: Rng) -> int:
         """Draw a value."""
-        return max(round(self.mean_value_us + self.deviation_us * _standard_normal(rng)), 0)
-
-    @property
-    def mean_us(self) -> int:
-        return self.mean_value_us
+        return max(round(self.mean_us + self.deviation_us * _standard_normal(rng)), 0)
 
 
 @frozen_in_order
 class LogNormal(_Unbounded):
     """``lognormal(2ms, 1ms)``: mean and standard deviation of the values themselves, not of their logarithms."""
 
-    mean_value_us: int
+    mean_us: int
     deviation_us: int
 
     def sample(self, rng: Rng) -> int:
         """Draw a value."""
-        if self.mean_value_us == 0:
+        if self.mean_us == 0:
             return 0
-        variance = math.log1p((self.deviation_us / self.mean_value_us) ** 2)
-        location = math.log(self.mean_value_us) - variance / 2
+        variance = math.log1p((self.deviation_us / self.mean_us) ** 2)
+        location = math.log(self.mean_us) - variance / 2
         return round(math.exp(location + math.sqrt(variance) * _standard_normal(rng)))
-
-    @property
-    def mean_us(self) -> int:
-        return self.mean_value_us
 
 
 @frozen_in_order
 class Exponential(_Unbounded):
     """``exp(5m)``: the distance of independent events, with this mean."""
 
-    mean_value_us: int
+    mean_us: int
 
     def sample(self, rng: Rng) -> int:
         """Draw a value."""
-        return round(-self.mean_value_us * math.log1p(-rng.random()))
-
-    @property
-    def mean_us(self) -> int:
-        return self.mean_value_us
-
-
-@frozen_in_order
-class Pareto(_Unbounded):
-    """``pareto(10ms, 1.5)``: the smallest value, and the exponent of the tail (the smaller, the heavier)."""
-
-    minimum_us: int
-    exponent: float
-
-    def sample(self, rng: Rng) -> int:
-        """Draw a value."""
-        return round(self.minimum_us * math.pow(1.0 - rng.random(), -1.0 / self.exponent))
-
-    @property
-    def mean_us(self) -> int:
-        """The mean; the median for an exponent of 1 or below, where there is no mean."""
-        if self.exponent <= 1:
-            return round(self.minimum_us * math.pow(2, 1 / self.exponent))
-        return round(self.minimum_us * self.exponent / (self.exponent - 1))
+        return round(-self.mean_us * math.log1p(-rng.random()))
 
 
 def _standard_normal(rng: Rng) -> float:
@@ -417,8 +387,8 @@ ZERO = Constant(0)
 
 
 _DISTRIBUTION = re.compile(r"([a-z]+)\s*\(([^()]*)\)")
-FORMS = "45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5)"
-_ARGUMENTS = {"normal": 2, "lognormal": 2, "exp": 1, "pareto": 2}
+FORMS = "45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms) or exp(5m)"
+_CALLED: Mapping[str, type[Normal | LogNormal | Exponential]] = {"normal": Normal, "lognormal": LogNormal, "exp": Exponential}
 
 
 def parse_distribution(raw: object) -> Distribution:
@@ -446,24 +416,13 @@ def _range(raw: str) -> Distribution:
 
 
 def _call(name: str, arguments: list[str], raw: str) -> Distribution:
-
-    if name not in _ARGUMENTS:
-        known = f"; known: {', '.join(_ARGUMENTS)}"
-        raise ValueError(f"unknown distribution {name!r}{errors.did_you_mean(name, _ARGUMENTS, quoted=True) or known}")
-    if len(arguments) != _ARGUMENTS[name]:
-        raise ValueError(f"{name} takes {_ARGUMENTS[name]} values, not {len(arguments)}: {raw!r}")
-    first = parse_duration(arguments[0])
-    if name == "exp":
-        return Exponential(first)
-    if name == "pareto":
-        return Pareto(first, _exponent(arguments[1]))
-    return (Normal if name == "normal" else LogNormal)(first, parse_duration(arguments[1]))
-
-
-def _exponent(text: str) -> float:
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not 0.1 <= float(text) <= 100:
-        raise ValueError(f"the exponent of pareto is a number between 0.1 and 100, not {text!r}")
-    return float(text)
+    if name not in _CALLED:
+        known = f"; known: {', '.join(_CALLED)}"
+        raise ValueError(f"unknown distribution {name!r}{errors.did_you_mean(name, _CALLED, quoted=True) or known}")
+    kind = _CALLED[name]
+    if len(arguments) != len(fields(kind)):
+        raise ValueError(f"{name} takes {len(fields(kind))} values, not {len(arguments)}: {raw!r}")
+    return kind(*map(parse_duration, arguments))
 
 
 def distribution_text(found: Distribution) -> str:
@@ -472,13 +431,9 @@ def distribution_text(found: Distribution) -> str:
         return format_duration(found.value_us)
     if isinstance(found, Uniform):
         return f"{format_duration(found.low_us)}..{format_duration(found.high_us)}"
-    if isinstance(found, Pareto):
-        return f"pareto({format_duration(found.minimum_us)}, {found.exponent:g})"
-    if isinstance(found, Exponential):
-        return f"exp({format_duration(found.mean_value_us)})"
-    name = "normal" if isinstance(found, Normal) else "lognormal"
-    assert isinstance(found, Normal | LogNormal)
-    return f"{name}({format_duration(found.mean_value_us)}, {format_duration(found.deviation_us)})"
+    assert isinstance(found, Normal | LogNormal | Exponential)
+    (name,) = (name for name, kind in _CALLED.items() if isinstance(found, kind))
+    return f"{name}({', '.join(format_duration(getattr(found, each.name)) for each in fields(found))})"
 
 
 RateSteps: TypeAlias = tuple[tuple[int, int], ...]

@@ -28,7 +28,7 @@ members:
     boot: exp(10s)
     on_stop: none
     instance_id: $name
-    callbacks: {revoked: 'pareto(1s, 1.5)'}
+    callbacks: {revoked: 'normal(1s, 150ms)'}
 variants: {classic: {}, consumer: {group: {config: {group.protocol: consumer}}}}
 """
 
@@ -54,7 +54,7 @@ def test_everything_that_shapes_a_run_is_told_in_the_words_of_a_file() -> None:
     assert of_b["client.id"] == "consumer-group-$name"
     assert of_b["boot, then client start"] == "exp(10s), then 36ms..114ms"
     assert of_b["poll()"] == "waits 1s, then the batch, then a pause of 20ms..40ms"
-    assert of_b["callbacks"] == "revoked pareto(1s, 1.5), assigned 0s, lost 0s"
+    assert of_b["callbacks"] == "revoked normal(1s, 150ms), assigned 0s, lost 0s"
     assert of_b["a clean stop"] == "ends the process without close()"
     assert "session.timeout.ms" not in of_b
 

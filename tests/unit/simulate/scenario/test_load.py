@@ -122,8 +122,8 @@ MISTAKES = {
     "variants: {a: {topics: {orders: six}}}": "5:25: topics.orders: must be a number of partitions, or a mapping such as",
     "variants: {a: {members: null}}": "5:16: members: there are no members: write members: {app: {count: 3}}",
     "variants: {a: {members: {app: {boot: normal(2s, 1s)}}}}": (
-        "5:32: members.app.boot: 'normal(2s' is no duration; write 45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) "
-        "or pareto(10ms, 1.5); inside { } it needs quotes, for its comma"
+        "5:32: members.app.boot: 'normal(2s' is no duration; write 45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms) or exp(5m)"
+        "; inside { } it needs quotes, for its comma"
     ),
     "traffic: {orders: sine(1/s, 2/s, 24h)}": (
         "5:11: traffic.orders.rate: 'sine(1/s': a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h)"
