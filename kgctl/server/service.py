@@ -49,7 +49,7 @@ from kgctl.server.api import (
     transactions,
 )
 from kgctl.server.api.access import acls, alter_client_quotas, alter_scram, describe_client_quotas, describe_scram
-from kgctl.server.api.configs import alter, describe, incremental_alter, list_resources
+from kgctl.server.api.configs import altering, describe, list_resources
 from kgctl.server.api.inspect import (
     describe_log_dirs,
     describe_quorum,
@@ -92,7 +92,7 @@ from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, op
 
 _SPECS = (
     *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
-    *(create_partitions.SPEC, describe.SPEC, incremental_alter.SPEC, alter.SPEC, list_resources.SPEC),
+    *(create_partitions.SPEC, describe.SPEC, altering.INCREMENTAL, altering.WHOLE, list_resources.SPEC),
     *(sasl.HANDSHAKE, sasl.AUTHENTICATE),
     *(produce.SPEC, fetch.SPEC, list_offsets.SPEC, offset_for_leader_epoch.SPEC, transactions.INIT_PRODUCER_ID),
     *(find_coordinator.SPEC, join_group.SPEC, sync_group.SPEC, heartbeat.SPEC, leave_group.SPEC),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from kgctl.errors import StorageError, UsageError
@@ -17,7 +18,7 @@ from kgctl.model.requests import UpdateGroupConfig
 from kgctl.server.acls import CLUSTER_NAME
 from kgctl.server.api.fields import NO_RIGHT, storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import RequestContext
+from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import EVENT_ID, Values
 from kgctl.server.settings import (
     ALL_BROKERS,
@@ -250,3 +251,8 @@ _PREPARE = {
     GROUP: _prepare_group,
 }
 """Resource type -> what checks a change and gives back what does it."""
+
+
+INCREMENTAL = ApiSpec(44, "IncrementalAlterConfigs", 0, 1, partial(alter, is_whole=False))
+WHOLE = ApiSpec(33, "AlterConfigs", 0, 2, partial(alter, is_whole=True))
+"""All settings of a resource at once: those that are not named fall back to their defaults."""
