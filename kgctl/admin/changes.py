@@ -477,6 +477,20 @@ class _GroupsAsSaved:
 CommitKey = tuple[str, TopicPartition]
 
 
+def taking_away(admin: GroupAdmin, commits: Iterable[CommitKey]) -> Iterator[ChangeStep[CommitKey]]:
+    """Steps that delete commits, a request a group."""
+
+    def act(items: Sequence[CommitKey]) -> Mapping[CommitKey, ItemError]:
+        group_id = items[0][0]
+        errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
+        return {(group_id, partition): error for partition, error in errors.items()}
+
+    by_group: dict[str, list[CommitKey]] = {}
+    for commit in commits:
+        by_group.setdefault(commit[0], []).append(commit)
+    yield from (ChangeStep.of_one_request(items, act) for items in by_group.values())
+
+
 @frozen_in_order
 class CommitsAsPlanned:
     """Refuses groups, each as a whole, whose commits are no longer the planned ones, which are those of the undo file; and finds

@@ -18,6 +18,7 @@ from kgctl.admin.changes import (
     committed_now,
     groups_a_step,
     present,
+    taking_away,
 )
 from kgctl.admin.group_view import check_rights_on, missing_topic, out_of_sight
 from kgctl.admin.notation import FromFile, PlannedOffset
@@ -287,18 +288,17 @@ def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[ChangeSte
     for start in range(0, len(groups), at_once):
         rows = [row for group in groups[start : start + at_once] for row in group.rows]
         commits: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-        taken_away: dict[str, list[TopicPartition]] = {}
+        taken_away: list[CommitKey] = []
         for row in rows:
             if row.result is not ResetResult.PLANNED:
                 continue
             if row.new is None:
-                taken_away.setdefault(row.group_id, []).append(row.partition)
+                taken_away.append((row.group_id, row.partition))
             else:
                 commits.setdefault(row.group_id, {})[row.partition] = row.new
         if commits:
             yield _commits(admin, commits)
-        for group_id, partitions in taken_away.items():
-            yield _removal(admin, group_id, partitions)
+        yield from taking_away(admin, taken_away)
 
 
 def _commits(admin: GroupAdmin, wanted: Mapping[str, Committed]) -> ChangeStep[CommitKey]:
@@ -320,14 +320,6 @@ def _altered(admin: GroupAdmin, wanted: Mapping[str, Committed]) -> Iterator[tup
         return
     for group_id, offsets in wanted.items():
         yield group_id, admin.alter_offsets(group_id, offsets)
-
-
-def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> ChangeStep[CommitKey]:
-    def act(items: Sequence[CommitKey]) -> Mapping[CommitKey, ItemError]:
-        errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
-        return {(group_id, partition): error for partition, error in errors.items()}
-
-    return ChangeStep.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[CommitKey, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -11,13 +11,13 @@ from typing import Annotated, NamedTuple
 from kgctl.admin import Committed, GroupAdmin, ItemError, Sight, check_supports, item_error, lacking
 from kgctl.admin.changes import (
     Account,
-    ChangeStep,
     CommitsAsPlanned,
     DeletionDecision,
     ItemOutcome,
     carry_out,
     decide_deletion,
     execute_deletion,
+    taking_away,
 )
 from kgctl.admin.group_view import check_rights_on, is_consumer_group, subscribed_topics
 from kgctl.admin.notation import UndoRow, named_groups
@@ -250,7 +250,7 @@ def delete_offsets(
         if plan.commits:
             question = _question(plan, cluster)
             confirm(session, question, yes=yes, cluster=cluster, is_as_shown=lambda: plan.commits == planned().commits)
-        steps, watch = list(_steps(admin, plan)), CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits))
+        steps, watch = list(taking_away(admin, plan.commits)), CommitsAsPlanned(admin, plan.commits, dict.fromkeys(plan.commits))
         return change.execute(
             admin,
             lambda stop: carry_out(steps, lambda items: _are_gone(admin, items), stop, watch, admin=admin),
@@ -394,22 +394,6 @@ def _doubt(description: GroupDescription) -> ItemError | None:
 def _nothing(group_id: str, topic: str, counts: Mapping[str, int]) -> KgctlError:
     missing = "" if topic in counts else " (nor is there such a topic that this user may see)"
     return NotFoundError(f"group {group_id!r} has no committed offsets on {topic!r}{missing}", group=group_id, topic=topic)
-
-
-def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[ChangeStep[Item]]:
-    by_group: dict[str, list[TopicPartition]] = {}
-    for group_id, partition in plan.commits:
-        by_group.setdefault(group_id, []).append(partition)
-    for group_id, partitions in by_group.items():
-        yield _step(admin, group_id, partitions)
-
-
-def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> ChangeStep[Item]:
-    def act(items: Sequence[Item]) -> Mapping[Item, ItemError]:
-        errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
-        return {(group_id, partition): error for partition, error in errors.items()}
-
-    return ChangeStep.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:
