@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from kgctl.cli.session import Session
     from kgctl.model.groups import GroupDescription, TopicPartition
     from kgctl.simulate.scenario.observed import Observed
-    from kgctl.simulate.scenario.sources import LiveGroup
 
 SAMPLE_S = 5.0
+"""So long is the traffic of the group of ``group: {from: live:GROUP}`` looked at."""
 
 
 def group_with_members(admin: GroupAdmin, group_id: str, purpose: str) -> GroupDescription:
@@ -34,11 +34,6 @@ def group_with_members(admin: GroupAdmin, group_id: str, purpose: str) -> GroupD
     if not group.members:
         raise UsageError(f"group {group_id!r} has no members {purpose}", group=group_id)
     return group
-
-
-def live_reader(session: Session) -> LiveGroup:
-    """Return what reads the group of ``group: {from: live:GROUP}`` from the session's cluster, with some seconds of traffic."""
-    return lambda group_id: observed(session, group_id, SAMPLE_S)
 
 
 def observed(session: Session, group_id: str, sample_s: float) -> Observed:

@@ -53,9 +53,9 @@ def read_scenario(session: Session, name: str) -> Tree:
     from kgctl.simulate.scenario.sources import read_source
 
     def live(group_id: str) -> Observed:
-        from kgctl.cli.simulate.live_group import live_reader
+        from kgctl.cli.simulate.live_group import SAMPLE_S, observed
 
-        return live_reader(session)(group_id)
+        return observed(session, group_id, SAMPLE_S)
 
     return read_source(name, session.environment.stdin, live)
 
