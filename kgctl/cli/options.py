@@ -80,9 +80,11 @@ def merged_groups(positional: list[str] | None, by_option: list[str] | None) -> 
     """Group ids from both ways of giving them, each once, in the order given.
 
     Raises:
-        UsageError: one is longer than a string of the protocol can be.
+        UsageError: one is empty, or longer than a string of the protocol can be.
     """
     group_ids = list(dict.fromkeys([*(positional or ()), *(by_option or ())]))
+    if "" in group_ids:
+        raise UsageError("a group id must not be empty")
     for group_id in group_ids:
         if (size := len(group_id.encode())) > MAX_STRING_BYTES:
             shown = f"{group_id[:40]}..."

@@ -107,8 +107,6 @@ class NamedGroups:
             raise UsageError(f"groups are named, so {self.choosing} have no place")
         if not self.ids and not self.all_groups and not self.names:
             raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
-        if "" in self.ids:
-            raise UsageError("a group id must not be empty")
 
     def select(self, admin: GroupAdmin) -> Selection:
         """As `select_groups`."""

@@ -143,7 +143,7 @@ ROOMS = {
             (31, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
             (23, "clusters that SQL asks; records from the future; times that come twice; misspelt variables of all kinds"),
-            (16, "a user without a home; named topics whose commits are hidden are not compared"),
+            (17, "a user without a home; named topics whose commits are hidden are not compared"),
         ),
     ),
     "admin": Room(

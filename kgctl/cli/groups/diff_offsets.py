@@ -118,7 +118,8 @@ def diff_offsets(
         if (not scopes or is_within(row.partition, scopes)) and row.partition.topic not in denied
     ]
     errors = (*here.errors, *there.errors, *denied.values())
-    unseen = [*here.hidden, *there.hidden] if fail_if_different and not scopes else []
+    doubts = [] if scopes else [*here.hidden, *there.hidden]
+    unseen = doubts if fail_if_different else []
     if fail_if_different and not rows and not errors and not unseen:
         raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
     if fail_if_different:
@@ -133,7 +134,7 @@ def diff_offsets(
         COLUMNS,
         [row for row in rows if all_partitions or row.result != SAME],
         (*errors, *unseen),
-        (told,) if rows or not errors else (),
+        (*([told] if rows or not errors else ()), *(error.message for error in doubts if not unseen)),
         ("group", "topic", "partition"),
         ExitCode.EXPECTATION if fail_if_different and counts[False] else ExitCode.AUTH if unseen else None,
         something_done=bool(rows),

@@ -79,6 +79,7 @@ def test_a_group_without_commits_there_is_not_found(cli: Cli) -> None:
     assert cli("peek g1 --topic nope").err == "kgctl: topic 'nope' does not exist, or this user may not see it\n"
     assert cli("peek nosuch").code == 4
     assert (cli("peek").code, cli("peek g1 -B 0 -A 0").code) == (2, 2)
+    assert [cli.run([name, ""]).err for name in ("peek", "top")] == ["kgctl: a group id must not be empty\n"] * 2
 
 
 def test_what_is_named_and_has_no_commit_is_not_found(cli: Cli, cluster: FakeGroupAdmin) -> None:
