@@ -140,7 +140,7 @@ ROOMS = {
             (7, "named groups that filters leave out, watches that judge nothing, and migrations into share groups, are told"),
             (16, "SQL over what was never built has no rows that could be taken for an answer"),
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
-            (31, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
+            (34, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
             (23, "clusters that SQL asks; records from the future; times that come twice; misspelt variables of all kinds"),
             (17, "a user without a home; named topics whose commits are hidden are not compared"),

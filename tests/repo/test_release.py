@@ -32,9 +32,17 @@ def test_the_action_uses_inputs_that_it_declares_and_quotes_none_into_a_script()
     assert [name for name, given in action()["inputs"].items() if not given["description"]] == []
 
 
-@pytest.mark.parametrize(("check", "code"), [("rebalances>0", 0), ("'rebalances < 0'", 6), ('"rebalances > 0" --runs 1', 0)])
-def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, check: str, code: int) -> None:
-    """The step itself, in the environment that GitHub gives it."""
+@pytest.mark.parametrize(
+    ("options", "code", "seeds"),
+    [
+        ("--check rebalances>0", 0, "2 seeds"),
+        ("--check 'rebalances < 0'", 6, "2 seeds"),
+        ('--check "rebalances > 0" --runs 1', 0, "seed 1"),
+        ("--runs=1 --check rebalances>0", 0, "seed 1"),
+    ],
+)
+def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, options: str, code: int, seeds: str) -> None:
+    """The step itself, in the environment that GitHub gives it; the input `runs` holds where the options do not say how many."""
     programs = tmp_path / "kgctl" / "bin"
     programs.mkdir(parents=True)
     (programs / "kgctl").symlink_to(Path(sys.executable).parent / "kgctl")
@@ -44,7 +52,7 @@ def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, che
         **dict.fromkeys(run["env"], ""),
         "FILE": "crash-detection",
         "RUNS": "2",
-        "OPTIONS": f"--variant cooperative --check {check}",
+        "OPTIONS": f"--variant cooperative {options}",
         "RUNNER_TEMP": str(tmp_path),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
         "GITHUB_OUTPUT": str(tmp_path / "out"),
@@ -54,7 +62,9 @@ def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, che
         env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert (ran.returncode, (tmp_path / "out").read_text()) == (code, f"exit-code={code}\n"), ran.stderr
-    assert "crash-detection" in (tmp_path / "summary").read_text()
+    summary = (tmp_path / "summary").read_text()
+    assert "crash-detection" in summary
+    assert f", {seeds}, " in summary.rpartition("<sub>")[2]
 
 
 def test_options_of_the_action_whose_quotes_do_not_close_are_an_error(tmp_path: Path) -> None:

@@ -442,7 +442,10 @@ def _notices(sweep: Sweep, swept: Swept, shown: SweepShown) -> list[str]:
     worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
     told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
     notices = [*(smallest_lines(sweep, swept.rows) if sweep.axes and not swept.end else ())]
-    notices += [f"{path} changes nothing: the runs are the same with each of its values" for path in idle_axes(sweep, swept.rows)]
+    notices += [
+        f"{path} changes nothing: the runs are the same with each of its values"
+        for path in (() if swept.end else idle_axes(sweep, swept.rows))
+    ]
     notices += [f"not asked in any run{where}: {text}" for where, text in _never_asked(sweep, swept)]
     notices += [f"the worst by {shown.metrics[0]}: {command}" for command in told]
     if not swept.verified:

@@ -6,10 +6,15 @@ The figures are in tests/calibration/measured.json; ``python -m tests.calibratio
 from __future__ import annotations
 
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
 
+from kgctl.simulate.recording.owners import Gap
+from kgctl.simulate.scenario.vocabulary import GapCause
+from tests.calibration import cases
 from tests.calibration.cases import SILENT_US, Case, all_cases, measured, simulated, spread
 from tests.calibration.figures import Figures
 from tests.calibration.outages import is_orderly, silences
@@ -45,6 +50,26 @@ OUTSIDE = {
     "tardy:consumer": {"unavailable"},  # those that came back met no others' heartbeats, and had their partitions at once
 }
 """Case -> metrics that lie outside: cases that were measured after the simulation was made, and that it was not tuned on."""
+
+
+BROKER, REBALANCE = GapCause.BROKER, GapCause.REBALANCE
+SEEN: dict[str, tuple[list[tuple[Any, ...]], tuple[float, float]]] = {
+    "as the simulation has it": ([(0.1, REBALANCE), (4, BROKER)], (9.0, 4.0)),
+    "a short time in which an owner cannot read": ([(0.25, BROKER), (0.3, BROKER), (0.1, REBALANCE)], (0.4, 0.3)),
+    "a short rebalance in which a broker is away, too": ([(0.2, BROKER, REBALANCE), (0.2, BROKER)], (0.2, 0.2)),
+    "nothing that anybody could see": ([(0.2, BROKER)], (0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_figures_are_those_that_a_play_could_measure(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gaps = [Gap(0, 0, round(length * 1e6), 0, 1, tuple((cause, 0) for cause in causes)) for length, *causes in SEEN[case][0]]
+    monkeypatch.setattr(cases, "Measured", lambda _: SimpleNamespace(gaps=lambda _: gaps))
+    given = SimpleNamespace(recording=None, metric=lambda name: {"unavailable": 9.0, "max_gap": 4.0}.get(name, 7))
+    monkeypatch.setattr(cases, "run", lambda *_: given)
+    (figures,) = simulated(all_cases()[0], 1)
+    assert (figures.pop("unavailable"), figures.pop("max_gap")) == pytest.approx(SEEN[case][1])
+    assert {*figures.values()} == {7.0}
 
 
 def test_every_case_was_measured() -> None:

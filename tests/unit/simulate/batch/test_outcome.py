@@ -200,6 +200,11 @@ def test_what_holds_of_records_that_nobody_writes_is_not_asked_and_is_skipped(en
     assert 'skipped="0"' in junit_xml(_told(f"traffic: {{t: 1/s}}\nexpect: [{entry}]\n"))
 
 
+def test_an_expectation_of_other_things_besides_is_asked_where_nobody_writes_records() -> None:
+    (told,) = _told("expect: [lag < 5 and max_gap < 5s]\n").expectations
+    assert (told.passed, told.was_asked) == (True, True)
+
+
 def test_what_does_not_hold_of_records_that_nobody_writes_fails() -> None:
     (told,) = _told("expect: [lag > 5]\n").failures
     assert (told.check, told.was_asked) == ("lag > 5", True)
