@@ -448,6 +448,7 @@ def test_offsets_of_a_topic_that_was_made_anew_are_not_brought_back(cli: Cli, cl
     assert (cli("undo last --execute").code, cluster.calls[-1][0] == "alter_offsets") == (5, False)
     assert cli("undo last --execute --overwrite").code == 0
     assert cluster.groups["g1"].offsets[T1[0]].offset == 100
+    assert cli(f"undo {ID}-{change.split()[0]} --execute").code == 0  # it is as it was: there is nothing to refuse
 
 
 def test_a_topic_whose_id_nobody_tells_is_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
