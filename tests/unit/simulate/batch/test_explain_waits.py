@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
+import pytest
+
 from kgctl.simulate.batch.explain import Explanation, checks_of, explain
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import read_yaml
@@ -15,17 +17,17 @@ def explained(text: str) -> Explanation:
     return explain(given.variants[0].scenario, 1, checks=checks_of(given, "default"), settings=given.variants[0].settings)
 
 
-def test_the_network_of_another_pod_is_no_reason() -> None:
-    cut = "events: [{at: 5s, network: app/%d, latency: 4s}, {at: 10s, crash: app/1}]\nduration: 2m"
-    told = {
-        pod: [
-            "; event network" in piece.rule
-            for piece in explained(f"topics: {{orders: 12}}\nmembers: {{app: {{count: 4}}}}\n{cut % pod}").story.pieces  # type: ignore[union-attr]
-            if piece.cause == "detection"
-        ]
-        for pod in (1, 2)
-    }
-    assert told == {1: [True], 2: [False]}
+@pytest.mark.parametrize(
+    ("network", "is_told"),
+    [("app/1, latency: 4s", True), ("app/2, latency: 4s", False), ("app/1, latency: 4s, for: 4s", False)],
+    ids=["its own", "another pod's", "over by then"],
+)
+def test_a_bad_network_is_a_reason_for_the_pod_that_has_it_and_while_it_lasts(network: str, is_told: bool) -> None:
+    events = f"events: [{{at: 5s, network: {network}}}, {{at: 10s, crash: app/1}}]\nduration: 2m"
+    story = explained(f"topics: {{orders: 12}}\nmembers: {{app: {{count: 4}}}}\n{events}").story
+    assert story is not None
+    rules = [piece.rule for piece in story.pieces if piece.cause == "detection"]
+    assert ["; event network " in rule for rule in rules] == [is_told]
 
 
 def test_the_answer_that_gave_a_partition_is_told() -> None:
