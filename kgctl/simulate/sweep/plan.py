@@ -433,7 +433,7 @@ _CHECK_OF = {kind.name: kind.check for kind in TROUBLES.values()}
 
 @dataclass(slots=True)
 class Verdicts:
-    """Which expectations held for one seed of a variant alone, mere warnings among them; which did not, what went wrong unasked
+    """How many expectations held for one seed of a variant alone; which did not, but for mere warnings, what went wrong unasked
     among them; and of which it was not asked."""
 
     held: int = 0
@@ -451,9 +451,9 @@ def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> d
         mine = found[verdict.variant]
         if not verdict.is_asked:
             mine.unasked.append(verdict.check.shown)
-        elif verdict.passed or verdict.check.severity != "fail":
+        elif verdict.passed:
             mine.held += 1
-        else:
+        elif verdict.check.severity == "fail":
             mine.failed.append(verdict.check.shown)
     return found
 
