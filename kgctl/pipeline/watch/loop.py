@@ -87,7 +87,8 @@ class Watch:
         changes = self.alerts.update(found, now_ms, **patience)
         self._tried("causes", partial(explain, picture, changes))  # without them the alerts are told all the same
         self.fired += sum(1 for alert in changes if alert.resolved_ms is None)
-        members = [(group, row["members"]) for group, row in sorted(picture.generations.items())]
+        unseen = picture.why_unseen
+        members = [(group, None if unseen else row["members"]) for group, row in sorted(picture.generations.items())]
         self.measured = WatchState(self.cluster, picture.standings, members, looked_ms=now_ms, failures=self.measured.failures)
         return changes
 

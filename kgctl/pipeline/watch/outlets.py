@@ -150,7 +150,7 @@ class WatchState:
 
     cluster: str
     standings: Sequence[Row] = ()
-    members: Sequence[tuple[str, int]] = ()
+    members: Sequence[tuple[str, int | None]] = ()
     firing: Sequence[Alert] = ()
     looked_ms: int | None = None
     built_ms: int | None = None
@@ -264,13 +264,16 @@ def _of_groups(now: Sequence[WatchState]) -> Iterator[Any]:
     for cluster, row in ((each.cluster, row) for each in now for row in each.standings):
         rows.setdefault((cluster, row["group"]), []).append(row)
     for place, found in rows.items():
-        if all(row["status"] not in (None, UNMEASURED) for row in found) and any(row["lag"] is not None for row in found):
+        is_whole = all(row["status"] not in (None, UNMEASURED) for row in found)
+        if is_whole and any(row["lag"] is not None for row in found):
             total.add_metric(place, unread(found))
         for status in OUT_OF_RANGE:
-            out.add_metric([*place, status], sum(row["status"] == status for row in found))
+            if (count := sum(row["status"] == status for row in found)) or is_whole:
+                out.add_metric([*place, status], count)
     members = _gauge("kgctl_group_members", "Members of a group", *_PLACE[:2])
     for cluster, (group, count) in ((each.cluster, of_group) for each in now for of_group in each.members):
-        members.add_metric([cluster, group], count)
+        if count is not None:
+            members.add_metric([cluster, group], count)
     yield from (total, out, members)
 
 

@@ -367,13 +367,16 @@ def parse_rule(text: str, duration_ms: Callable[[str], int]) -> Rule:
     span_ms = kind.span_ms if match["span"] is None else duration_ms(match["span"])
     if span_ms > _LONGEST_MS:
         raise UsageError(f"the rule {text!r}: the longest `in` is 7d")
+    groups = tuple(each.strip() for each in (match["groups"] or "*").split(","))
+    if "" in groups:
+        raise UsageError(f"the rule {text!r}: a group after `on` has no name")
     return Rule(
         " ".join(text.split()),
         match["name"],
         _limit(text, match["limit"], kind.limit, duration_ms),
         span_ms,
         0 if match["hold"] is None else duration_ms(match["hold"]),
-        tuple(each.strip() for each in (match["groups"] or "*").split(",")),
+        groups,
     )
 
 

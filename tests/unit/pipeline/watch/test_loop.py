@@ -158,7 +158,9 @@ def test_metrics_have_what_is_known_and_nothing_else(warehouse: Path, tmp_path: 
     found.look()
     later = samples(tmp_path / "kgctl.prom")
     names = {name for name, _, _ in later}
-    assert {"kgctl_group_lag", "kgctl_partition_lag"} & names == set()
+    assert {"kgctl_group_lag", "kgctl_partition_lag", "kgctl_group_members"} & names == set()
+    assert "kgctl_group_out_of_range" not in names, "two of its partitions may be out of range by now"
+    assert dict(found.measured.members) == {"payments": None}
     assert {"kgctl_partition_measured_timestamp_seconds", "kgctl_alert_firing"} <= names
 
 

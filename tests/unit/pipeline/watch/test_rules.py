@@ -48,6 +48,7 @@ def test_reading() -> None:
         ("reset in 8d", "the longest `in` is 7d"),
         ("lag above 3", "cannot read the rule"),
         ("", "cannot read the rule"),
+        ("stopped on a,", "the rule 'stopped on a,': a group after `on` has no name"),
     ],
 )
 def test_what_is_no_rule(text: str, words: str) -> None:
