@@ -52,12 +52,12 @@ from tests.support.pipeline.segments import example_segments
 from tests.support.storage import commit, new_folder
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
-NOT_BUILT = "records_not_built late_records_not_built samples_not_built"
+TOLD = "collected_from collected_to records_not_built late_records_not_built samples_not_built"
 SUMMARIES = {
     "history collect": "cluster records known damaged samples",
     "history build": "version",
-    **dict.fromkeys(QUESTIONS, NOT_BUILT),
-    "history calibrate": f"pause_ms heartbeat_ms session_ms latency_ms distance distance_before {NOT_BUILT}",
+    **dict.fromkeys(QUESTIONS, TOLD),
+    "history calibrate": f"pause_ms heartbeat_ms session_ms latency_ms distance distance_before {TOLD}",
     "describe group": "lag groups",
     "diff-offsets": "same different",
     "reset-offsets": "planned unchanged",

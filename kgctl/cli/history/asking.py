@@ -383,13 +383,18 @@ def behind_text(behind: Behind) -> Iterator[str]:
         yield f"{behind.samples} samples of log ends were collected after the last build: kgctl history build brings them in."
 
 
-def not_built(*parts: Behind) -> dict[str, int]:
-    """Return the same for programs, of one cluster or several."""
-    found = {"records_not_built": 0, "late_records_not_built": 0, "samples_not_built": 0}
-    for each in parts:
-        for name, count in zip(found, (each.records, each.late, each.samples), strict=True):
-            found[name] += count
-    return found
+def told_of(*questions: HistoryQuestion) -> dict[str, str | int | None]:
+    """Return the same for programs, of one cluster or several, and from when to when what is asked about was collected of all."""
+    behind = [each.behind for each in questions]
+    reaches = [each.history.reach(each.groups) for each in questions]
+    whole = [] if None in reaches else [reach for reach in reaches if reach is not None]
+    return {
+        "collected_from": format_instant(max(reach.first_ms for reach in whole)) if whole else None,
+        "collected_to": format_instant(min(reach.last_ms for reach in whole)) if whole else None,
+        "records_not_built": sum(each.records for each in behind),
+        "late_records_not_built": sum(each.late for each in behind),
+        "samples_not_built": sum(each.samples for each in behind),
+    }
 
 
 @frozen
@@ -452,7 +457,7 @@ def answer(
         [*nothing, *told],
         shape.name_keys,
         something_done=len(absent) < max(len(scopes), 1),
-        summary=not_built(question.behind),
+        summary=told_of(question),
     )
 
 

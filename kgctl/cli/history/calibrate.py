@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from kgctl.admin.times import format_instant
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import HistoryQuestion, ask, limits, not_built
-from kgctl.cli.history.columns import NOT_BUILT
+from kgctl.cli.history.asking import HistoryQuestion, ask, limits, told_of
+from kgctl.cli.history.columns import TOLD
 from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import BOOL, NUMBER, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
@@ -35,7 +35,7 @@ SUMMARY = (
     Column("latency_ms", "the network's latency, one way", NUMBER, "ms"),
     Column("distance", "how far the best is from what was recorded: 0 the same, 1 nothing like it", NUMBER),
     Column("distance_before", "the same with the defaults", NUMBER),
-    *NOT_BUILT,
+    *TOLD,
 )
 
 
@@ -91,7 +91,7 @@ def history_calibrate(
         notices=[*notices, *limits(question, from_ms, to_ms - 1)],
         name_keys=("metric",),
         something_done=True,
-        summary={**_summary(before, best), **not_built(question.behind)},
+        summary={**_summary(before, best), **told_of(question)},
     )
 
 

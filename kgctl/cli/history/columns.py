@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.cli.report import WHOLE, Column
+from kgctl.cli.report import TIME, WHOLE, Column
 
 CLUSTER = Column("cluster", "the cluster's name in the warehouse")
 COMMITTED = Column("committed_offset", "the offset that was committed then", WHOLE)
@@ -18,9 +18,11 @@ KNOWN = Column("known", "records that were there already", WHOLE)
 DAMAGED = Column("damaged", "stretches of files that could not be read", WHOLE)
 TABLE = Column("table", "a table of the warehouse")
 
-NOT_BUILT = (
+TOLD = (
+    Column("collected_from", "the time of the first record that was collected; null: of one cluster none was", TIME),
+    Column("collected_to", "the time of the last one: what came later is not known; of several clusters the earliest", TIME),
     Column("records_not_built", "records that were collected after the last build", WHOLE),
     Column("late_records_not_built", "of these, those older than what is built", WHOLE),
     Column("samples_not_built", "samples of log ends that were collected after the last build", WHOLE),
 )
-"""What the answer does not know of."""
+"""What the answer knows of, and what not."""

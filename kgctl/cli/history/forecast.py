@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
-from kgctl.cli.history.columns import NOT_BUILT
+from kgctl.cli.history.columns import TOLD
 from kgctl.cli.parameters import option
 from kgctl.cli.report import NUMBER, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
@@ -34,7 +34,7 @@ COLUMNS = (
 )
 
 
-@shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history forecast payments --over 10m --fail-if-later 2h")
+@shows(COLUMNS, summary=TOLD, examples="kgctl history forecast payments --over 10m --fail-if-later 2h")
 def history_forecast(
     session: Session,
     *,
@@ -82,7 +82,7 @@ def history_forecast(
         ("group", "topic"),
         ExitCode.EXPECTATION if late or (limit_ms is not None and (absent or not found)) else None,
         something_done=True,
-        summary=asking.not_built(question.behind),
+        summary=asking.told_of(question),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
-from kgctl.cli.history.columns import NOT_BUILT
+from kgctl.cli.history.columns import TOLD
 from kgctl.cli.parameters import option
 from kgctl.cli.report import BOOL, NUMBER, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
@@ -47,7 +47,7 @@ SLO_COLUMNS = (
 )
 
 
-@shows(SLO_COLUMNS, summary=NOT_BUILT, examples="kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")
+@shows(SLO_COLUMNS, summary=TOLD, examples="kgctl history slo payments --within 60s --target 99.9 --from '4 weeks ago'")
 def history_slo(
     session: Session,
     *,
@@ -91,7 +91,7 @@ def history_slo(
         ("group",),
         ExitCode.EXPECTATION if missed or absent or not found else None,
         something_done=True,
-        summary=asking.not_built(question.behind),
+        summary=asking.told_of(question),
     )
 
 
@@ -169,7 +169,7 @@ FLEET_COLUMNS = (
 )
 
 
-@shows(FLEET_COLUMNS, summary=NOT_BUILT, examples="kgctl history fleet --owners owners.csv")
+@shows(FLEET_COLUMNS, summary=TOLD, examples="kgctl history fleet --owners owners.csv")
 def history_fleet(
     session: Session,
     *,
@@ -189,24 +189,23 @@ def history_fleet(
     opened = Opened.open(asking.warehouse_path(warehouse, session.environment))
     rows: list[Row] = []
     errors: list[KgctlError] = []
-    histories, behind, told = [], [], list[str]()
+    asked, told = list[asking.HistoryQuestion](), list[str]()
     for name in opened.clusters():
         try:
             history = asking.open_history(session, str(opened.location), name)
             rows += _fleet_rows(history, at_ms, labels)
             limits = [*asking.before_all(history, at_ms), *asking.still_to_come(history, now_ms)]
             told += [f"Cluster {name!r}: {limit}" for limit in limits]
-            behind.append(history.behind())
-            histories.append(history)
+            asked.append(asking.HistoryQuestion(history, None, now_ms))
         except KgctlError as error:
             errors.append(error)
     return Report(
         FLEET_COLUMNS,
         rows,
         errors,
-        [*told, *_unowned(labels, *histories)] if rows or errors else ["Nothing was collected yet."],
+        [*told, *_unowned(labels, *(each.history for each in asked))] if rows or errors else ["Nothing was collected yet."],
         ("cluster", "owner", "team"),
-        summary=asking.not_built(*behind),
+        summary=asking.told_of(*asked),
     )
 
 

@@ -33,11 +33,11 @@ from kgctl.cli.history.columns import (
     COMMITTED,
     MAX_LAG,
     MAX_LAG_MS,
-    NOT_BUILT,
     REBALANCE_MS,
     REBALANCES,
     RESETS,
     TABLE,
+    TOLD,
     TOTAL_LAG,
 )
 from kgctl.cli.parameters import argument, flag, option
@@ -61,7 +61,7 @@ OFFSETS_COLUMNS = (
 )
 
 
-@shows(OFFSETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history offsets payments --at '2h ago'")
+@shows(OFFSETS_COLUMNS, summary=TOLD, examples="kgctl history offsets payments --at '2h ago'")
 def history_offsets(
     session: Session, *, whom: AskedGroups, topic: asking.Topics = None, at: asking.At = None, which: AskedHistory
 ) -> Report:
@@ -93,7 +93,7 @@ def history_offsets(
         [*notices, *limits(question, at_ms, at_ms)],
         ("topic", "partition"),
         something_done=len(absent) < max(len(scopes), 1),
-        summary=asking.not_built(question.behind),
+        summary=asking.told_of(question),
     )
 
 
@@ -112,7 +112,7 @@ LAG_COLUMNS = (
 )
 
 
-@shows(LAG_COLUMNS, summary=NOT_BUILT, examples="kgctl history lag payments --from '6h ago' --topic orders -o csv")
+@shows(LAG_COLUMNS, summary=TOLD, examples="kgctl history lag payments --from '6h ago' --topic orders -o csv")
 def history_lag(
     session: Session, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
@@ -168,7 +168,7 @@ REBALANCES_COLUMNS = (
 )
 
 
-@shows(REBALANCES_COLUMNS, summary=NOT_BUILT, examples="kgctl history rebalances payments --from '1d ago'")
+@shows(REBALANCES_COLUMNS, summary=TOLD, examples="kgctl history rebalances payments --from '1d ago'")
 def history_rebalances(session: Session, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
 
@@ -218,7 +218,7 @@ RESETS_COLUMNS = (
 )
 
 
-@shows(RESETS_COLUMNS, summary=NOT_BUILT, examples="kgctl history resets payments --from '1d ago'")
+@shows(RESETS_COLUMNS, summary=TOLD, examples="kgctl history resets payments --from '1d ago'")
 def history_resets(
     session: Session, *, whom: AskedGroups, topic: asking.Topics = None, when: AskedTimes, which: AskedHistory
 ) -> Report:
@@ -277,7 +277,7 @@ HEALTH_COLUMNS = (
 )
 
 
-@shows(HEALTH_COLUMNS, summary=NOT_BUILT, examples="kgctl history health --at '1h ago'")
+@shows(HEALTH_COLUMNS, summary=TOLD, examples="kgctl history health --at '1h ago'")
 def history_health(session: Session, *, whom: AskedGroups, when: AskedTimes, which: AskedHistory) -> Report:
     """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
 
@@ -325,7 +325,7 @@ TABLES = (
 ANSWER = (Column("COLUMN", "a column of the query's answer; times are texts in UTC", ANY),)
 
 
-@shows(ANSWER, TABLES, summary=NOT_BUILT, examples="""kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")
+@shows(ANSWER, TABLES, summary=TOLD, examples="""kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")
 def history_sql(
     session: Session,
     query: Annotated[str | None, argument("QUERY", "One query in SQL.")] = None,
@@ -362,9 +362,9 @@ def history_sql(
     histories = [History(opened, name, versions, as_of_version) for name in names]
     missing = _unbuilt(histories, str(opened.location)) if asks_built(query) else []
     found = ask(opened, query, versions, names if cluster else None)
-    behind = {each.cluster: each.behind() for each in histories}
-    told = [f"cluster '{name}': {line}" for name, each in behind.items() for line in asking.behind_text(each)]
-    summary = asking.not_built(*behind.values())
+    asked = [HistoryQuestion(each, None, session.environment.now_ms()) for each in histories]
+    told = [f"cluster '{each.history.cluster}': {line}" for each in asked for line in asking.behind_text(each.behind)]
+    summary = asking.told_of(*asked)
     if parquet is not None:
         from kgctl.pipeline.store.files import write_table
 

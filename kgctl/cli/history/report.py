@@ -11,7 +11,7 @@ from kgctl.admin.times import format_instant
 from kgctl.cli.columns import GROUP
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import AskedHistory, HistoryQuestion, TimeSpan, ask, limits
-from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, NOT_BUILT, REBALANCE_MS, REBALANCES, RESETS
+from kgctl.cli.history.columns import CLUSTER, COMMITS, MAX_LAG, MAX_LAG_MS, REBALANCE_MS, REBALANCES, RESETS, TOLD
 from kgctl.cli.parameters import option
 from kgctl.cli.report import Column, Report, shows
 from kgctl.cli.session import Session
@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-@shows(COLUMNS, summary=NOT_BUILT, examples="kgctl history report payments --html payments.html --from '7d ago'")
+@shows(COLUMNS, summary=TOLD, examples="kgctl history report payments --html payments.html --from '7d ago'")
 def history_report(
     session: Session,
     *,
@@ -72,7 +72,7 @@ def history_report(
         [*made.notes, *told],
         ("group",),
         something_done=True,
-        summary=asking.not_built(*(each.behind for each in questions)),
+        summary=asking.told_of(*questions),
     )
 
 

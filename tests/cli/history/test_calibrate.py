@@ -68,6 +68,8 @@ def test_what_was_simulated_is_found_again(cli: Cli, recorded: Path, tmp_path: P
     assert (ran.code, document["status"]) == (0, "ok")
     assert [[each[key] for key in each if key != "meaning"] for each in document["data"]] == ROWS
     assert document["summary"] == {
+        "collected_from": document["summary"]["collected_from"],
+        "collected_to": document["summary"]["collected_to"],
         "pause_ms": 0,  # one of 100 ms makes no difference to members whose heartbeats are not their application's
         "heartbeat_ms": 10_000,
         "session_ms": 45_000,
