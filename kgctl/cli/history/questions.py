@@ -257,7 +257,7 @@ HEALTH_COLUMNS = (
     GROUP,
     Column("window_start", "where the window begins", TIME, header="FROM"),
     Column("window_ms", "how wide it is", WHOLE, "ms", wide=True),
-    Column("status", "the worst of its partitions; null: no lag is known"),
+    Column("status", "the worst of its partitions; null: none is known to be in trouble, and not all were measured"),
     Column("members", "how many members it had in the end", WHOLE),
     REBALANCES,
     replace(REBALANCE_MS, wide=True),

@@ -21,7 +21,7 @@ from kgctl.files import check_place, write_whole
 COLUMNS = (
     replace(CLUSTER, wide=True),
     GROUP,
-    Column("status", "the worst of its partitions in the end; null: no lag is known"),
+    Column("status", "the worst there was of its partitions; null: none is known"),
     REBALANCES,
     REBALANCE_MS,
     RESETS,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @frozen_in_order
 class GroupOverview:
-    """One group. ``status`` is the worst there was; None where no lag is known."""
+    """One group. ``status`` is the worst that is known of a window; None: none is."""
 
     group: str
     status: str | None

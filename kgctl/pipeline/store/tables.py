@@ -248,7 +248,7 @@ _ALL = (
         """group string! the consumer group
         window_start timestamp! where the window begins
         window_ms long! how wide it is
-        status string the worst of its partitions; null: no lag is known
+        status string the worst of its partitions; null: none is known to be in trouble, and not all were measured
         members int at the window's end
         rebalances int! rebalances in it
         rebalance_ms long how long they took together

@@ -276,7 +276,7 @@ def group_health_rows(inputs: PartitionInputs) -> pa.Table:
         "max_lag_ms": pa.array(behind.highest_ms, mask=(behind.unknown_ms > 0) | (behind.highest_ms == NONE)),
         "resets": pa.array(windows.counted(windows.at(*facts.resets)).astype(np.int32)),
     }
-    is_unmeasured = (status < 0) | (behind.unknown > 0)
+    is_unmeasured = (status < 0) | (behind.unknown > 0)  # one that is bad hides that others were not measured
     at_end = {"stalled_partitions": facts.stalled_at(windows), "past_end": behind.past_end, "below_start": behind.below_start}
     columns |= {name: pa.array(found.astype(np.int32), mask=is_unmeasured & (found == 0)) for name, found in at_end.items()}
     return pa.Table.from_arrays([columns[name] for name in GROUP_HEALTH_COLUMNS.names], schema=GROUP_HEALTH_COLUMNS)
@@ -340,9 +340,10 @@ class _Facts:
         return counted, windows.counted(row[timed], took_ms[timed]), (windows.counted(row[timed]) > 0) | (counted == 0)
 
     def status_in(self, windows: Windows, behind: Lags) -> Int64s:
-        """The worst status, as its number; -1 where no lag is known and nothing bad was seen."""
+        """The worst status, as its number; -1 where nothing bad was seen, and not all lags are known, or none is."""
         worst = windows.highest(*self._stalls.touched(windows), self._status)
-        return np.where(worst != NONE, worst, np.where(behind.known > 0, 0, -1))
+        is_well = (worst == 0) | ((worst == NONE) & (behind.known > 0))
+        return np.where(is_well & (behind.unknown == 0), 0, np.where(worst > 0, worst, -1))
 
     def stalled_at(self, windows: Windows) -> Int64s:
         """How many partitions were not read at the end of each window."""
@@ -406,7 +407,8 @@ GROUP_HEALTH = Table("group_health", GROUP_HEALTH_COLUMNS, group_health_rows)
 """How a group was: a row for each window in which something happened; one without a row is as the last.
 
 ``status`` is the worst that Burrow's rules say of a partition in the window (``OK``, ``WARN``, ``STOP``, ``STALL``, ``REWIND``,
-in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`` or ``PAST_END``; null where no lag is known.
+in this order; Burrow itself shows the last three as ``ERR``), or ``BELOW_START`` or ``PAST_END``; null where no lag is known, or
+not all are and nothing bad was seen.
 ``members``, the lags, ``stalled_partitions`` (in state STALL or STOP), ``past_end`` and ``below_start`` are as of the window's
 end, over the partitions that have a commit: sum and maxima are of what is unread, and null where the end of one of their logs is
 not known; a commit out of its log's range has no part in them. A count of none is null where not all partitions were measured.
