@@ -369,14 +369,20 @@ class LiveSource:
                 self._collection.stop()
             return self._collection.run(self._reader.log_state())
 
-    def follow(self, every_s: float, for_s: float | None, flushed: Callable[[], object], halt: threading.Event) -> None:
-        """Collect what is there, then what comes; ``flushed`` is called after the first, and then every so often."""
+    def follow(
+        self, every_s: float, for_s: float | None, flushed: Callable[[], object], halt: threading.Event
+    ) -> KgctlError | None:
+        """Collect what is there, then what comes; ``flushed`` is called after the first, and then every so often.
+
+        Return why the cluster was not there at the end; None: it was, as far as was asked.
+        """
         plan = self._live.plan()
         self.collect(replace(plan, once=True, for_s=None), halt)
         if not self._stopped:
             flushed()
-        if not self._stopped:
-            self.collect(replace(plan, once=False, for_s=for_s, flush_every_s=every_s), halt, flushed)
+        if self._stopped:
+            return None
+        return self.collect(replace(plan, once=False, for_s=for_s, flush_every_s=every_s), halt, flushed).away
 
 
 @contextmanager

@@ -239,6 +239,8 @@ class _Told:
         self._redraws = self._is_for_people and session.environment.stdout_is_terminal
         self._changes: list[Change] = []
         self.has_looked = False
+        self.away: KgctlError | None = None
+        """Why the cluster is not collected any more."""
 
     def look(self, *, is_last: bool = False) -> None:
         """One look; what changed is written at once, on a terminal as a table of the groups that is drawn anew."""
@@ -291,10 +293,14 @@ class _Told:
         firing = self._watches.firing()
         has_fired = bool(firing) or self._watches.fired > 0
         failed = [
-            self._not_whole(each) for each in self._watches if each.measured.looked_ms is None or (is_bounded and each.why_not())
+            self._not_whole(each)
+            for each in self._watches
+            if each.measured.looked_ms is None or (is_bounded and (each.why_not() or self.away))
         ]
         code = ExitCode.EXPECTATION if is_bounded and has_fired else None
         if self._is_for_people:
+            for error in failed if self.away else ():
+                self._session.notice(f"kgctl: {error.message}")
             return code or (ExitCode.FAILED if is_bounded and failed else ExitCode.OK)
         return Report(
             [replace(each, wide=each.wide and len(self._watches) == 1) if each is _CLUSTER else each for each in COLUMNS],
@@ -308,7 +314,8 @@ class _Told:
 
     def _not_whole(self, watch: Watch) -> KgctlError:
         what = "the rules could not be judged" if watch.measured.looked_ms is None else "that nothing else fires is not known"
-        return StorageError(self._watches.of(watch.cluster, f"{what}: {watch.why_not()}"))
+        why = watch.why_not() or (self.away.message if self.away else "")
+        return StorageError(self._watches.of(watch.cluster, f"{what}: {why}"))
 
     def _error(self, change: Change) -> ExpectationError:
         from kgctl.pipeline.watch.rules import RULES
@@ -392,15 +399,16 @@ def _follow(session: Session, told: _Told, source: LiveSource | None, every_ms: 
             told.look(is_last=for_ms is not None)  # what came since the last look
 
 
-def _is_through(session: Session, told: _Told, follow: Callable[[], object]) -> bool:
+def _is_through(session: Session, told: _Told, follow: Callable[[], KgctlError | None]) -> bool:
     """Whether the collection came to its end; after trouble with the cluster or the warehouse it is begun again."""
     from kgctl.pipeline.collect.live import AWAY
 
     try:
-        follow()
+        told.away = follow()
     except (StorageError, *AWAY) as error:
         if not told.has_looked:
             raise
+        told.away = error
         session.notice(f"kgctl: {error.message}; trying again in {AFTER_TROUBLE_S:g} s")
         told.look()
         return False

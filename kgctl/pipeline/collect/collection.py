@@ -54,13 +54,14 @@ class PartitionSummary:
 @dataclass(slots=True)
 class Collection:
     """The result of one collection. ``errors`` are partitions and files that could not be collected, and damage; ``samples``
-    counts rows of log offsets."""
+    counts rows of log offsets; ``away``: why the cluster was not there at the end of a live one."""
 
     cluster: str
     partitions: dict[int, PartitionSummary] = field(default_factory=dict)
     errors: list[KgctlError] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     samples: int = 0
+    away: KgctlError | None = None
 
     @property
     def records_read(self) -> int:

@@ -173,7 +173,11 @@ class LiveCollection:
         try:
             self._sample()
         except (UnreachableError, BrokerError) as error:
-            self._collection.notices.append(f"no last sample of log offsets: {error.message}")
+            self._collection.away = error
+            if self._plan.for_s is not None and not self._stopped:
+                self._collection.errors.append(error)
+            else:
+                self._collection.notices.append(f"no last sample of log offsets: {error.message}")
 
     def _is_over(self, started: float) -> bool:
         return self._plan.for_s is not None and self._world.seconds() - started >= self._plan.for_s

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from kgctl.errors import StorageError
+from kgctl.errors import KgctlError, StorageError, UnreachableError
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.watch.loop import Watch
 from kgctl.pipeline.watch.outlets import WatchState
@@ -127,6 +129,30 @@ def test_a_run_with_an_end(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = cli.run([*WATCH, "--for", "1s", "--every", "1s", "--alert", "lag > 5"])
     assert "1 alerts" in shown.out
     assert "REWIND" in shown.out
+
+
+class Away:
+    """A cluster that is collected until it is not there any more."""
+
+    cluster = "staging"
+
+    def follow(self, _every_s: float, _for_s: float | None, looked: Callable[[], object], _halt: object) -> KgctlError:
+        looked()
+        return UnreachableError("cannot connect to a:1")
+
+    def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_cluster_that_is_away_at_the_end_is_no_pass(cli: Cli, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    """A rollout that ends with its brokers was held to be well: what was measured last was not two minutes old."""
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    monkeypatch.setattr("kgctl.cli.history.watch.LiveSource.open", lambda *_: nullcontext(Away()))
+    ran = cli.run(["history", "watch", "--for", "1h", "--alert", "lag > 1000 on payments", "-o", output])
+    assert (ran.code, "No alert has fired" in ran.err) == (1, False)
+    assert ran.err == "kgctl: that nothing else fires is not known: cannot connect to a:1\n"
+    ran = cli.run(["history", "watch", "--for", "1h", "--alert", "lag > 10 on payments", "-o", output])
+    assert ran.code == 6
 
 
 @pytest.mark.parametrize("line", [["--once", "-o", "json"], ["--exit-on-alert"], ["--for", "1h", "--every", "1h"]])

@@ -201,6 +201,18 @@ def test_a_cluster_that_goes_away_is_waited_for(warehouse: Warehouse) -> None:
     ]
 
 
+def test_a_cluster_that_is_away_at_the_end_of_its_time_is_an_error(warehouse: Warehouse) -> None:
+    """What came last is not known; where it was told to stop, it had no time to keep."""
+    gone = UnreachableError("gone")
+    cluster = FakeCluster({0: [0]}, sampling=gone)
+    found = run(warehouse, cluster, CollectPlan(for_s=60))
+    assert (found.errors, found.away, found.notices) == ([gone], gone, [])
+    endless = LiveCollection(warehouse, "c", cluster, source="a:1", plan=CollectPlan(), world=FakeWorld().world)
+    cluster.on_fetch = lambda asked: endless.stop() if asked > 9 else None
+    found = endless.run(cluster.log_state())
+    assert (found.errors, found.notices) == ([], ["no last sample of log offsets: gone"])
+
+
 def test_once_does_not_wait_but_keeps_what_came(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: [0, 1, 2, 3]}, troubles=[None, UnreachableError("away")])
     with pytest.raises(UnreachableError):
