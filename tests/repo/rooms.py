@@ -108,8 +108,8 @@ ROOMS = {
             (145, "rows from before the last sampled window stay; what comes late goes back to an earlier state"),
             (14, "which tables a query in SQL asks"),
             (19, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
-            (17, "clusters without tables in SQL; columns of tables that are there may be null"),
             (28, "what follows a step of a build is known to it: samples ahead, and how old later records may be"),
+            (31, "clusters without tables in SQL; columns of tables that are there may be null; metrics of what nobody collects"),
         ),
     ),
     "cli": Room(
@@ -142,8 +142,9 @@ ROOMS = {
             (17, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (34, "sweep and compare tell of events that never happened, and compare fails with what went wrong unasked"),
             (72, "undo files and logs that nobody can read are not none, and a plan is no undo file; hidden commits are told"),
-            (23, "clusters that SQL asks; records from the future; times that come twice; misspelt variables of all kinds"),
             (17, "a user without a home; named topics whose commits are hidden are not compared"),
+            (16, "a user without a home; named topics whose commits are hidden are not compared"),
+            (40, "clusters that SQL asks; how far was collected, and what at the end; times that come twice; misspelt variables"),
         ),
     ),
     "admin": Room(

@@ -11,7 +11,7 @@ from tests.support.pipeline.warehouses import add, built
 
 
 def not_built(ran: Ran) -> dict[str, object]:
-    """Return the summary of one cluster of which nothing is known, and one that was built, without how far they were collected."""
+    """Return the summary of two clusters of which one was not built, without how far both were collected."""
     found = dict(ran.json["summary"])
     assert (found.pop("collected_from"), found.pop("collected_to")) == (None, None)
     return found
