@@ -190,7 +190,7 @@ def history_fleet(
     rows: list[Row] = []
     errors: list[KgctlError] = []
     asked, told = list[asking.HistoryQuestion](), list[str]()
-    for name in opened.clusters():
+    for name in opened.clusters() or [opened.require_cluster(None)]:
         try:
             history = asking.open_history(session, str(opened.location), name)
             rows += _fleet_rows(history, at_ms, labels)
@@ -203,7 +203,7 @@ def history_fleet(
         FLEET_COLUMNS,
         rows,
         errors,
-        [*told, *_unowned(labels, *(each.history for each in asked))] if rows or errors else ["Nothing was collected yet."],
+        [*told, *_unowned(labels, *(each.history for each in asked))],
         ("cluster", "owner", "team"),
         summary=asking.told_of(*asked),
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.admin.times import format_instant
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
 from tests.support.pipeline.gold import START_MS, commit, run, write_gold
@@ -162,3 +163,10 @@ def test_records_of_a_clock_that_is_ahead_tell_not_how_far_was_collected(cli: Cl
     assert (cli("history lag payments --at 2026-03-02T08:40:00Z").err, cli("history resets payments").err) == ("", "")
     cli.now_ms = minute(60)
     assert cli("history fleet").err == ""
+
+
+def test_a_warehouse_without_a_cluster_has_no_fleet(cli: Cli, tmp_path: Path) -> None:
+    """As every other question: no rows, with 0, would be a fleet in which nothing is wrong."""
+    Warehouse.create(tmp_path / "w")
+    ran = cli(f"history fleet --warehouse {tmp_path / 'w'}")
+    assert (ran.code, ran.out, ran.err) == (4, "", f"kgctl: {tmp_path / 'w'}: nothing was collected yet\n")
