@@ -186,11 +186,11 @@ class Table:
         gone = [each for each in removes if each.path in there]
         removed = [RemoveAction(each.path, True, now_ms, each.size, {"date": each.date}) for each in gone]  # noqa: FBT003
         known = {each.name: each.nullable for each in opened.schema().fields}
-        is_looser = any(each.nullable and not known.get(each.name, True) for each in schema.fields)
-        how = {"mode": "overwrite", "partition_filters": _NO_DAY} if is_looser else {"mode": "append"}
-        opened.create_write_transaction(
-            [*added, *removed], schema=schema, partition_by=["date"], commit_properties=properties, **how
-        )
+        if any(each.nullable and not known.get(each.name, True) for each in schema.fields):
+            # By itself: a commit that overwrites removes no file by name.
+            opened.create_write_transaction([], "overwrite", schema, partition_by=["date"], partition_filters=_NO_DAY)
+            opened.update_incremental()
+        opened.create_write_transaction([*added, *removed], "append", schema, partition_by=["date"], commit_properties=properties)
 
     def _add(self, file: DataFile) -> Any:
         from deltalake.transaction import AddAction

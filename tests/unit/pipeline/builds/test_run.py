@@ -263,7 +263,7 @@ def test_a_column_that_was_never_null_and_may_be_now_is_one_in_tables_that_are_t
     was = [each.name for each in DeltaTable(path).schema().fields if each.nullable]
     for part in LOG:
         add(warehouse, "c2", part)
-    build(warehouse, ["c2"], lambda _: LocalEngine())
+    build(warehouse, ["c1", "c2"], lambda _: LocalEngine(), is_rebuild=True)  # as where an older kgctl had built them
 
     new = [each.name for each in DeltaTable(path).schema().fields if each.nullable]
     assert (new, [name for name in new if name not in was]) == (
