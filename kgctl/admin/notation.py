@@ -322,8 +322,10 @@ class _Reader:
             return json.loads(text)
         except json.JSONDecodeError as error:
             raise self._wrong(f"line {line - 1 + error.lineno}", f"not readable as JSON: {error.msg}") from None
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
-            raise self._wrong(f"line {line}", f"not readable as JSON: {error}") from None
+        except RecursionError:  # in words of ours: each Python has its own
+            raise self._wrong(f"line {line}", "not readable as JSON: nested too deeply") from None
+        except ValueError:
+            raise self._wrong(f"line {line}", "not readable as JSON: a number of thousands of digits") from None
 
     def _json_lines(self, text: str) -> Iterator[_Row]:
         for line, row in enumerate(text.split("\n"), 1):

@@ -187,6 +187,7 @@ ROOMS = {
             (3, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (1, "groups that filters leave out of a sample"),
             (5, "topics that are named and hidden are not gone"),
+            (2, "what no Python reads as JSON is told in words of ours, the same on each"),
         ),
     ),
     "coordinator": Room(
