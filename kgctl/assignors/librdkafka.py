@@ -10,11 +10,12 @@ and may end the process; here it is moved. librdkafka: ``rd_kafka_sticky_assigno
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, MemberSpec, Promises, partition_racks, use_racks
+from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, Promises
+from kgctl.assignors.sticky_state import MovedSet, PartitionMovements, RackInfo, balance_score
 
 _Mismatch = Callable[[int, int], bool]
 
@@ -40,15 +41,11 @@ class LibrdkafkaCooperativeSticky:
 
 def _space(group: GroupSpec) -> PartitionSpace:
     """The partitions of subscribed topics; those of other topics that somebody owns are taken as not there."""
-    counts = {name: 0 for member in group.members for name in _topics_of(member)}
+    counts = {name: 0 for member in group.members for name in member.owned_by_topic}
     for name in {name for member in group.members for name in member.topics}:
         if name in group.topics:
             counts[name] = group.topics[name].partition_count
     return PartitionSpace(counts)
-
-
-def _topics_of(member: MemberSpec) -> Iterable[str]:
-    return member.owned if isinstance(member.owned, Mapping) else member.owned.by_topic()
 
 
 def _adjusted(owned: Sequence[Sequence[int]], held: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -77,13 +74,13 @@ class _Assignment:
             for topic in topics:
                 self._subscribers[topic].append(member)
         self._most = [sum(space.counts[topic] for topic in topics) for topics in self._topics]
-        self._racks = _Racks(space, group)
+        self._racks = RackInfo(space, group, members)
         self._held: list[list[int]] = [[] for _ in members]
         self._owner: dict[int, int] = {}
         self._previous: dict[int, int] = {}
         self._load: list[tuple[int, int]] = []
         """(number of partitions, rank) of the members that take part, ascending."""
-        self._movements = PartitionMoves(space)
+        self._movements = [PartitionMovements(space, topic, MovedSet.oldest) for topic in range(len(space.names))]
         self._claim(owned, [member.generation for member in members])
 
     def build(self) -> list[list[int]]:
@@ -244,9 +241,10 @@ class _Assignment:
         return self._first(number)
 
     def _hand_over(self, number: int, target: int) -> None:
-        number = self._movements.actual(number, self._owner[number], target)
+        movements = self._movements[self._space.topic_of[number]]
+        number = movements.actual(number, self._owner[number], target)
         source = self._owner[number]
-        self._movements.move(number, source, target)
+        movements.move(number, source, target)
         self._take(number, target)
         if number in self._held[source]:  # the owner is who named it last, not who has it by its generation
             self._held[source].remove(number)
@@ -266,48 +264,5 @@ class _Assignment:
         )
 
 
-class _Racks:
-    """Whether members and partitions are in one rack; ``in_use``: whether it counts."""
-
-    def __init__(self, space: PartitionSpace, group: GroupSpec) -> None:
-        self._of_member = [member.rack or None for member in group.members]
-        topics = [group.topics[name] for name, count in zip(space.names, space.counts, strict=True) if count]
-        self._of_partition = [racks for topic in topics for racks in partition_racks(topic)]
-        self.in_use = use_racks(filter(None, self._of_member), self._of_partition)
-
-    def mismatch(self, member: int, number: int) -> bool:
-        rack = self._of_member[member]
-        return self.in_use and rack is not None and rack not in self._of_partition[number]
-
-
-class PartitionMoves:
-    """Moves of partitions between members. A partition that moves again keeps its first source."""
-
-    def __init__(self, space: PartitionSpace) -> None:
-        self._topic_of = space.topic_of
-        self._pairs: dict[tuple[int, int, int], list[int]] = {}
-        self._moved: dict[int, tuple[int, int]] = {}
-
-    def actual(self, number: int, source: int, target: int) -> int:
-        """The partition that really goes to ``target`` when ``number`` should go there from ``source``."""
-        if number in self._moved:
-            source = self._moved[number][0]
-        back = self._pairs.get((self._topic_of[number], target, source))
-        return back[0] if back else number
-
-    def move(self, number: int, source: int, target: int) -> None:
-        """Records a move; a partition that comes home is forgotten."""
-        topic, pair = self._topic_of[number], self._moved.pop(number, None)
-        if pair is not None:
-            self._pairs[topic, *pair].remove(number)
-            source = pair[0]
-            if source == target:
-                return
-        self._moved[number] = (source, target)
-        self._pairs.setdefault((topic, source, target), []).append(number)
-
-
 def _score(held: Sequence[Sequence[int]], members: Sequence[int]) -> int:
-    """The sum of size differences over all pairs."""
-    ordered = sorted(len(held[member]) for member in members)
-    return sum(size * (2 * place - len(ordered) + 1) for place, size in enumerate(ordered))
+    return balance_score(len(held[member]) for member in members)

@@ -69,6 +69,11 @@ class MemberSpec:
     instance_id: str | None = None
     user_data: bytes | StickyClaim | None = None
 
+    @property
+    def owned_by_topic(self) -> PartitionsByTopic:
+        """Return ``owned`` with the topics' names, which are made where it has numbers."""
+        return self.owned if isinstance(self.owned, Mapping) else self.owned.by_topic()
+
 
 @frozen_in_order
 class GroupSpec:
@@ -439,7 +444,9 @@ def assign_by_name(assign: AssignIndexed, group: GroupSpec, by_number: AssignNum
     )
     numbers = None if by_number is None else by_number(indexed_group, space, [member.owned for member in members])
     if numbers is None:
-        named = [replace(one, target=_target(m.owned, index)) for one, m in zip(indexed_group.members, members, strict=True)]
+        named = [
+            replace(one, target=_target(m.owned_by_topic, index)) for one, m in zip(indexed_group.members, members, strict=True)
+        ]
         numbers = [_numbers(space, target) for target in assign(replace(indexed_group, members=named))]
     return GroupAssignment(space, _in_group_order(group.members, members, numbers))
 
@@ -449,11 +456,10 @@ def _topic_id(group: GroupSpec, name: str) -> UUID:
     return topic.topic_id if topic is not None and topic.topic_id is not None else topic_id_of_name(name)
 
 
-def _target(owned: OwnedPartitions, index: Mapping[str, int]) -> IndexedTarget:
-    named = owned if isinstance(owned, Mapping) else owned.by_topic()
+def _target(owned: PartitionsByTopic, index: Mapping[str, int]) -> IndexedTarget:
     return {
         index[name]: partitions if len(partitions) == 1 else list(dict.fromkeys(partitions))
-        for name, partitions in named.items()
+        for name, partitions in owned.items()
         if partitions and name in index
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kgctl.assignors.partition_space import PartitionSpace
@@ -21,11 +21,15 @@ class StickySnapshot:
     active: Sequence[int]
 
     def score(self) -> int:
-        """The sum of size differences over all pairs of members still in play, in Java's 32 bits."""
-        ordered = sorted(self.sizes[member] for member in self.active)
-        count = len(ordered)
-        total = sum(size * (2 * position - count + 1) for position, size in enumerate(ordered))
-        return (total + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
+        """How unbalanced the members in play are."""
+        return balance_score(self.sizes[member] for member in self.active)
+
+
+def balance_score(sizes: Iterable[int]) -> int:
+    """The sum of size differences over all pairs of members, in 32 bits."""
+    ordered = sorted(sizes)
+    total = sum(size * (2 * position - len(ordered) + 1) for position, size in enumerate(ordered))
+    return (total + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
 
 
 class GeneralState:
@@ -233,40 +237,8 @@ def _settle_conflicts(
 Pair = tuple[int, int]
 
 
-class PartitionMovements:
-    """Moves of one topic's partitions between members. A partition that moves again keeps its first source."""
-
-    def __init__(self, space: PartitionSpace, topic: int) -> None:
-        self._offset = space.offsets[topic]
-        # TopicPartition.hashCode: 31 * (31 + partition) + hash of the name
-        self._hash = 31 * 31 + string_hash(space.names[topic])
-        self._pairs: defaultdict[Pair, _JavaSet] = defaultdict(_JavaSet)
-        self._moved: dict[int, Pair] = {}
-
-    def actual(self, number: int, source: int, target: int) -> int:
-        """The partition that really goes to ``target`` when ``number`` should go there from ``source``."""
-        if number in self._moved:
-            source = self._moved[number][0]
-        back = self._pairs.get((target, source))
-        return number if not back else back.first()
-
-    def move(self, number: int, source: int, target: int) -> None:
-        """Records a move; a partition that comes home is forgotten."""
-        pair = self._moved.pop(number, None)
-        if pair is not None:
-            moved = self._pairs[pair]
-            moved.remove(number)
-            if not moved:
-                del self._pairs[pair]
-            source = pair[0]
-            if source == target:
-                return
-        self._moved[number] = (source, target)
-        self._pairs[source, target].add(number, 31 * (number - self._offset) + self._hash)
-
-
-class _JavaSet:
-    """A ``HashSet`` that is asked for its first element: lowest bucket, there the oldest. Its table grows and never shrinks."""
+class MovedSet:
+    """What moved between two members: Kafka has a ``HashSet``, whose table grows and never shrinks, librdkafka a list."""
 
     def __init__(self) -> None:
         self._hashes: dict[int, int] = {}
@@ -284,8 +256,49 @@ class _JavaSet:
         del self._hashes[number]
 
     def first(self) -> int:
+        """The first of the ``HashSet``: lowest bucket, there the oldest."""
         capacity = self._capacity
         return min(self._hashes.items(), key=lambda item: bucket(item[1], capacity))[0]
+
+    def oldest(self) -> int:
+        """The first of the list."""
+        return next(iter(self._hashes))
+
+
+class PartitionMovements:
+    """Moves of one topic's partitions between members. A partition that moves again keeps its first source.
+
+    ``first`` is the one of several with the same way that goes back first.
+    """
+
+    def __init__(self, space: PartitionSpace, topic: int, first: Callable[[MovedSet], int] = MovedSet.first) -> None:
+        self._first = first
+        self._offset = space.offsets[topic]
+        # TopicPartition.hashCode: 31 * (31 + partition) + hash of the name
+        self._hash = 31 * 31 + string_hash(space.names[topic])
+        self._pairs: defaultdict[Pair, MovedSet] = defaultdict(MovedSet)
+        self._moved: dict[int, Pair] = {}
+
+    def actual(self, number: int, source: int, target: int) -> int:
+        """The partition that really goes to ``target`` when ``number`` should go there from ``source``."""
+        if number in self._moved:
+            source = self._moved[number][0]
+        back = self._pairs.get((target, source))
+        return self._first(back) if back else number
+
+    def move(self, number: int, source: int, target: int) -> None:
+        """Records a move; a partition that comes home is forgotten."""
+        pair = self._moved.pop(number, None)
+        if pair is not None:
+            moved = self._pairs[pair]
+            moved.remove(number)
+            if not moved:
+                del self._pairs[pair]
+            source = pair[0]
+            if source == target:
+                return
+        self._moved[number] = (source, target)
+        self._pairs[source, target].add(number, 31 * (number - self._offset) + self._hash)
 
 
 class RackInfo:
@@ -300,8 +313,9 @@ class RackInfo:
         self._racks: list[Racks] = []
         self._counts: dict[Racks, int] = {}
         if per_rack:
-            for name in space.names:
-                self._racks.extend(partition_racks(group.topics[name]))
+            for name, count in zip(space.names, space.counts, strict=True):
+                if count:  # else the group may not have the topic
+                    self._racks.extend(partition_racks(group.topics[name]))
             self._counts = {racks: sum(per_rack[rack] for rack in racks) for racks in set(self._racks)}
         self.in_use = bool(per_rack) and use_racks(per_rack, self._racks)
 

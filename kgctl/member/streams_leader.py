@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from kgctl.assignors.high_availability import TaskSettings
@@ -43,6 +42,5 @@ def _member(member: MemberSpec) -> StreamThread:
         info = decode_subscription_info(data)
     except ValueError as error:
         raise AssignorError(f"member {member.member_id!r}: {error}") from None
-    by_topic = member.owned if isinstance(member.owned, Mapping) else member.owned.by_topic()
-    owned = tuple(TopicPartition(topic, number) for topic, numbers in by_topic.items() for number in numbers)
+    owned = tuple(TopicPartition(topic, number) for topic, numbers in member.owned_by_topic.items() for number in numbers)
     return StreamThread(member.member_id, info, owned)

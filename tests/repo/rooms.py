@@ -286,7 +286,7 @@ ROOMS = {
             (472, "Kafka Streams in classic groups: the leader's assignor, threads, user data of 11 versions"),
             (73, "copies of Kafka Streams' states on instances with other client tags"),
             (1, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
-            (233, "librdkafka's own cooperative-sticky, in whose orders partitions move otherwise than in Kafka's"),
+            (213, "librdkafka's own cooperative-sticky, in whose orders partitions move otherwise than in Kafka's"),
         ),
     ),
     "serde": Room(

@@ -20,8 +20,8 @@ from unittest.mock import patch
 from confluent_kafka import Consumer
 
 from kgctl.assignors import get_assignor
-from kgctl.assignors.librdkafka import PartitionMoves
 from kgctl.assignors.spec import AssignorError, GroupSpec, MemberSpec, TopicSpec
+from kgctl.assignors.sticky_state import PartitionMovements
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.serde.messages import DecodedRequest
@@ -71,13 +71,13 @@ def _all_groups(rng: random.Random) -> Iterator[Group]:
 def _has_answer(group: Group) -> bool:
     """Not where a partition moves twice: librdkafka then goes on with memory that it has given back."""
     moved: list[int] = []
-    move = PartitionMoves.move
+    move = PartitionMovements.move
 
-    def noted(moves: PartitionMoves, number: int, source: int, target: int) -> None:
+    def noted(moves: PartitionMovements, number: int, source: int, target: int) -> None:
         moved.append(number)
         move(moves, number, source, target)
 
-    with patch.object(PartitionMoves, "move", noted):
+    with patch.object(PartitionMovements, "move", noted):
         return ask_kgctl(group) is not None and len(set(moved)) == len(moved)
 
 
