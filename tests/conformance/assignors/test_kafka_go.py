@@ -18,6 +18,7 @@ def test_cases_that_kafka_go_has_answered() -> None:
 
 @pytest.mark.deep
 @pytest.mark.interop
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_groups_that_kafka_go_answers_now(seed: int) -> None:
     asked = list(groups(seed, 300))
