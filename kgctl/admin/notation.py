@@ -28,12 +28,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from typing import Any, NamedTuple
 
+from kgctl.admin.times import LATEST_MS
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.model.values import frozen_in_order
 
 _MARK = "# kgctl "
-_YEAR_10_000_MS = 253_402_300_800_000
 _END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
 
 
@@ -63,7 +63,7 @@ class FileHeader:
         numbers = (self.time_ms, self.partitions)
         if not (all(isinstance(each, str) for each in texts) and all(isinstance(each, int) for each in numbers)):
             raise TypeError("not of the types that a header has")
-        if not 0 <= self.time_ms < _YEAR_10_000_MS:
+        if not 0 <= self.time_ms <= LATEST_MS:
             raise ValueError("no time")
 
 

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from kgctl.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, which every form of a time can say."""
 
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SHORT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[a-zA-Z]+)")
@@ -140,7 +141,7 @@ _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 def _epoch_ms(digits: str) -> int:
     if meant := _MISTAKEN.get(len(digits)):
         raise UsageError(f"the time {digits!r} looks like {meant}")
-    if len(digits) > 15 or int(digits) > _MAX_MS:
+    if len(digits) > 15 or int(digits) > LATEST_MS:
         raise UsageError(f"the time {digits!r} is out of range: give milliseconds since 1970")
     return int(digits)
 
@@ -168,7 +169,7 @@ def parse_duration_ms(text: str) -> int:
         raise UsageError(f"the duration {text!r} is negative: write it without a sign")
     parts = _iso_parts(stripped, text) if stripped[:1] in "Pp" and stripped else _short_parts(stripped, text)
     total = sum((Fraction(number) * _UNIT_MS[unit] for number, unit in parts), Fraction(0))
-    if total > _MAX_MS:
+    if total > LATEST_MS:
         raise UsageError(f"the duration {text!r} is out of range")
     return math.ceil(total)
 

@@ -73,6 +73,7 @@ ROOMS = {
             (11, "a pod is ready when it has made its consumer"),
             (4, "how often a consumer that has no partitions looks at what has come"),
             (22, "what explain tells of sessions, networks and hand-overs is recorded by the engine"),
+            (2, "the last time there is and a share in words are said once, which is imported"),
         ),
     ),
     "pipeline": Room(
@@ -188,6 +189,7 @@ ROOMS = {
             (1, "groups that filters leave out of a sample"),
             (5, "topics that are named and hidden are not gone"),
             (2, "what no Python reads as JSON is told in words of ours, the same on each"),
+            (1, "the last time there is and a share in words are said once, which is imported"),
         ),
     ),
     "coordinator": Room(

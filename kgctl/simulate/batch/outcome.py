@@ -32,7 +32,7 @@ from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
-from kgctl.simulate.scenario.quantities import distribution_text, format_duration
+from kgctl.simulate.scenario.quantities import distribution_text, format_duration, share_text
 from kgctl.simulate.scenario.schema import question_of
 from kgctl.simulate.scenario.vocabulary import TROUBLES, Identity
 
@@ -53,7 +53,7 @@ def _of_the_cluster(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "broker version", scenario.broker_version
     yield "a message between pod and broker, one way", distribution_text(network.client)
     yield "a message between brokers, one way", distribution_text(network.broker)
-    yield "messages lost", f"{network.loss_ppm / 10_000:g}%"
+    yield "messages lost", share_text(network.loss_ppm)
     yield "a record of the group is written in", distribution_text(cluster.append)
     yield "group.initial.rebalance.delay.ms", _ms(broker.group_initial_rebalance_delay_ms)
     yield "a leader's assignor computes for", _assign_time(scenario.assign_time)
@@ -309,7 +309,7 @@ def check_argument(check: Check) -> str:
         if check.within_us is not None:
             options["within"] = format_duration(check.within_us)
     if check.kind is CheckKind.STEADY:
-        options["within"] = f"{check.within_ppm / 10_000:g}%"
+        options["within"] = share_text(check.within_ppm)
         if check.last_us is not None:
             options["last"] = format_duration(check.last_us)
     inner = "".join(f", {key}: {value}" for key, value in options.items())

@@ -27,6 +27,7 @@ from kgctl.simulate.scenario.quantities import (
     is_duration,
     parse_share,
     rates_text,
+    share_text,
     shown,
 )
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, did_you_mean, parse_selector
@@ -43,7 +44,7 @@ class Share:
 
     def __str__(self) -> str:
         """As a file has it."""
-        return f"{self.ppm / 10_000:g}%"
+        return share_text(self.ppm)
 
     def of(self, number: int) -> int:
         """Return this share of a number, rounded up: at least 1 of 1 or more."""

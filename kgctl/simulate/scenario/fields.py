@@ -44,6 +44,7 @@ from kgctl.simulate.scenario.quantities import (
     parse_share,
     parse_wave,
     rate_text,
+    share_text,
     shown,
 )
 from kgctl.simulate.scenario.vocabulary import MATCHED_BY, TROUBLES, OnPoison, Subscribed, did_you_mean, subscription
@@ -417,7 +418,7 @@ Warmup: TypeAlias = Annotated[
     int, as_written(warmup, lambda us: "until stable" if us == UNTIL_STABLE else format_duration(us)), _TIME
 ]
 Rate: TypeAlias = Annotated[int, as_written(parse_rate, rate_text), WithJsonSchema(RATE_SCHEMA)]
-ShareOf: TypeAlias = Annotated[int, as_written(parse_share, lambda ppm: f"{ppm / 10_000:g}%"), WithJsonSchema(SHARE_SCHEMA)]
+ShareOf: TypeAlias = Annotated[int, as_written(parse_share, share_text), WithJsonSchema(SHARE_SCHEMA)]
 Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds, lambda ns: format_duration(ns // 1_000)), _TIME]
 Interval: TypeAlias = Annotated[
     int,

@@ -137,10 +137,8 @@ def _target(scaler: Mapping[str, Any]) -> Any:
 def _of_nobody(objects: Sequence[tuple[str, Mapping[str, Any]]], workloads: Collection[str]) -> Iterator[str]:
     """What has pods, or scales some, that the scenario does not have."""
     for name, each in objects:
-        what, pods = (
-            f"{each['kind']} {_name(each)} ({name})",
-            mapping(mapping(mapping(each.get("spec")).get("template")).get("spec")),
-        )
+        what = f"{each['kind']} {_name(each)} ({name})"
+        pods = _template(mapping(each.get("spec")))
         if each["kind"] in _SCALERS and _target(each) not in workloads:
             yield f"{what} scales {_target(each)}, which is no workload of these files: the scenario has no autoscaler of it"
         elif each["kind"] not in _WORKLOADS and "containers" in pods:
@@ -183,7 +181,7 @@ def _properties(text: str) -> dict[str, str]:
 
 def _environment(pods: Workload, maps: _Maps) -> Iterator[tuple[str, dict[str, str]]]:
     """(where, entries) of the container with the consumer: of whole ConfigMaps, of their files, of variables and arguments."""
-    template = mapping(mapping(pods.spec.get("template")).get("spec"))
+    template = _template(pods.spec)
     for volume in entries(template.get("volumes")):
         file, data = maps.get(str(mapping(mapping(volume).get("configMap")).get("name")), ("", {}))
         for key, text in data.items():
@@ -194,7 +192,7 @@ def _environment(pods: Workload, maps: _Maps) -> Iterator[tuple[str, dict[str, s
 
 def _unread(pods: Workload, maps: _Maps) -> Iterator[str]:
     """What may hold settings of the consumer, and is not in the manifests, or in a form that is not read."""
-    for volume in map(mapping, entries(_template(pods).get("volumes"))):
+    for volume in map(mapping, entries(_template(pods.spec).get("volumes"))):
         name = str(mapping(volume.get("configMap")).get("name"))
         for key in maps.get(name, ("", {}))[1]:
             if key.endswith((".yaml", ".yml", ".json", ".conf", ".toml", ".xml")):
@@ -295,13 +293,13 @@ def _of_set(pods: Workload) -> Iterator[Fact]:
         yield Fact((*way, "instance_id"), *pods.config["group.instance.id"])
 
 
-def _template(pods: Workload) -> Mapping[str, Any]:
-    return mapping(mapping(pods.spec.get("template")).get("spec"))
+def _template(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(spec.get("template")).get("spec"))
 
 
 def _consuming(pods: Workload, maps: _Maps) -> Mapping[str, Any]:
     """The container with most settings of consumers, not a sidecar; the first where none has any."""
-    found = [mapping(each) for each in entries(_template(pods).get("containers"))]
+    found = [mapping(each) for each in entries(_template(pods.spec).get("containers"))]
 
     def number(container: Mapping[str, Any]) -> int:
         tried = replace(pods, config={}, topic="")
@@ -335,7 +333,7 @@ def _of_rollout(pods: Workload) -> Iterator[Fact]:
         return
     yield Fact(
         (*way, "grace"),
-        f"{_template(pods).get('terminationGracePeriodSeconds', GRACE_US // 1_000_000)}s",
+        f"{_template(pods.spec).get('terminationGracePeriodSeconds', GRACE_US // 1_000_000)}s",
         pods.where("terminationGracePeriodSeconds"),
     )
     if pods.spec.get("minReadySeconds"):

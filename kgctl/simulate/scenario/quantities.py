@@ -157,6 +157,11 @@ def parse_share(raw: object) -> int:
     return int(ppm)
 
 
+def share_text(ppm: int) -> str:
+    """Return a share as a file would have it."""
+    return f"{ppm / 10_000:g}%"
+
+
 UNIT_PR = 1_000_000_000_000
 """One record, as what is written and read is counted: rates (uHz) times microseconds."""
 MOST_PIECES = 96
