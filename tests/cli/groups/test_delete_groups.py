@@ -132,6 +132,13 @@ def test_what_is_deleted_unread_is_said(cli: Cli, cluster: FakeGroupAdmin, line:
     assert "g3 loads: offsets of group 'g3' are not saved\n" in ran.err
 
 
+def test_what_is_hidden_is_said_to_be_unsaved_where_something_is_deleted(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.own_sight = Sight(all_topics=False, user="alice")
+    cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "g3 loads")  # so that it is left alone
+    told = "commits on others are deleted and not saved"
+    assert [told in cli(f"delete-groups {group_id} --dry-run").err for group_id in ("g1", "g3")] == [True, False]
+
+
 def test_what_kafka_s_tool_deletes_and_no_undo_brings_back_is_said(cli: Cli, cluster: FakeGroupAdmin) -> None:
     line = "kafka-consumer-groups --bootstrap-server fake:9092 --delete --group"
     cluster.offset_errors["g3"] = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loads")

@@ -147,3 +147,23 @@ def test_a_cluster_that_was_never_built_is_no_part_of_the_numbers_and_an_error(c
     assert [(each.code, each.data) for each in (other, nosuch)] == [(4, []), (4, [])]
     assert nosuch.json["errors"][0]["message"] == f"{folder}: no cluster 'c3' (there: c1, c2)"
     assert (records.code, records.data) == (0, [{"cluster": "c2"}])
+
+
+def test_how_far_was_collected_holds_for_all_that_were_asked(cli: Cli) -> None:
+    folder = cli.folder / "warehouse"
+    warehouse = Warehouse.create(folder)
+    cli.variables["KGCTL_WAREHOUSE"] = str(folder)
+    log = generated_log(0, Size(30))
+    add(warehouse, "c1", log.slice(0, 20), "generated")
+    add(warehouse, "c2", log.slice(10), "generated")
+    assert cli.run(["history", "build", "--engine", "local", "-j", "1"]).code == 0
+
+    def collected(*names: str) -> tuple[str, str]:
+        options = [each for name in names for each in ("--cluster", name)]
+        ran = cli.run(["history", "sql", "SELECT 1 AS one", *options, "-o", "json"])
+        return ran.json["summary"]["collected_from"], ran.json["summary"]["collected_to"]
+
+    (from_1, to_1), (from_2, to_2) = collected("c1"), collected("c2")
+    assert from_1 < from_2
+    assert to_1 < to_2
+    assert collected() == collected("c1", "c2") == (from_2, to_1)

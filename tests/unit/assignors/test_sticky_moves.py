@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.sticky_state import PartitionMovements
+from kgctl.assignors.sticky_state import MovedSet, PartitionMovements
 
 
 def _movements(count: int = 40) -> PartitionMovements:
@@ -58,3 +58,11 @@ def test_of_several_the_first_of_a_java_set_goes_back() -> None:
 
     # Hashes of t-9, t-1 and t-30 are 31 * (31 + partition) + 116: buckets 12, 4 and 7 of 16.
     assert moves.actual(5, source=1, target=0) == 1
+
+
+def test_of_several_the_first_of_librdkafka_s_list_goes_back() -> None:
+    moves = PartitionMovements(PartitionSpace({"t": 40}), 0, MovedSet.oldest)
+    for number in (9, 1, 30):
+        moves.move(number, source=0, target=1)
+
+    assert moves.actual(5, source=1, target=0) == 9

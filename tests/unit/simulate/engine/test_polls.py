@@ -147,11 +147,14 @@ def test_the_usual_loop_is_poll_of_a_tenth_of_a_second_again_and_again() -> None
     assert type(members).model_fields["poll_loop"].default is USUAL_LOOP
 
 
-def test_a_newcomer_of_the_consumer_protocol_looks_ten_times_a_second_at_what_it_got() -> None:
-    """AsyncKafkaConsumer#poll waits for records for retry.backoff.ms at a time: what a newcomer gets it has that much later."""
+@pytest.mark.parametrize("pause_us", [100_000, 4 * S])
+def test_a_newcomer_of_the_consumer_protocol_looks_ten_times_a_second_at_what_it_got(pause_us: int) -> None:
+    """AsyncKafkaConsumer#poll waits for records for retry.backoff.ms at a time: what a newcomer gets it has that much later,
+    however long its application pauses between two calls.
+    """
     waits_us = []
     for seed in range(1, 9):
-        _, events = watched(scenario(count=1, config=CONSUMER, poll=Uniform(0, 100_000), warmup_s=0, duration_s=20), seed)
+        _, events = watched(scenario(count=1, config=CONSUMER, poll=Uniform(0, pause_us), warmup_s=0, duration_s=20), seed)
         start_us = next(each.at_us for each in events if isinstance(each, PodChanged) and each.what == "start")
         waits_us.append(next(each.at_us for each in events if isinstance(each, Owned)) - start_us)
 

@@ -9,6 +9,7 @@ import pytest
 
 from kgctl.model.coordinator_records import CoordinatorRecord, OffsetCommitValue
 from kgctl.model.error_codes import ErrorCode
+from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.trace import Committed, TraceEvent
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
@@ -238,3 +239,14 @@ def test_fetches_under_way_at_the_end_of_a_generation_of_kafka_go_bring_what_is_
 
     assert all(5 <= each <= 24 for each in found), found  # type: ignore[operator]
     assert not run(changed(plain, traffic=()), 1).metric("duplicates")
+
+
+def test_fetches_under_way_bring_nothing_more_of_partitions_that_are_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a fetch that waits for the next record comes back after the end; what is there already was fetched before."""
+    scale = event("scale", "app", at_s=60.5, to=3)
+    behind = scenario(
+        scale, config=RANGE, count=2, partitions=24, rate=480, rate_uhz=50 * ONE_PER_SECOND_UHZ, duration_s=80, client="kafka-go"
+    )
+    found = [run(behind, seed).metric("duplicates") for seed in range(1, 4)]
+    monkeypatch.setattr(Ownership, "_pass_on", lambda *_: None)
+    assert [run(behind, seed).metric("duplicates") for seed in range(1, 4)] == found
