@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, Promises
+from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, Promises, owned_by_topic
 from kgctl.assignors.sticky_state import MovedSet, PartitionMovements, RackInfo, balance_score
 
 _Mismatch = Callable[[int, int], bool]
@@ -41,7 +41,7 @@ class LibrdkafkaCooperativeSticky:
 
 def _space(group: GroupSpec) -> PartitionSpace:
     """The partitions of subscribed topics; those of other topics that somebody owns are taken as not there."""
-    counts = {name: 0 for member in group.members for name in member.owned_by_topic}
+    counts = {name: 0 for member in group.members for name in owned_by_topic(member)}
     for name in {name for member in group.members for name in member.topics}:
         if name in group.topics:
             counts[name] = group.topics[name].partition_count

@@ -69,10 +69,10 @@ class MemberSpec:
     instance_id: str | None = None
     user_data: bytes | StickyClaim | None = None
 
-    @property
-    def owned_by_topic(self) -> PartitionsByTopic:
-        """Return ``owned`` with the topics' names, which are made where it has numbers."""
-        return self.owned if isinstance(self.owned, Mapping) else self.owned.by_topic()
+
+def owned_by_topic(member: MemberSpec) -> PartitionsByTopic:
+    """Return ``member.owned`` by topic: names are made where it has a partition space's numbers."""
+    return member.owned if isinstance(member.owned, Mapping) else member.owned.by_topic()
 
 
 @frozen_in_order
@@ -445,7 +445,7 @@ def assign_by_name(assign: AssignIndexed, group: GroupSpec, by_number: AssignNum
     numbers = None if by_number is None else by_number(indexed_group, space, [member.owned for member in members])
     if numbers is None:
         named = [
-            replace(one, target=_target(m.owned_by_topic, index)) for one, m in zip(indexed_group.members, members, strict=True)
+            replace(one, target=_target(owned_by_topic(m), index)) for one, m in zip(indexed_group.members, members, strict=True)
         ]
         numbers = [_numbers(space, target) for target in assign(replace(indexed_group, members=named))]
     return GroupAssignment(space, _in_group_order(group.members, members, numbers))

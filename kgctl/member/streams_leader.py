@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from kgctl.assignors.high_availability import TaskSettings
-from kgctl.assignors.spec import AssignorError, GroupSpec, MemberSpec
+from kgctl.assignors.spec import AssignorError, GroupSpec, MemberSpec, owned_by_topic
 from kgctl.assignors.streams.partition_assignor import EndOffsets, Leader, StreamThread, TaskTopology, assign_streams
 from kgctl.assignors.streams.user_data import decode_subscription_info, encode_assignment_info
 from kgctl.model.groups import ConsumerAssignment, TopicPartition
@@ -42,5 +42,5 @@ def _member(member: MemberSpec) -> StreamThread:
         info = decode_subscription_info(data)
     except ValueError as error:
         raise AssignorError(f"member {member.member_id!r}: {error}") from None
-    owned = tuple(TopicPartition(topic, number) for topic, numbers in member.owned_by_topic.items() for number in numbers)
+    owned = tuple(TopicPartition(topic, number) for topic, numbers in owned_by_topic(member).items() for number in numbers)
     return StreamThread(member.member_id, info, owned)
