@@ -1,7 +1,5 @@
 """What an application does around its consumer: its poll loop, its callbacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kgctl.simulate.scenario import fields

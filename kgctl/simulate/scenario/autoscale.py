@@ -1,7 +1,5 @@
 """``autoscale:`` of a scenario, in the terms of Kubernetes' HorizontalPodAutoscaler and of KEDA."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum

@@ -4,8 +4,6 @@ A kind is one class, in a module of `kgctl.simulate.scenario.kinds`: its fields 
 `Event.begin`, which does it. Whoever reads a file, explains a run or plays it goes by the traits: nobody compares a kind's name.
 """
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -435,7 +433,7 @@ class Event(Section):
         return {"at": format_duration(self.at_us), **self.written(self.target, length.mean_us)}
 
     @classmethod
-    def drawn(cls: type[_Event], target: str, length_us: int) -> _Event:
+    def drawn(cls: type["_Event"], target: str, length_us: int) -> "_Event":
         """Return a fault as a nemesis draws it."""
         raw = cls.written(target, length_us)
         del raw[cls.kind]

@@ -7,8 +7,6 @@ seed give the same bytes everywhere. Named things keep the order of the file.
 A file is validated with a `Reading` as its context; then each validator also tells it what contradicts the rest of the file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
@@ -306,7 +304,7 @@ class MemberSet(Section):
         """Return how long a poll() waits for records; None: as long as there are none."""
         return self.poll_loop.timeout_us
 
-    def within(self, group: Group) -> MemberSet:
+    def within(self, group: Group) -> "MemberSet":
         """Return these members with the settings of their group where they have none of their own."""
         config = {**group.client_config, **self.config}
         commit = self.commit if "commit" in self.model_fields_set else _commit_of(config)
@@ -407,7 +405,7 @@ class Scenario(Section):
     allow: Annotated[tuple[fields.Allowed, ...], TRIED] = key(
         "What is not to fail a run, of what does so unasked.", (), strict=False
     )
-    together: SkipJsonSchema[tuple[Scenario, ...]] = Field(default=(), validation_alias=NO_KEY)
+    together: SkipJsonSchema[tuple["Scenario", ...]] = Field(default=(), validation_alias=NO_KEY)
 
     @property
     def group_id(self) -> str:
@@ -426,12 +424,12 @@ class Scenario(Section):
             return re.fullmatch(members.pattern, topic) is not None
         return topic in (members.topics or tuple(each.name for each in self.topics))
 
-    def of_group(self, key: str) -> Scenario:
+    def of_group(self, key: str) -> "Scenario":
         """Return what one of several groups is about: its members, and all that it shares with the others."""
         parts = {group.key: self._part(group) for group in self.groups}
         return changed(parts[key], together=tuple(parts.values()))
 
-    def _part(self, group: Group) -> Scenario:
+    def _part(self, group: Group) -> "Scenario":
         own = tuple(members for members in self.members if members.group == group.key)
         scales = self.autoscale is not None and self.autoscale.members in [members.name for members in own]
         group = group if "id" in group.model_fields_set else changed(group, id=group.key)

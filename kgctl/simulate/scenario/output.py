@@ -1,7 +1,5 @@
 """What a file says of its results: the files that a run writes, and what a sweep shows."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import WithJsonSchema

@@ -1,7 +1,5 @@
 """What a scenario says of a Kafka Streams application: its stores, how quickly they are restored, whether a disk is kept."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -113,7 +111,7 @@ def with_client(raw: Any) -> Any:
     return {**raw, "streams": {}} if raw.get("client") == STREAMS else raw
 
 
-def milder(members: Sequence[MemberSet]) -> Iterator[tuple[str, tuple[MemberSet, ...]]]:
+def milder(members: Sequence["MemberSet"]) -> Iterator[tuple[str, tuple["MemberSet", ...]]]:
     """Each habit of applications that makes tasks wait for longer, with the sets without it."""
     if any(each.streams is not None and each.streams.disk == "lost" for each in members):
         kept = ((each, each.streams and changed(each.streams, disk="kept")) for each in members)
@@ -128,7 +126,7 @@ def milder(members: Sequence[MemberSet]) -> Iterator[tuple[str, tuple[MemberSet,
 _LEAVES = "group.membership.operation"
 
 
-def contradictions(members: MemberSet, around: MemberSurroundings) -> Iterator[tuple[Path, str]]:
+def contradictions(members: "MemberSet", around: "MemberSurroundings") -> Iterator[tuple[Path, str]]:
     """Yield what cannot be of a set whose group has instances of an application: where below the set, and why."""
     application = members.streams
     for other in around.before:
@@ -147,7 +145,7 @@ def contradictions(members: MemberSet, around: MemberSurroundings) -> Iterator[t
         yield from _parts(application, read)
 
 
-def _of_instances(members: MemberSet) -> Iterator[tuple[Path, str]]:
+def _of_instances(members: "MemberSet") -> Iterator[tuple[Path, str]]:
     if members.client != STREAMS:
         yield ("client",), f"{members.client!r} is no stream thread: beside streams it is {STREAMS}, or is left out"
     if members.pattern is not None:

@@ -1,7 +1,5 @@
 """What happens to brokers and topics."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar

@@ -9,8 +9,6 @@ An eviction goes through the disruption budget, as the eviction API of Kubernete
 5 s later. A Deployment starts a pod in the place of one that is told to end at once; a StatefulSet the same one, when it is gone.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -416,7 +414,7 @@ class _Evicts(Terminates):
         run.nodes.closed.update(dict.fromkeys(nodes))
         return nodes
 
-    def replace(self, pod: PodPort, comeback: _Comeback, grace_us: int) -> None:
+    def replace(self, pod: PodPort, comeback: "_Comeback", grace_us: int) -> None:
         """End a pod and start another one, or itself."""
         run, again = comeback.run, not self.makes_new_pods
         on_gone = partial(comeback.start, pod) if again else None

@@ -1,7 +1,5 @@
 """Pods that start, end, are restarted, get stuck or lose their network, and sets that get more of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
