@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 
@@ -31,6 +31,33 @@ def text_of(path: Path | str, *, stdin: TextIO | None = None, missing: type[Kgct
         line = error.object.count(b"\n", 0, error.start) + 1
         looks = "; it looks like UTF-16: save it as UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         raise UsageError(f"{path} is not UTF-8 text (line {line}, byte {error.start}){looks}") from None
+
+
+def at_home(path: Path | str) -> Path:
+    """The path, with ~ as this user's home. Raises as `own_folder`."""
+    with _home_is_told():
+        return Path(path).expanduser()
+
+
+def own_folder(kind: Literal["cache", "config", "state"]) -> Path:
+    """This user's folder of this kind for kgctl, there or not.
+
+    Raises:
+        KgctlError: the user has no home: in a container, say, whose user stands in no list, and which has no HOME.
+    """
+    from platformdirs import PlatformDirs
+
+    with _home_is_told():
+        return Path(getattr(PlatformDirs("kgctl"), f"user_{kind}_dir"))
+
+
+@contextmanager
+def _home_is_told() -> Iterator[None]:
+    """Both pathlib and platformdirs raise RuntimeError here, for nothing else."""
+    try:
+        yield
+    except RuntimeError:
+        raise KgctlError("this user has no home directory: set HOME", code="OS_ERROR") from None
 
 
 def check_named(path: Path) -> None:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.extras import require
-from kgctl.files import text_of
+from kgctl.files import at_home, own_folder, text_of
 from kgctl.model.values import frozen_in_order
 from kgctl.yaml_files import FileError, Location, core_dumper, read_yaml
 from kgctl.yaml_files import Path as TreePath
@@ -122,7 +122,7 @@ def context_settings(
     timeout_text = timeout or context.timeout
     return ConnectionSettings(
         bootstrap=context.bootstrap_server,
-        embedded=Path(context.embedded).expanduser() if context.embedded else None,
+        embedded=at_home(context.embedded) if context.embedded else None,
         zookeeper=context.zookeeper,
         properties=properties,
         timeout_ms=parse_timeout_ms(timeout_text) if timeout_text else DEFAULT_TIMEOUT_MS,
@@ -135,7 +135,7 @@ def _properties_of(context: ClusterContext) -> Mapping[str, str]:
         return {}
     from kgctl.admin.properties import load_command_config, parse_x
 
-    base = load_command_config(Path(context.command_config).expanduser()) if context.command_config else {}
+    base = load_command_config(at_home(context.command_config)) if context.command_config else {}
     return {**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}
 
 
@@ -208,10 +208,8 @@ class ConfigFile:
 def config_path(variables: Mapping[str, str]) -> Path:
     """Return where contexts are kept: KGCTL_CONFIG, else ``config.yaml`` in the user's configuration folder for kgctl."""
     if path := variables.get("KGCTL_CONFIG"):
-        return Path(path).expanduser()
-    import platformdirs
-
-    return platformdirs.user_config_path("kgctl") / "config.yaml"
+        return at_home(path)
+    return own_folder("config") / "config.yaml"
 
 
 def load_config_file(path: Path) -> ConfigFile:
@@ -432,7 +430,7 @@ def _read(key: str, value: str, variables: Mapping[str, str]) -> str:
         return variables[rest]
     if kind == "file":
         try:
-            return Path(rest).expanduser().read_text(encoding="utf-8").rstrip("\n")
+            return at_home(rest).read_text(encoding="utf-8").rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{key}: cannot read {rest}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     return _kept(key, rest) if kind == "keyring" else _output(key, rest, variables)

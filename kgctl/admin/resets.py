@@ -42,6 +42,7 @@ from kgctl.admin.offset_reset import (
     plan_partition,
 )
 from kgctl.admin.rights import COMMIT, DELETE_OFFSETS
+from kgctl.admin.share_groups import in_part
 from kgctl.admin.topic_scopes import TopicScope, is_within, present_scopes, resolve_scopes
 from kgctl.errors import AuthError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
@@ -183,7 +184,18 @@ def _rows(
         rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
     if description is None:
         return tuple(rows)
-    return tuple(of_type(of_same_type(request.strategy, row, description), description) for row in rows)
+    rows = [of_type(of_same_type(request.strategy, row, description), description) for row in rows]
+    return tuple(_in_whole_topics(rows, committed) if description.type.has_start_offsets else rows)
+
+
+def _in_whole_topics(rows: Sequence[ResetRow], starts: Committed) -> Iterator[ResetRow]:
+    """The rows of a share group; those fail that take a start offset away where the topic keeps, or gets, others."""
+    planned = [row for row in rows if row.result is ResetResult.PLANNED]
+    after = {**starts, **{row.partition: row.new for row in planned if row.new is not None}}
+    apart = in_part(after, {row.partition for row in planned if row.new is None})
+    for row in rows:
+        error = apart.get(row.partition)
+        yield row if error is None else _told_failed(row, ItemOutcome.FAILED, error)
 
 
 @frozen_in_order
@@ -247,6 +259,8 @@ def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes:
     found = admin.list_committed_offsets([source])
     if error := found.errors.get(source):
         raise error.to_exception(group=source)
+    if flaw := next(iter(found.flaws.get(source, ())), None):
+        raise flaw
     wanted = {
         partition: PlannedOffset(commit)
         for partition, commit in found.values[source].items()
@@ -267,7 +281,7 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: StopRequest | None =
     if plan.is_out_of_range:
         return Executed(plan)
     groups = [group for group in plan.groups if group.state.is_inactive]
-    errors = [*plan.errors, *(active_group(group) for group in plan.groups if not group.state.is_inactive)]
+    errors = [*plan.errors, *(active_group(group) for group in plan.groups if group.rows and not group.state.is_inactive)]
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
     steps = list(_steps(admin, groups))
     planned, aim = ({key: getattr(row, side) for key, row in wanted.items()} for side in ("old", "new"))

@@ -184,8 +184,6 @@ def _unexpected(error: Exception) -> Report:
     """What nobody foresaw, in one line all the same: a failing disk is the machine's fault, the rest is kgctl's."""
     if isinstance(error, OSError):
         return Report(errors=[KgctlError(str(error), code="OS_ERROR")])
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's and platformdirs'
-        return Report(errors=[KgctlError("this user has no home directory: set HOME", code="OS_ERROR")])
     message = f"internal error, please report it: {type(error).__name__}: {error} (KGCTL_DEBUG=1 shows where)"
     return Report(errors=[InvariantViolation(" ".join(message.split()))])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kgctl.admin.connect import (
@@ -27,6 +26,7 @@ from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session
 from kgctl.cli.settings import Flags
 from kgctl.errors import NotFoundError, UsageError
+from kgctl.files import at_home
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -127,7 +127,7 @@ def context_trust(
     A file that only says where clusters are needs no trust. One of another user's, or one that runs a command, reads a secret or
     a file, or sets more than that, is not used before; and not after a change of it, until it is trusted again.
     """
-    path = Path(file).expanduser() if file else project_file(session.environment.variables)
+    path = at_home(file) if file else project_file(session.environment.variables)
     if path is None:
         raise NotFoundError("there is no .kgctl.yml from here upwards (nor is one looked for where KGCTL_CONFIG is set)")
     text, config = read_project_file(path)

@@ -19,6 +19,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from kgctl.errors import Interrupted, UsageError
+from kgctl.files import at_home, own_folder
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -154,19 +155,15 @@ class Environment:
     def undo_folder(self) -> Path:
         """Where changes save what they take away: KGCTL_BACKUP_DIR, else ``backups`` in the user's state folder for kgctl."""
         if path := self.variable("KGCTL_BACKUP_DIR"):
-            return Path(path).expanduser()
-        import platformdirs
-
-        return platformdirs.user_state_path("kgctl") / "backups"
+            return at_home(path)
+        return own_folder("state") / "backups"
 
     @property
     def warehouse(self) -> str:
         """Where the history of groups is kept: KGCTL_WAREHOUSE, a folder or a URL, else a folder of the user's state."""
         if found := self.variable("KGCTL_WAREHOUSE"):
             return found
-        import platformdirs
-
-        return str(platformdirs.user_state_path("kgctl") / "warehouse")
+        return str(own_folder("state") / "warehouse")
 
     def notice(self, line: str) -> None:
         self.tell(f"{line}\n")

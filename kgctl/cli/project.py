@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.admin.connect import ClusterContext, ConfigFile, is_pointer, load_config_file, parse_config_file
 from kgctl.errors import RefusedError, StorageError
-from kgctl.files import text_of
+from kgctl.files import at_home, own_folder, text_of
 from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def read_project_file(path: Path) -> tuple[str, ConfigFile]:
 
 def _placed(context: ClusterContext, folder: Path) -> ClusterContext:
     embedded, command_config = (
-        str(folder / Path(place).expanduser()) if place else None for place in (context.embedded, context.command_config)
+        str(folder / at_home(place)) if place else None for place in (context.embedded, context.command_config)
     )
     return replace(context, embedded=embedded, command_config=command_config)
 
@@ -140,10 +140,8 @@ def _is_secret_elsewhere(value: str) -> bool:
 
 def _record(path: Path, text: str) -> Path:
     """The file whose presence says that this text is trusted in this place."""
-    import platformdirs
-
     digest = hashlib.sha256(f"{path.resolve()}\0{text}".encode()).hexdigest()
-    return platformdirs.user_state_path("kgctl") / "trusted" / digest
+    return own_folder("state") / "trusted" / digest
 
 
 def trust(path: Path, text: str, *, is_trusted: bool) -> None:

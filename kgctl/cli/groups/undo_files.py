@@ -22,7 +22,7 @@ from kgctl.cli.parameters import flag, option
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.settings import naming_project_file
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
-from kgctl.files import write_again, write_new
+from kgctl.files import at_home, write_again, write_new
 from kgctl.model.values import frozen_in_order
 
 
@@ -39,7 +39,7 @@ def check_new_file(option: str, path: str | None) -> None:
         return
     if path == "-":
         raise UsageError(f"{option} -: stdout has the result; name a file, from which it can be read again")
-    place = Path(path).expanduser()
+    place = at_home(path)
     if place.exists():
         raise UsageError(f"{option} {path}: there is such a file already, and it is not replaced")
     if not place.absolute().parent.is_dir():
@@ -123,7 +123,7 @@ class Backup:
     def place(self, folder: Path, change_id: str) -> Path | None:
         if self.no_backup:
             return None
-        return Path(self.backup).expanduser().absolute() if self.backup else folder / f"{change_id}.csv"
+        return at_home(self.backup).absolute() if self.backup else folder / f"{change_id}.csv"
 
 
 def start_change(
@@ -348,7 +348,7 @@ def find_undo_file(environment: Environment, name: str, identity: str) -> Path:
         StorageError: it cannot be read; or one that is as new as what `LAST` would be.
     """
     if is_path(name):
-        return Path(name).expanduser()
+        return at_home(name)
     files, unreadable = undo_files(environment)
     own = [file for file in files if file.header.cluster_id == identity]
     if name == LAST:
@@ -380,7 +380,7 @@ def _may_be_meant(name: str, other: str, matching: Sequence[UndoFile]) -> bool:
 
 
 def is_path(name: str) -> bool:
-    return name != LAST and ("/" in name or name.endswith(".csv") or Path(name).expanduser().is_file())
+    return name != LAST and ("/" in name or name.endswith(".csv") or at_home(name).is_file())
 
 
 def beside_topics(admin: GroupAdmin, strategy: FromFile, cluster: NamedCluster) -> FromFile:

@@ -20,6 +20,7 @@ from kgctl.cli.report import TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import KgctlError, RefusedError, UsageError
+from kgctl.files import at_home
 from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 
@@ -176,7 +177,7 @@ class Rest:
             location = StoreLocation.parse(each) if "://" in each else None
             if location is not None and not location.is_local:
                 raise UsageError(f"{self.flag} {each}: files of this machine are read; bring them here first")
-            found.append(Path(each if location is None else location.uri).expanduser())
+            found.append(at_home(each if location is None else location.uri))
         return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kgctl.cli.environment import Environment
 from kgctl.errors import KgctlError, UsageError
+from kgctl.files import at_home, own_folder
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Watches:
         path = self.state or _state_folder(place) / f"{_short(f'{place} {name}')}.json"
         if self.metrics is not None:
             self.metrics.begin(name)
-        return Watch(place, name, self.settings, AlertStateFile(path.expanduser()), outside, self.webhook, self.metrics)
+        return Watch(place, name, self.settings, AlertStateFile(at_home(path)), outside, self.webhook, self.metrics)
 
 
 def warm_engine(how: EngineOptions, stack: ExitStack) -> Callable[[int], Engine]:
@@ -162,9 +163,7 @@ def _state_folder(place: StoreLocation) -> Path:
     """In the warehouse where that is a folder, else in the user's state folder for kgctl."""
     if place.is_local:
         return Path(place.uri) / "_watch"
-    import platformdirs
-
-    return platformdirs.user_state_path("kgctl") / "watch"
+    return own_folder("state") / "watch"
 
 
 def _short(text: str) -> str:

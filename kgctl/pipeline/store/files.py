@@ -22,6 +22,7 @@ from pyarrow import types
 
 from kgctl.errors import StorageError, UsageError
 from kgctl.extras import require
+from kgctl.files import at_home
 from kgctl.model.values import frozen_in_order
 from kgctl.pipeline.store.lookback import footer, row_groups_of
 from kgctl.pipeline.store.tables import TABLES, StoredTable
@@ -52,7 +53,7 @@ class StoreLocation:
         if scheme == "file":
             path = given[match.end() :] if match else given
             path = re.sub(r"^//(localhost)?(?=/)", "", path)
-            return cls(str(Path(path).expanduser().absolute()))
+            return cls(str(at_home(path).absolute()))
         assert match is not None
         rest = given[match.end() :]
         if not rest.startswith("//") or not rest.strip("/"):

@@ -25,6 +25,23 @@ def test_heal_touches_only_commits_outside_their_log(cli: Cli, cluster: FakeGrou
     assert cli("reset-offsets g1 --heal") == Ran(0, "", "Nothing is to do on fake:9092.\n")
 
 
+NOTHING_WAS_TO_DO = "Nothing was to do on fake:9092: every partition is where it should be.\n"
+
+
+def test_where_nothing_is_to_heal_nothing_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """g2 has members; of g3 a commit lies before its log."""
+    assert cli("reset-offsets g1 --heal --execute") == Ran(0, "", NOTHING_WAS_TO_DO)
+    assert cli("reset-offsets g2 --heal") == Ran(0, "", "Nothing is to do on fake:9092.\n")
+    assert cli("reset-offsets g1 g2 --heal --execute") == Ran(0, "", NOTHING_WAS_TO_DO)
+    assert cli("reset-offsets g1 g2 --all-topics --to-current --execute").code == 3, (
+        "what was asked for all partitions is refused"
+    )
+    assert [row["group"] for row in cli("reset-offsets --all-groups --heal --summary -o json").data] == ["g3"]
+    cluster.log_errors[T1[0]] = ItemError(ErrorCode.LEADER_NOT_AVAILABLE, "t1-0 has no leader")
+    ran = cli("reset-offsets g1 --heal --execute")
+    assert (ran.code, "Nothing was changed on fake:9092: 1 failed.\n" in ran.err) == (7, True)
+
+
 def test_from_group_copies_what_another_group_has(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cli("reset-offsets new --from-group g1 --create --execute").code == 0
     assert cluster.commits("new") == cluster.commits("g1")

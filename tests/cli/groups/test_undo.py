@@ -377,6 +377,12 @@ def test_a_user_without_a_home_is_told(cli: Cli, cluster: FakeGroupAdmin, monkey
     assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
 
 
+def test_what_else_speaks_of_a_home_directory_is_an_error_of_kgctl(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.failure = RuntimeError("the home directory of the record")
+    ran = cli("list groups")
+    assert (ran.code, "internal error, please report it: RuntimeError: the home directory" in ran.err) == (9, True)
+
+
 def test_a_plan_undoes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
     plan = cli.folder / "plan.csv"
     assert cli(f"reset-offsets g1 --topic t1:0 --to-offset 5 --plan-out {plan}").code == 0
@@ -500,8 +506,26 @@ def test_a_group_of_another_type_by_the_same_name_is_another_one(
         rows = [(row["result"], row["note"]) for row in ran.data]
         assert (ran.code, rows) == (5, [("refused", f"the group was {told} (--overwrite insists)")])
     assert cluster.groups["s"].offsets == {}
-    assert cli("undo last --overwrite --execute").code == 0
+    preview, deed = cli("undo last --overwrite"), cli("undo last --overwrite --execute")
+    gets = "start offsets, not commits" if now is GroupType.SHARE else "commits, not start offsets"
+    for ran in (preview, deed):
+        assert (ran.code, f"Group 's' was {told}: it gets {gets}.\n" in ran.err) == (0, True), ran.err
+        assert "get their start offsets back" not in ran.err
     assert type(cluster.groups["s"].offsets[T1[0]]) is (StartOffset if now is GroupType.SHARE else OffsetAndMetadata)
+
+
+def test_one_of_several_start_offsets_of_a_topic_cannot_be_taken_away(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    """Kafka's request for it is about whole topics."""
+    share(cluster)
+    assert cli("reset-offsets s --topic t1:1 --to-earliest --execute").code == 0
+    preview, deed = (cli(f"undo last --overwrite {answer} -o json") for answer in ("--dry-run", "--execute"))
+    why = "Kafka deletes the start offsets of a share group by whole topics, and t1-0 has one too"
+    for ran in (preview, deed):
+        assert (ran.code, [(row["result"], row["note"]) for row in ran.data]) == (1, [("failed", why)])
+    assert cluster.groups["s"].offsets == {T1[0]: StartOffset(5), T1[1]: StartOffset(0)}
+    cluster.groups["s"].offsets = {T1[1]: StartOffset(0)}
+    assert cli("undo last --overwrite --execute").code == 0
+    assert cluster.groups["s"].offsets == {}
 
 
 def test_a_plan_knows_what_is_a_share_group(cli: Cli, cluster: FakeGroupAdmin, tmp_path: Path) -> None:
