@@ -161,6 +161,13 @@ def _by_cluster(warehouse: Warehouse, name: str, rows: pa.Table) -> list[DataFil
     return [file for part in parts for file in write_files(warehouse.location, name, part, "")]
 
 
+def sources_of(warehouse: Warehouse, cluster: str) -> list[str]:
+    """Where the records of a cluster that are there were collected from."""
+    table = warehouse.table("records")
+    rows = table.rows(table.files(cluster), ["cluster", "source"])
+    return sorted(pc.unique(rows.filter(pc.equal(rows.column("cluster"), cluster)).column("source")).to_pylist())
+
+
 def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pruned:
     """Take away everything of a cluster, or its records of one source, whose tables the next build then makes anew."""
     found = Pruned()

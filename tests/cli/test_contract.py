@@ -114,7 +114,7 @@ LINES = {
         "metric recorded sim_min simulated sim_max inside before meaning",
     ),
     "history prune": ("--older-than 1d --yes --warehouse collected", "table rows"),
-    "history forget": ("c1 --source nobody --yes --warehouse collected", "table rows"),
+    "history forget": ("c1 --source 'the simulator' --yes --warehouse collected", "table rows"),
     **QUESTIONS,
     "serve commits": ("coordinator", "time group topic partition offset metadata leader_epoch member"),
     "serve status": (

@@ -12,7 +12,7 @@ from kgctl.cli.parameters import argument, flag, option
 from kgctl.cli.report import WHOLE, Column, Report, Row, shows
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session
-from kgctl.errors import UsageError
+from kgctl.errors import NotFoundError, UsageError
 
 COLUMNS = (TABLE, Column("rows", "rows that were taken out of it", WHOLE))
 _DAY_MS = 86_400_000
@@ -76,10 +76,13 @@ def history_forget(
     """
     require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
-    from kgctl.pipeline.upkeep import forget
+    from kgctl.pipeline.upkeep import forget, sources_of
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     opened.require_cluster(cluster)
+    if source is not None and source not in (there := sources_of(opened, cluster)):
+        have = f"it has: {', '.join(there)}" if there else "it has no records"
+        raise NotFoundError(f"cluster '{cluster}' has no records of source {source!r} ({have})")
     what = f"cluster '{cluster}'" if source is None else f"the records of cluster '{cluster}' from {source}"
     confirm(session, f"Forget {what} in {opened.location}?", yes=yes)
     found = forget(opened, cluster, source)

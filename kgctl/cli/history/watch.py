@@ -301,7 +301,8 @@ class _Told:
         if self._is_for_people:
             for error in failed if self.away else ():
                 self._session.notice(f"kgctl: {error.message}")
-            return code or (ExitCode.FAILED if is_bounded and failed else ExitCode.OK)
+            lacks = ExitCode.PARTIAL if len(failed) < len(self._watches) else ExitCode.FAILED
+            return code or (lacks if is_bounded and failed else ExitCode.OK)
         return Report(
             [replace(each, wide=each.wide and len(self._watches) == 1) if each is _CLUSTER else each for each in COLUMNS],
             firing if self._is_single else self._changes,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.pipeline.upkeep import sources_of
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
 from tests.support.pipeline.warehouses import LOG, add, collected
@@ -39,3 +40,15 @@ def test_less_than_a_day_and_no_time(cli: Cli, tmp_path: Path, when: str, told: 
     ran = cli.run(["history", "prune", "--warehouse", str(tmp_path / "w"), "--older-than", when])
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
+
+
+def test_a_source_that_nothing_was_collected_from_is_not_found(cli: Cli, tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w", LOG[:1])
+    (cluster,) = warehouse.clusters()
+    (source,) = sources_of(warehouse, cluster)
+    line = ["history", "forget", cluster, "--warehouse", str(tmp_path / "w"), "--yes", "--source"]
+    ran = cli.run([*line, "misspelt"])
+    told = f"kgctl: cluster '{cluster}' has no records of source 'misspelt' (it has: {source})\n"
+    assert (ran.code, ran.out, ran.err) == (4, "", told)
+    assert cli.run([*line, source]).code == 0
+    assert cli.run([*line, source]).code == 4

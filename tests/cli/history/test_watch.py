@@ -368,6 +368,8 @@ def test_what_goes_wrong_with_one_cluster_harms_no_other(several: Cli, monkeypat
         3,
         ["cluster 'east': the rules could not be judged: disk full; unreadable"],
     )
+    several.now_ms = minute(41)
+    assert several.run([*WATCH, "--for", "1s", "--alert", "lag > 1000 on behind"]).code == 3, "as a table, too"
 
 
 def judging_only_west(watch: Watch, now_ms: int, **_: object) -> list[Alert]:
