@@ -106,11 +106,13 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], passes: Callable[[Grou
     positions = {
         group_id: {partition: _position(partition, commit, logs) for partition, commit in offsets.items()}
         for group_id, offsets in committed.values.items()
+        if group_id not in committed.flaws  # what is left of its commits says nothing of the whole group
     }
     errors = [error.to_exception() for error in listed.unreachable.values()]
     errors += [error.to_exception(group=group_id) for group_id, error in described.errors.items()]
     errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
     errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
+    errors += [flaw for of_group in committed.flaws.values() for flaw in of_group]
     left_out = [group_id for group_id in wanted if group_id in listed.values and group_id not in chosen]
     return Sample(at_ms, chosen, positions, tuple(errors), tuple(left_out))
 

@@ -160,6 +160,11 @@ def test_limits_are_held_at_the_last_look(cli: Cli, line: str, code: int, says: 
     assert (ran.code, says in ran.err) == (code, True), ran.err
 
 
+def test_no_verdict_is_none(cli: Cli) -> None:
+    assert [row["verdict"] for row in cli("top g2 --iterations 1 -o json").data] == [None]
+    assert cli("top g2 --iterations 1 -o csv").out.splitlines()[1] == "g2,Stable,30,,,,,"
+
+
 def test_a_verdict_that_a_worse_one_of_another_partition_hides_is_found(cli: Cli, cluster: FakeGroupAdmin) -> None:
     def rewind(_: int) -> None:
         cluster.groups["g2"].offsets[TopicPartition("t1", 1)] = OffsetAndMetadata(80)

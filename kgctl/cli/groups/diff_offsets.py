@@ -120,14 +120,11 @@ def diff_offsets(
     errors = (*here.errors, *there.errors, *denied.values())
     doubts = [] if scopes else [*here.hidden, *there.hidden]
     unseen = doubts if fail_if_different else []
-    if fail_if_different and not rows and not errors and not unseen:
-        raise NotFoundError("nothing is there to compare: neither side has an offset, or none on these topics")
-    if fail_if_different:
-        errors += tuple(
-            _without_offsets(scope)
-            for scope in absent(scopes, (row.partition for row in rows))
-            if scope in scopes and scope.topic not in denied
-        )
+    if fail_if_different and not rows and not errors and not unseen and not scopes:
+        raise NotFoundError("nothing is there to compare: neither side has an offset")
+    if not failed:
+        gaps = absent(scopes, (row.partition for row in rows))
+        errors += tuple(_without_offsets(scope) for scope in gaps if scope in scopes and scope.topic not in denied)
     counts = Counter(row.result == SAME for row in rows)
     told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
     return Report(

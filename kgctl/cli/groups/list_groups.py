@@ -133,7 +133,7 @@ def _add_lag(admin: GroupAdmin, rows: Sequence[Listed], errors: list[KgctlError]
     for row in rows:
         offsets = committed.values.get(row.group_id)
         row.partitions = None if offsets is None else len(offsets)
-        row.lag = lags[row.group_id] if offsets else NO_LAG
+        row.lag = lags[row.group_id] if offsets and row.group_id not in committed.flaws else NO_LAG
 
 
 def _with_members(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -25,6 +25,7 @@ kgctl peek payments --before 0 --after 20 -o ndjson
 """
 READ, NEXT, UNREAD = "read", "next", "unread"
 MOST_RECORDS = 1_000
+_MOST_NAMED = 10
 
 
 class PeekedRecord(NamedTuple):
@@ -97,13 +98,13 @@ def peek(
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, MOST_SHOWN if is_cut else None)]
     missing = list(_without_commits(found, scopes, lacks))
-    notices = [] if rows or errors or missing or found.errors else ["There is no record around these offsets."]
-    if any(view.description.type.has_start_offsets for view in found.views):
+    unread = {(error.topic, error.partition) for error in errors}
+    notices = list(_without_records(each for each in around if each.partition not in unread))
+    if rows and any(view.description.type.has_start_offsets for view in found.views):
         notices.append("Of share groups: records past a start offset may be acknowledged already.")
     if lacks and around:
         notices.append(f"{lacks}: records of others are not shown.")
     report = Report(COLUMNS, rows, (*found.errors, *missing, *errors), notices, ("group", "topic", "partition", "offset"))
-    unread = {(error.topic, error.partition) for error in errors}
     return replace(report, something_done=bool(rows) or any(each.partition not in unread for each in around))
 
 
@@ -120,6 +121,17 @@ def _without_commits(found: GroupViews, scopes: Sequence[TopicScope], lacks: str
         elif not own:
             yield NotFoundError(f"{what} there", group=group_id)
         yield from nothing_on(absent(scopes, own) if own else (), what, group_id)
+
+
+def _without_records(around: Iterable[Neighbours]) -> Iterator[str]:
+    """A line for each group with the partitions of which there is nothing to show."""
+    bare: dict[str, list[str]] = {}
+    for each in around:
+        if not each.read and not each.unread:
+            bare.setdefault(each.group_id, []).append(str(each.partition))
+    for group_id, partitions in bare.items():
+        more = f" and {len(partitions) - _MOST_NAMED} more" * (len(partitions) > _MOST_NAMED)
+        yield f"Group {group_id!r}: there is no record around its offset on {', '.join(partitions[:_MOST_NAMED])}{more}."
 
 
 def _rows(around: Neighbours, most: int | None) -> Iterator[PeekedRecord]:

@@ -53,7 +53,11 @@ COLUMNS = (
         header="DRAIN-S",
         read=rounded("drain_s", 1),
     ),
-    Column("verdict", "how the group does (`kgctl manual top`)", read="verdict.value"),
+    Column(
+        "verdict",
+        "how the group does (`kgctl manual top`)",
+        read=lambda one: None if one.verdict is Verdict.UNKNOWN else one.verdict.value,
+    ),
     FLAGS.of("flags"),
 )
 EXAMPLES = """

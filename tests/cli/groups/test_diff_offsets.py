@@ -85,13 +85,14 @@ def test_what_cannot_be_learnt_is_no_difference(cli: Cli, cluster: FakeGroupAdmi
     assert (ran.code, ran.out, ran.err) == (4, "", "kgctl: Group 'nosuch' does not exist\n")
 
 
-@pytest.mark.parametrize("line", ["g1 g2 --topic t2", "g1 g2 --topic nosuch", "bare other"])
+@pytest.mark.parametrize("line", ["g1 g2 --topic t2", "g1 g2 --topic nosuch", "g1 g2 --topic t1:8", "bare other"])
 def test_where_nothing_is_compared_nothing_is_found_to_be_the_same(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
     for name in ("bare", "other"):
         cluster.group(name, {})
-    assert cli(f"diff-offsets {line}").code == 0
+    is_named = "--topic" in line
+    assert cli(f"diff-offsets {line}").code == (4 if is_named else 0)
     ran = cli(f"diff-offsets {line} --fail-if-different")
-    assert (ran.code, ran.err.startswith("kgctl: nothing is there to compare")) == (4, True)
+    assert (ran.code, "nothing is there to compare: neither side has an offset\n" in ran.err) == (4, True), ran.err
 
 
 def test_a_topic_that_was_named_and_that_neither_has_is_not_the_same(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -99,6 +100,8 @@ def test_a_topic_that_was_named_and_that_neither_has_is_not_the_same(cli: Cli, c
     ran = cli("diff-offsets g1 copy --topic t1 --topic tt2 --fail-if-different")
     message = "kgctl: topic 'tt2': nothing is there to compare: neither side has an offset\n"
     assert (ran.code, ran.err) == (3, f"{message}2 partitions: 2 the same, 0 different.\n")
+    assert cli("diff-offsets g1 copy --topic t1 --topic tt2") == ran
+    assert cli("diff-offsets g1 nosuch --topic t1") == Ran(4, "", "kgctl: Group 'nosuch' does not exist\n")
     assert cli("diff-offsets g1 copy --topic t1:0-7 --fail-if-different").code == 0
     assert "kgctl: topic 't2:7': nothing is there" in cli("diff-offsets g1 copy --topic t1 --topic t2:7 --fail-if-different").err
     cluster.groups["copy"].offsets[FIRST] = OffsetAndMetadata(1)

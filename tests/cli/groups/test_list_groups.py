@@ -211,7 +211,16 @@ def test_a_group_whose_members_nobody_tells_is_an_error(cli: Cli, cluster: FakeG
     assert ran.json["errors"][0]["group"] == "g2"
 
 
-@pytest.mark.parametrize("line", ["list groups --lag", "delete-offsets g1 --topic t1 --dry-run", "diff-offsets g1 g3"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list groups --lag",
+        "delete-offsets g1 --topic t1 --dry-run",
+        "diff-offsets g1 g3",
+        "top g1 g3 --iterations 1 -o csv",
+        "reset-offsets g1 g3 --all-topics --to-latest",
+    ],
+)
 def test_what_is_missing_in_an_answer_is_told_beside_it(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     ask = FakeGroupAdmin.list_committed_offsets
 
@@ -221,6 +230,11 @@ def test_what_is_missing_in_an_answer_is_told_beside_it(cli: Cli, monkeypatch: p
     monkeypatch.setattr(FakeGroupAdmin, "list_committed_offsets", asked)
     ran = cli(line)
     assert (ran.code, "kgctl: group 'g1', t1-2: damaged\n" in ran.err) == (3, True), ran.err
+    for line in ("list groups --lag", "top g1 g2 --iterations 1"):
+        lags = {row["group"]: row["lag"] for row in cli(f"{line} -o json").data}
+        assert (lags["g1"], lags["g2"]) == (None, 30), "of what is not whole there is no sum"
+    ran = cli("reset-offsets g2 --from-group g1")
+    assert (ran.code, ran.out, ran.err) == (1, "", "kgctl: group 'g1', t1-2: damaged\n")
 
 
 def test_sort_by_lag_puts_what_is_lost_first_and_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -107,7 +107,8 @@ def test_commits_that_may_be_hidden_are_told(cli: Cli, cluster: FakeGroupAdmin) 
     cluster.own_sight = Sight(all_topics=False, user="alice")
     lacks = "user 'alice' lacks the right DESCRIBE on all topics"
     ran = cli("peek g1 -A 1 -B 0 -o json")
-    assert (ran.code, ran.err) == (0, f"{lacks}: records of others are not shown.\n")
+    bare = "Group 'g1': there is no record around its offset on t1-0.\n"
+    assert (ran.code, ran.err) == (0, f"{bare}{lacks}: records of others are not shown.\n")
     assert cli("peek bare") == Ran(8, "", f"kgctl: group 'bare' has no committed offsets that are to be seen: {lacks}\n")
     assert cli("peek g1 --topic t1:1 -A 1 -B 0 -o json").err == ""
 
@@ -121,3 +122,15 @@ def test_where_no_record_can_be_read_nothing_was_learnt(
     cluster.logs[SECOND] = FakeLog(0, 0)
     cluster.groups["g1"].offsets[SECOND] = OffsetAndMetadata(0)
     assert cli("peek g1").code == 3
+
+
+def test_partitions_that_have_no_record_there_are_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, 50)
+    first = "Group 'g1': there is no record around its offset on t1-0.\n"
+    ran = cli("peek g1 -o json")
+    assert (ran.code, places(ran.data), ran.err) == (0, [(50, "next")], first)
+    assert cli("peek g1 --topic t1:0") == Ran(0, "", first)
+    cluster.topic("wide", *(FakeLog(0, 5) for _ in range(12)))
+    cluster.group("w", {TopicPartition("wide", number): 5 for number in range(12)})
+    told = ", ".join(f"wide-{number}" for number in range(10))
+    assert cli("peek w").err == f"Group 'w': there is no record around its offset on {told} and 2 more.\n"
