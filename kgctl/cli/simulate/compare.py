@@ -212,8 +212,8 @@ def _odd(name: str, by_seed: Mapping[int, RunValues]) -> Iterator[str]:
 
     first: dict[str, str] = {}
     for seed, values in by_seed.items():
-        for each in values.troubles:
-            first.setdefault(each.kind, f"FAIL {name}: {each.text} (seed {seed})")
+        for each in (*values.troubles, *values.allowed):
+            first.setdefault(each.kind, f"{'allowed:' if each.is_allowed else 'FAIL'} {name}: {each.text} (seed {seed})")
     yield from first.values()
     for check, why in never_happened([values.left_out for values in by_seed.values()]):
         yield f"WARN {name}: {check}: {why}"

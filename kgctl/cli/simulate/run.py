@@ -104,9 +104,9 @@ class Outputs:
 def github_annotations(outcome: Outcome, file: str) -> list[str]:
     """What GitHub shows beside the file in a pull request: a line for each expectation that did not hold."""
     from kgctl.simulate.report.outcome import show
-    from kgctl.simulate.report.tables import metric_of
+    from kgctl.simulate.report.tables import allowed_lines, metric_of
 
-    found = []
+    found = [f"::notice file={_property(file)},title=kgctl simulate::{_escaped(text)}" for text in allowed_lines(outcome)]
     for each in (*outcome.failures, *outcome.warnings):
         level = "error" if each.severity == "fail" else "warning"
         variant = "" if [*outcome.variants] == ["default"] else f" in variant {each.variant}"
@@ -193,6 +193,10 @@ DOCUMENT = (
     Column("troubles[].text", "what went wrong, who, when and by which rule"),
     Column("troubles[].seed", "with which seed", WHOLE),
     Column("troubles[].replay", "the line that plays it again"),
+    Column("allowed[].check", "the kind of what went wrong and is let through, as the file allows it"),
+    Column("allowed[].variant", "in which variant"),
+    Column("allowed[].text", "what went wrong, who, when and by which rule"),
+    Column("allowed[].seed", "with which seed", WHOLE),
     *below("expectations[]", _EXPECTATION),
     *below("measured", _MEASURED),
 )

@@ -30,6 +30,7 @@ from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
+    from kgctl.simulate.metrics.troubles import Trouble
     from kgctl.simulate.sweep.plan import Cell, RunRow, Sweep
 
 _PARAMETER = Column("PARAMETER", "a parameter of `--set` or `--grid`: its value", ANY)
@@ -118,7 +119,7 @@ def simulate_sweep(
     verbose: Annotated[bool, flag("--verbose", "Show what Spark logs.")] = False,
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
-    from kgctl.simulate.batch.judge import key_of
+    from kgctl.simulate.scenario.expressions import key_of
 
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
     if out is not None:
@@ -374,16 +375,19 @@ def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> N
 
 
 def _trouble_lines(swept: Swept) -> list[str]:
-    """What went wrong unasked, each kind as it was in the first run that has it."""
-    kinds: dict[str, list[tuple[str, RunRow]]] = {}
+    """What went wrong unasked, each kind as it was in the first run that has it; then what did so and is let through."""
+    kinds: dict[str, list[tuple[Trouble, RunRow]]] = {}
     for row in swept.rows:
-        for each in row.troubles:
-            kinds.setdefault(each.kind, []).append((each.text, row))
-    total = len(swept.rows)
+        for each in (*row.troubles, *row.allowed):
+            kinds.setdefault(each.kind, []).append((each, row))
+    total, firsts = len(swept.rows), [(*found[0], len(found)) for found in kinds.values()]
     return [
-        f"FAIL {text} ({len(found):,} of {total:,} runs; this one: {row.replay})"
-        for found in kinds.values()
-        for text, row in found[:1]
+        *(
+            f"FAIL {each.text} ({often:,} of {total:,} runs; this one: {row.replay})"
+            for each, row, often in firsts
+            if not each.is_allowed
+        ),
+        *(f"allowed: {each.text} ({often:,} of {total:,} runs)" for each, _, often in firsts if each.is_allowed),
     ]
 
 

@@ -68,6 +68,7 @@ DOCUMENT = (
     Column("fails.CHECK.METRIC", "the value of what an expectation that does not hold asks about", NUMBER),
     Column("details", "what that comes from, in lines, where it is no gap", TEXTS),
     Column("troubles", "what went wrong though nobody asked", TEXTS),
+    Column("allowed", "what did so and is let through, as the file allows it", TEXTS),
 )
 """What JSON and YAML have in the place of rows, by paths."""
 
@@ -120,7 +121,8 @@ def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> st
     name = loaded.name if variant == DEFAULT else f"{loaded.name}, variant {variant}"
     first, *rest = explanation_lines(found)
     troubles = (f"FAIL {text}" for text in found.troubles)
-    return "".join(f"{line}\n" for line in (*troubles, f"{name}, seed {seed}: {first}", *rest))
+    allowed = (f"allowed: {text}" for text in found.allowed)
+    return "".join(f"{line}\n" for line in (*troubles, *allowed, f"{name}, seed {seed}: {first}", *rest))
 
 
 SHRINK_COLUMNS = (

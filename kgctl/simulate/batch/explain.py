@@ -12,7 +12,6 @@ from dataclasses import field, replace
 
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.batch.details import details
-from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.batch.reasons import RULES, Origin, ReasonContext, meanwhile, origin_of, under_way
 from kgctl.simulate.batch.variations import FEW_PODS, name_of, variations, without_drawn
 from kgctl.simulate.metrics.result import RunResult, run
@@ -21,7 +20,7 @@ from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
-from kgctl.simulate.scenario.expressions import Metric, evaluate, metrics_of
+from kgctl.simulate.scenario.expressions import Metric, evaluate, key_of, metrics_of
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import Scenario
@@ -98,7 +97,7 @@ class Explanation:
     ``fails``: the expectations that do not hold in it, each with the values of what it asks about; ``details``: what these
     come from where that is no gap (who is given more than it processes, what set each rebalance off), in lines.
     ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
-    ``troubles``: what went wrong in it though nobody asked.
+    ``troubles``: what went wrong in it though nobody asked; ``allowed``: what did so and is let through.
     """
 
     max_gap: float
@@ -110,6 +109,7 @@ class Explanation:
     fails: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     details: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
 
 
 class _Log:
@@ -150,6 +150,7 @@ def explain(
     are_asked = [check for check in checks if check.when is None or evaluate(check.when, source)]
     failing = [check for check in are_asked if not evaluate(check.node, source)]
     asked = {key_of(metric): metric for check in failing for metric in metrics_of(check.node)}
+    found = troubles_of(result)
     return Explanation(
         max_gap=max_gap,
         unavailable=unavailable,
@@ -157,7 +158,8 @@ def explain(
         story=_story(result, log.events),
         ablations=tuple(_ablations(scenario, seed, result, asked)) if ablates else (),
         by_part=tuple(_parts(result)),
-        troubles=tuple(each.text for each in troubles_of(result)),
+        troubles=tuple(each.text for each in found if not each.is_allowed),
+        allowed=tuple(each.text for each in found if each.is_allowed),
         details=tuple(details(result, log.events, {metric.name for metric in asked.values()})),
         fails={check.shown: {key_of(each): _number(result, each) for each in metrics_of(check.node)} for check in failing},
     )

@@ -24,6 +24,7 @@ from kgctl.simulate.scenario.expressions import (
     ValueSource,
     apply,
     evaluate,
+    key_of,
     metrics_of,
 )
 from kgctl.simulate.scenario.metric import TASKS, metric_kinds
@@ -51,7 +52,8 @@ class RunValues:
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
     ``took_s``: of the machine's time. ``odd_events``: those that were aborted, in words. ``left_out``: those whose ``when``
-    did not hold, each with why. ``writes``: whether a record was ever written. ``troubles``: what went wrong though nobody asked.
+    did not hold, each with why. ``writes``: whether a record was ever written. ``troubles``: what went wrong though nobody asked;
+    ``allowed``: what did so and is let through.
     """
 
     variant: str
@@ -70,11 +72,7 @@ class RunValues:
     left_out: tuple[tuple[str, str], ...] = ()
     writes: bool = True
     troubles: tuple[Trouble, ...] = ()
-
-
-def key_of(metric: Metric) -> str:
-    """A metric with its filters, as text: ``unavailable(cause rebalance)``."""
-    return f"{metric.name}({', '.join(metric.filters)})" if metric.filters else metric.name
+    allowed: tuple[Trouble, ...] = ()
 
 
 @frozen_in_order

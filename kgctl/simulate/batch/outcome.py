@@ -29,7 +29,7 @@ from kgctl.simulate.scenario.fields import (
     read_broker_settings,
 )
 from kgctl.simulate.scenario.group_types import type_of_group
-from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
+from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant, decided
 from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration, share_text
@@ -192,6 +192,7 @@ def outcome_of(
         },
         expectations=(
             *_troubles(loaded, kept, complete, replay_of),
+            *_allowed(loaded, kept, complete),
             *_left_out(kept, complete),
             *(_expectation(each, loaded, kept, replay_of) for each in verdicts),
         ),
@@ -245,9 +246,24 @@ def _troubles(
             found = [(seed, each) for seed in seeds for each in by_seed[seed].troubles if each.kind == kind.name]
             if found:
                 seed, first = found[0]
-                often = f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
                 replay = _command(loaded, replay_of, (name,), seed) + _stamp([by_seed[seed]])
-                yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, f"{first.text}{often}", True)  # noqa: FBT003
+                note = first.text + _often(found, seeds)
+                yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, note, True)  # noqa: FBT003
+
+
+def _allowed(loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int]) -> Iterator[Expectation]:
+    """The same of what is let through, but for what an expectation that is asked decides."""
+    for name, by_seed in runs.items():
+        for kind in [each for each in TROUBLES.values() if each.name not in decided(name, loaded.checks)]:
+            found = [(seed, each) for seed in seeds for each in by_seed[seed].allowed if each.kind == kind.name]
+            if found:
+                seed, first = found[0]
+                note = first.text + _often(found, seeds)
+                yield Expectation(kind.check, name, True, first.number, seed, note=note, is_unasked=True)  # noqa: FBT003
+
+
+def _often(found: Sequence[object], seeds: Sequence[int]) -> str:
+    return f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
 
 
 def never_happened(left_out: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[str, str]]:
@@ -357,6 +373,7 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
         "seeds": list(outcome.seeds),
         "variants": {name: _variant_data(variant, outcome.seeds) for name, variant in outcome.variants.items()},
         "troubles": [_trouble_data(each) for each in outcome.troubles],
+        "allowed": [_allowed_data(each) for each in outcome.allowed],
         "expectations": [_expectation_data(each) for each in outcome.asked],
     }
     return data if outcome.measured is None else {**data, "measured": _measured_data(outcome, outcome.measured)}
@@ -408,6 +425,10 @@ def _spread(spread: Spread, seeds: Sequence[int]) -> dict[str, Any]:
 
 def _trouble_data(each: Expectation) -> dict[str, Any]:
     return {"check": each.check, "variant": each.variant, "text": each.note, "seed": each.seed, "replay": each.replay}
+
+
+def _allowed_data(each: Expectation) -> dict[str, Any]:
+    return {key: told for key, told in _trouble_data(each).items() if key != "replay"}
 
 
 def _expectation_data(each: Expectation) -> dict[str, Any]:

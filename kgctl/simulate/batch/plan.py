@@ -15,7 +15,7 @@ from typing import ClassVar
 from kgctl.errors import InvariantViolation, KgctlError
 from kgctl.model.groups import TopicPartition
 from kgctl.model.values import frozen
-from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
+from kgctl.simulate.batch.judge import RunValues, Watcher, metric_keys, watchers_for
 from kgctl.simulate.engine.run import TIME_LIMIT, RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
@@ -23,7 +23,7 @@ from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Scaled
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Replicas, RunPicture, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
-from kgctl.simulate.scenario.expressions import Metric
+from kgctl.simulate.scenario.expressions import Metric, key_of
 from kgctl.simulate.scenario.load import LoadedFile, Variant
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import UNIT_PR
@@ -308,6 +308,7 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
     """Return what is kept of a run that is over and that these watched."""
     asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
     named = {key_of(Metric(name, filters)): result.metric(name, filters) for name, filters in asked}
+    troubles = () if result.recording.is_played else troubles_of(result)
     return RunValues(
         variant=task.variant,
         seed=task.seed,
@@ -323,7 +324,8 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         odd_events=tuple(f"{name} {target} {what}" for _, name, what, target in result.events_marks() if what == "is aborted"),
         left_out=tuple(_left_out(result)),
         writes=result.recording.has_traffic or result.recording.is_played,
-        troubles=() if result.recording.is_played else troubles_of(result),
+        troubles=tuple(each for each in troubles if not each.is_allowed),
+        allowed=tuple(each for each in troubles if each.is_allowed),
     )
 
 

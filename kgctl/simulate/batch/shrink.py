@@ -78,9 +78,11 @@ def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | N
     """
     for assignment in settings:
         tree = with_setting(tree, assignment)
-    if not isinstance(tree.data, dict) or checks is None:
+    if not isinstance(tree.data, dict):
         return tree
-    return Tree(tree.file, {**tree.data, "expect": [expectation_of(text) for text in checks]}, tree.locations)
+    asked = {} if checks is None else {"expect": [expectation_of(text) for text in checks]}
+    kept = {key: value for key, value in tree.data.items() if key != "from_manifest"}  # it is no form of them any more
+    return Tree(tree.file, {**kept, **asked}, tree.locations)
 
 
 def failing(tree: Tree, loaded: LoadedFile, seeds: Sequence[int]) -> Judgement:

@@ -13,11 +13,12 @@ from kgctl.coordinator.config import replicas_of
 from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, OF_OTHER_PROTOCOL, MemberConfig, others_refused, refusal
 from kgctl.simulate.lint.context import Context, Doubts
+from kgctl.simulate.lint.expectations import always_holding, of_records_alone
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.expressions import COMPARISONS, Binary, Metric, Number, metrics_of
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.manifests import yaml_word
 from kgctl.simulate.scenario.metric import OWNERS, metric_kinds
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
@@ -347,30 +348,15 @@ def records_without_traffic(context: Context) -> Doubts:
             return
 
 
-def expectations_without_traffic(context: Context) -> Doubts:
-    """An expectation on records holds in a scenario that writes none, whatever happens."""
-    if context.scenario.writes:
-        return
-    asked = [
-        metric.name for check in context.checks for metric in metrics_of(check.node) if metric_kinds()[metric.name].is_of_records
-    ]
-    for name in dict.fromkeys(asked):
-        yield ("expect",), f"nothing is written (`traffic`): what is expected of {name} holds or fails whatever happens"
-
-
-def expectations_that_always_hold(context: Context) -> Doubts:
-    """An expectation that says nothing of the run, or what every run does."""
-    for check in context.checks:
-        node = check.node
-        if not metrics_of(node):
-            yield ("expect",), f"{check.text!r} asks about no metric: it holds or fails whatever happens"
-        elif isinstance(node, Binary) and node.op in COMPARISONS:
-            sides = [replace(side, at=0) if isinstance(side, Metric) else side for side in (node.left, node.right)]
-            least = {">=": node.right, "<=": node.left}.get(node.op)
-            if sides[0] == sides[1]:
-                yield ("expect",), f"{check.text!r} compares a metric with itself"
-            elif isinstance(least, Number) and not least.value:
-                yield ("expect",), f"{check.text!r} holds whatever happens: no metric is below 0"
+def manifests_that_may_say_less(context: Context) -> Doubts:
+    """Names of manifests alone: what is gone from them was never told."""
+    if given := context.variant.tree.data.get("from_manifest"):
+        files, says = (", ".join(map(yaml_word, given[key])) for key in ("files", "says"))
+        yield (
+            ("from_manifest",),
+            "what these manifests no longer say is not seen, as it is not told what they have said; "
+            f"write {{files: [{files}], says: [{says}]}}",
+        )
 
 
 def few_faults(context: Context) -> Doubts:
@@ -536,8 +522,9 @@ RULES: Mapping[str, Callable[[Context], Doubts]] = {
     "autoscale-hot-partition": no_target_in_reach,
     "report-one-value": one_value_along,
     "report-no-traffic": records_without_traffic,
-    "expect-no-traffic": expectations_without_traffic,
-    "expect-always-holds": expectations_that_always_hold,
+    "expect-no-traffic": of_records_alone,
+    "expect-always-holds": always_holding,
+    "manifest-says": manifests_that_may_say_less,
     "few-faults": few_faults,
 }
 

@@ -8,7 +8,18 @@ from itertools import accumulate
 from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
 from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
-from kgctl.simulate.scenario.metric import COUNT, OWNERS, PARTITION_SECONDS, SECONDS, SHARE, TIME, WHERE, metric
+from kgctl.simulate.scenario.metric import (
+    COUNT,
+    OWNERS,
+    PARTITION_SECONDS,
+    SECONDS,
+    SHARE,
+    THE_TIME,
+    THE_TIME_OF_ALL,
+    TIME,
+    WHERE,
+    metric,
+)
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 
@@ -20,6 +31,7 @@ from kgctl.simulate.scenario.vocabulary import GapCause
     causes=tuple(cause.label for cause in GapCause),
     place=2,
     is_of_gaps=True,
+    most=THE_TIME_OF_ALL,
 )
 def unavailable(run: Measured, filters: Filters) -> float:
     """Sum over the partitions of the time in which nobody consumes them; of one cause, where one is named."""
@@ -39,13 +51,13 @@ def availability(run: Measured, filters: Filters) -> float | None:
     return 1 - unavailable(run, filters) / seconds(total_us) if total_us else None
 
 
-@metric(SECONDS, WHERE, label="longest gap", hint="one partition, nobody", place=3, is_of_gaps=True)
+@metric(SECONDS, WHERE, label="longest gap", hint="one partition, nobody", place=3, is_of_gaps=True, most=THE_TIME)
 def max_gap(run: Measured, filters: Filters) -> float:
     """The longest time without a consumer of any partition."""
     return seconds(max((gap.length_us for gap in run.gaps(filters)), default=0))
 
 
-@metric(SECONDS, WHERE, label="gap p50", is_of_gaps=True)
+@metric(SECONDS, WHERE, label="gap p50", is_of_gaps=True, most=THE_TIME)
 def gap_p50(run: Measured, filters: Filters) -> float | None:
     """The median of the lengths of all gaps of all partitions. None: none."""
     return statistic_of(Counter(gap.length_us for gap in run.gaps(filters)), filters)
@@ -57,7 +69,15 @@ def gaps(run: Measured, filters: Filters) -> float:
     return len(run.gaps(filters))
 
 
-@metric(PARTITION_SECONDS, WHERE, label="collateral p*s", hint="of partitions that did not move", is_of_gaps=True, about=OWNERS)
+@metric(
+    PARTITION_SECONDS,
+    WHERE,
+    label="collateral p*s",
+    hint="of partitions that did not move",
+    is_of_gaps=True,
+    about=OWNERS,
+    most=THE_TIME_OF_ALL,
+)
 def collateral(run: Measured, filters: Filters) -> float:
     """Unavailable time of partitions whose consumer before and after is the same and lived through it."""
     return seconds(sum(gap.length_us for gap in run.gaps(filters) if _is_collateral(run, gap)))
@@ -70,7 +90,9 @@ def _is_collateral(run: Measured, gap: Gap) -> bool:
     return any(first <= gap.from_us and gap.to_us <= last for first, last in running)
 
 
-@metric(SECONDS, ("share", "topic", *TIME), label="stop the world", hint="nobody consumed anything", is_of_gaps=True)
+@metric(
+    SECONDS, ("share", "topic", *TIME), label="stop the world", hint="nobody consumed anything", is_of_gaps=True, most=THE_TIME
+)
 def stop_the_world(run: Measured, filters: Filters) -> float:
     """The time in which there are members and no partition is consumed (or at most what the share leaves)."""
     window = run.window(filters)
@@ -109,7 +131,13 @@ def longest_gaps(run: Measured, filters: Filters = NO_FILTERS) -> dict[int, int]
     return found
 
 
-@metric(SECONDS, ("percentile", "mean", "max", "min", *WHERE), label="longest gap, median of the partitions", is_of_gaps=True)
+@metric(
+    SECONDS,
+    ("percentile", "mean", "max", "min", *WHERE),
+    label="longest gap, median of the partitions",
+    is_of_gaps=True,
+    most=THE_TIME,
+)
 def partition_gap(run: Measured, filters: Filters) -> float | None:
     """Each partition's longest gap: the median of them, or another statistic. JSON has the list, as ``longest_gaps``."""
     return statistic_of(Counter(longest_gaps(run, filters).values()), filters)

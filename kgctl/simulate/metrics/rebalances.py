@@ -8,10 +8,21 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from kgctl.simulate.metrics.measured import Measured, seconds, statistic_of
+from kgctl.simulate.metrics.measured import SECOND, Measured, seconds, statistic_of
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.metric import BYTES, COUNT, OWNERS, PER_CENT, SECONDS, STATE, TIME, metric
+from kgctl.simulate.scenario.metric import (
+    BYTES,
+    COUNT,
+    NOTHING_UNLESS_SCALED,
+    OWNERS,
+    PER_CENT,
+    SECONDS,
+    STATE,
+    TIME,
+    MostOfRun,
+    metric,
+)
 from kgctl.simulate.scenario.vocabulary import HEARTBEATS, REBALANCE_CAUSES, EventStage, rebalance_causes
 
 STUCK_US = 60_000_000
@@ -180,7 +191,12 @@ def fenced(run: Measured, filters: Filters) -> float:
     return run.total(run.history.fenced, filters)
 
 
-@metric(COUNT, ("selector", *TIME), is_grave=True)
+def _nobody_in_less(run: MostOfRun, filters: Filters) -> float:
+    """Nobody is stuck in a shorter time."""
+    return math.inf if run.window_s(filters) > STUCK_US / SECOND else 0.0
+
+
+@metric(COUNT, ("selector", *TIME), is_grave=True, most=_nobody_in_less)
 def stuck_members(run: Measured, filters: Filters) -> float:
     """Pods whose consumer ran for more than 60 s at a stretch without being in the group."""
     return sum(stuck_since(run, pod, run.window(filters)) is not None for pod in run.pods(filters))
@@ -246,7 +262,14 @@ def _counts(run: Measured, which: str, filters: Filters) -> list[tuple[int, int]
     return found
 
 
-@metric(PER_CENT, ("series", *TIME), label="thrash %", hint="up and down again; 0: one direction only", unmeasured=("lag",))
+@metric(
+    PER_CENT,
+    ("series", *TIME),
+    label="thrash %",
+    hint="up and down again; 0: one direction only",
+    unmeasured=("lag",),
+    most=NOTHING_UNLESS_SCALED,
+)
 def thrash(run: Measured, filters: Filters) -> float:
     """How much ``replicas``, ``members`` or ``lag`` goes up and down again, in per cent of its range."""
     what = filters.word or "replicas"
@@ -258,7 +281,7 @@ def thrash(run: Measured, filters: Filters) -> float:
     return thrash_of([float(number) for _, number in _counts(run, which, filters)])
 
 
-@metric(COUNT, ("selector", *TIME), hint="changes of direction within 10 minutes")
+@metric(COUNT, ("selector", *TIME), hint="changes of direction within 10 minutes", most=NOTHING_UNLESS_SCALED)
 def flaps(run: Measured, filters: Filters) -> float:
     """Changes of direction of the number of replicas within 10 minutes."""
     points = list(_counts(run, "wanted", filters))

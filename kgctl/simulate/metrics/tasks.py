@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.scenario.checks import Filters
-from kgctl.simulate.scenario.metric import BYTES, COUNT, RECORDS, SECONDS, SHARE, TASK_SECONDS, TASKS, TIME, metric
+from kgctl.simulate.scenario.metric import (
+    BYTES,
+    COUNT,
+    RECORDS,
+    SECONDS,
+    SHARE,
+    TASK_SECONDS,
+    TASKS,
+    THE_TIME,
+    THE_TIME_OF_ALL,
+    TIME,
+    metric,
+)
 from kgctl.simulate.scenario.vocabulary import GapCause
 
 if TYPE_CHECKING:
@@ -27,26 +39,42 @@ def _gaps(run: Measured, filters: Filters) -> list[Gap]:
     return [gap for gap in run.gaps(filters) if gap.partition in firsts]
 
 
-@metric(TASK_SECONDS, IN_GAPS, label="tasks down t*s", hint="task-seconds in which a task ran nowhere", about=TASKS, place=10)
+@metric(
+    TASK_SECONDS,
+    IN_GAPS,
+    label="tasks down t*s",
+    hint="task-seconds in which a task ran nowhere",
+    about=TASKS,
+    place=10,
+    most=THE_TIME_OF_ALL,
+)
 def task_downtime(run: Measured, filters: Filters) -> float:
     """Sum over the tasks of a Kafka Streams application of the time in which none of its instances runs them."""
     return seconds(sum(gap.length_us for gap in _gaps(run, filters)))
 
 
-@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", about=TASKS)
+@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", about=TASKS, most=THE_TIME)
 def max_task_downtime(run: Measured, filters: Filters) -> float:
     """The longest time in which a task of a Kafka Streams application ran nowhere."""
     return seconds(max((gap.length_us for gap in _gaps(run, filters)), default=0))
 
 
-@metric(TASK_SECONDS, IN_GAPS, label="restoring t*s", hint="of it, while an instance restores its state", about=TASKS, place=11)
+@metric(
+    TASK_SECONDS,
+    IN_GAPS,
+    label="restoring t*s",
+    hint="of it, while an instance restores its state",
+    about=TASKS,
+    place=11,
+    most=THE_TIME_OF_ALL,
+)
 def restore_time(run: Measured, filters: Filters) -> float:
     """Of the time in which tasks run nowhere, that in which an instance had them and restored their states."""
     causes = (cause for gap in _gaps(run, filters) for cause in gap.causes)
     return seconds(sum(length_us for cause, length_us in causes if cause is GapCause.RESTORE))
 
 
-@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", about=TASKS, place=12)
+@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", about=TASKS, place=12, most=THE_TIME)
 def time_to_whole(run: Measured, filters: Filters) -> float:
     """How long a Kafka Streams application took to run all its tasks again: the longest time in which not all of them ran."""
     longest_us = first_us = last_us = 0

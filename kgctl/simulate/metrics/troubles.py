@@ -19,7 +19,7 @@ from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import member_config
 from kgctl.simulate.scenario.group_types import ScenarioGroupType, type_of_group
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
-from kgctl.simulate.scenario.vocabulary import TROUBLES, EventStage, GivenBack
+from kgctl.simulate.scenario.vocabulary import EventStage, GivenBack
 
 OUT_US = 60 * SECOND
 """A pod that was out of the group for so long at the end is missing there."""
@@ -30,11 +30,15 @@ _NAMED = 3
 
 @frozen_in_order
 class Trouble:
-    """One kind of what went wrong in a run. ``number``: how often; ``text``: the first of it, and who else there was."""
+    """One kind of what went wrong in a run. ``number``: how often; ``text``: the first of it, and who else there was.
+
+    ``is_allowed``: it fails nothing, as its scenario has it.
+    """
 
     kind: str
     number: int
     text: str
+    is_allowed: bool = False
 
 
 Found: TypeAlias = "tuple[str, str]"
@@ -42,13 +46,10 @@ Found: TypeAlias = "tuple[str, str]"
 
 
 def troubles_of(result: RunResult) -> tuple[Trouble, ...]:
-    """Return what went wrong in a run that is over, and is not allowed by its scenario."""
-    found = []
-    for name in TROUBLES:
-        each = [] if name in result.recording.scenario.allow else list(_FIND[name](result))
-        if each:
-            found.append(Trouble(name, len(each), _told(each)))
-    return tuple(found)
+    """Return what went wrong in a run that is over, what its scenario allows too."""
+    allowed = result.recording.scenario.allow
+    all_found = ((name, list(find(result))) for name, find in _FIND.items())
+    return tuple(Trouble(name, len(found), _told(found), name in allowed) for name, found in all_found if found)
 
 
 def _told(found: list[Found]) -> str:

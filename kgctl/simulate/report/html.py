@@ -138,7 +138,7 @@ def _badge(outcome: Outcome) -> str:
     if outcome.failures:
         word, text = "fail", f"{len(outcome.failures)} FAILED"
     else:
-        word, text = ("fail", "STOPPED") if outcome.stopped else ("pass", "PASS")
+        word, text = ("fail", "STOPPED") if outcome.stopped else ("warn", "WARN") if outcome.warnings else ("pass", "PASS")
     return f'<span class="badge {word}">{text}</span>' if outcome.expectations or outcome.stopped else ""
 
 

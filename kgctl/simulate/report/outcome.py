@@ -136,7 +136,8 @@ class Expectation:
     ``observed`` is the value of its left side where it was worst, None where the check could not be computed at all;
     ``note`` says more (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``).
     ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again. ``is_unasked``: it is no
-    line of the file but holds for every run, and is told where it does not: ``note`` says who, by which rule and when.
+    line of the file but holds for every run, and is told where it does not: ``note`` says who, by which rule and when. It has
+    passed where the file allows that.
     ``was_asked`` False: nothing came of it, for ``note``.
     """
 
@@ -194,7 +195,12 @@ class Outcome:
     @property
     def troubles(self) -> tuple[Expectation, ...]:
         """Return what went wrong though nobody asked, which every report says first."""
-        return tuple(each for each in self.expectations if each.is_unasked)
+        return tuple(each for each in self.expectations if each.is_unasked and not each.passed)
+
+    @property
+    def allowed(self) -> tuple[Expectation, ...]:
+        """Return what went wrong though nobody asked, and fails nothing as the file allows it."""
+        return tuple(each for each in self.expectations if each.is_unasked and each.passed)
 
     @property
     def asked(self) -> tuple[Expectation, ...]:

@@ -200,8 +200,17 @@ def seeds_note(outcome: Outcome) -> str:
 
 def trouble_lines(outcome: Outcome) -> list[str]:
     """What went wrong though nobody asked, in the order of its weight: who, by which rule, when."""
+    return _told(outcome, outcome.troubles)
+
+
+def allowed_lines(outcome: Outcome) -> list[str]:
+    """The same of what is let through."""
+    return [f"allowed: {text}" for text in _told(outcome, outcome.allowed)]
+
+
+def _told(outcome: Outcome, found: Sequence[Expectation]) -> list[str]:
     lone = len(outcome.variants) <= 1
-    return [each.note if lone else f"{each.variant}: {each.note}" for each in outcome.troubles]
+    return [each.note if lone else f"{each.variant}: {each.note}" for each in found]
 
 
 def verdicts(outcome: Outcome) -> list[CheckVerdict]:
@@ -237,9 +246,9 @@ def replays(outcome: Outcome) -> list[str]:
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """What stands below the verdicts: how sure one can be, and what the runner has to say."""
+    """What stands below the verdicts: what is let through, how sure one can be, and what the runner has to say."""
     played = () if outcome.measured is None else (*summaries(outcome), *outcome.measured.notes)
-    return [text for text in (_confidence_note(outcome), *outcome.notes, *played) if text]
+    return [text for text in (*allowed_lines(outcome), _confidence_note(outcome), *outcome.notes, *played) if text]
 
 
 _ENOUGH = 60

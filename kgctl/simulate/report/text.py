@@ -391,7 +391,8 @@ def junit_xml(outcome: Outcome) -> str:
     its variant's runs, so that they add up.
 
     A failure's text has the observed value, the seed and the command that replays it; a warning that did not hold passes,
-    and says so in ``system-out``; what was not asked is skipped. What a limit has left out is an error.
+    and says so in ``system-out``, as what the file allows does; what was not asked is skipped. What a limit has left out is an
+    error.
     """
     failures, cases = len(outcome.failures), len(outcome.expectations) + bool(outcome.stopped)
     skipped = sum(not each.was_asked for each in outcome.expectations)
@@ -426,13 +427,15 @@ def _case(suite: ET.Element, outcome: Outcome, each: Expectation) -> None:
         suite, "testcase", {"classname": _clean(classname), "name": _clean(each.check), "time": _seconds(took_s)}
     )
     if each.passed:
+        if each.is_unasked:
+            ET.SubElement(case, "system-out").text = _clean(f"allowed: {each.note}")
         return
     if not each.was_asked:
         ET.SubElement(case, "skipped", {"message": _clean(each.note)})
         return
     observed = each.note if each.is_unasked else f"observed {show(metric_of(each.check), each.observed)}"
     lines = [f"{each.check} does not hold in variant {each.variant}", f"{observed} with seed {each.seed}"]
-    lines += [each.note] * bool(each.note) + [f"replay: {each.replay}"] * bool(each.replay)
+    lines += [each.note] * (bool(each.note) and not each.is_unasked) + [f"replay: {each.replay}"] * bool(each.replay)
     text = _clean("\n".join(lines))
     if each.severity == "fail":
         ET.SubElement(case, "failure", {"message": _clean(f"{each.check}: {observed}"), "type": "expectation"}).text = text

@@ -39,6 +39,11 @@ class Metric:
     at: int = 0
 
 
+def key_of(metric: Metric) -> str:
+    """A metric with its filters, as text: ``unavailable(cause rebalance)``."""
+    return f"{metric.name}({', '.join(metric.filters)})" if metric.filters else metric.name
+
+
 @frozen_in_order
 class ScenarioSetting:
     """One of Kafka's settings, as the scenario has it; times are in seconds."""

@@ -269,10 +269,15 @@ def _decided(check: Check, variant: str) -> Iterator[Metric]:
         yield from (each for each in metrics_of(check.node) if each.variant in (None, variant) and not each.filters)
 
 
+def decided(variant: str, checks: Sequence[Check]) -> list[str]:
+    """The kinds of what goes wrong unasked that an expectation decides in a variant."""
+    asked = {metric.name for check in checks if check.is_of_whole_runs for metric in _decided(check, variant)}
+    return [kind.name for kind in TROUBLES.values() if kind.metric in asked]
+
+
 def _allowing(variant: Variant, checks: Sequence[Check]) -> Variant:
     """The variant, which what an expectation of the file decides does not fail unasked."""
-    asked = {metric.name for check in checks if check.is_of_whole_runs for metric in _decided(check, variant.name)}
-    allowed = [kind.name for kind in TROUBLES.values() if kind.metric in asked and kind.name not in variant.scenario.allow]
+    allowed = [name for name in decided(variant.name, checks) if name not in variant.scenario.allow]
     if not allowed:
         return variant
     from kgctl.simulate.scenario.fields import changed

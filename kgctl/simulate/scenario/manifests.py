@@ -405,7 +405,8 @@ def _rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drift(tree: Tree, folder: Path) -> Tree:
-    """The scenario without its ``from_manifest``, which it agrees with.
+    """The scenario without its ``from_manifest``, which it agrees with. Where that tells not what manifests have said, it stays
+    with that: what they no longer say is not seen.
 
     Raises:
         FileError: a manifest says something else by now, is not there, or is none; at the place in the scenario.
@@ -427,6 +428,8 @@ def drift(tree: Tree, folder: Path) -> Tree:
     ]
     if problems:
         raise FileError(problems)
+    if not says:
+        tree.data["from_manifest"] = {"files": names, "says": said_of(found)}
     return tree
 
 

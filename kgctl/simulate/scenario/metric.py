@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, field, replace
 from functools import cache
 from importlib import import_module
+from math import inf
 from typing import Any, TypeAlias, TypeVar
 
 from kgctl.model.values import frozen_in_order
@@ -20,17 +21,21 @@ _C = TypeVar("_C", bound=Compute)
 
 @frozen_in_order
 class MetricUnit:
-    """``symbol``: the unit that a number beside it may have; None: it is no number. ``is_time``: "never" may be its value."""
+    """``symbol``: the unit that a number beside it may have; None: it is no number. ``is_time``: "never" may be its value.
+
+    ``most``: no value is above that.
+    """
 
     name: str
     symbol: str | None = ""
     is_time: bool = False
+    most: float = inf
 
 
 SECONDS = MetricUnit("seconds", "s", is_time=True)
 PARTITION_SECONDS = MetricUnit("partition-seconds", "s")
 TASK_SECONDS = MetricUnit("task-seconds", "s")
-SHARE = MetricUnit("share", "%")
+SHARE = MetricUnit("share", "%", most=1.0)
 PER_CENT = MetricUnit("per cent", "%")
 COUNT = MetricUnit("count")
 RECORDS = MetricUnit("records")
@@ -62,6 +67,42 @@ DELIVERIES = MetricSubject("records that are delivered, and delivered again unti
 
 
 @frozen_in_order
+class MostOfRun:
+    """What a run cannot exceed: how long it is measured, how many partitions it has; whether the number of its pods changes."""
+
+    length_us: float = inf
+    partitions: float = inf
+    is_scaled: bool = True
+
+    def window_s(self, filters: Any) -> float:
+        """How long the part is that filters leave of it."""
+        first_us = filters.after_us or 0
+        last_us = self.length_us if filters.before_us is None else min(filters.before_us, self.length_us)
+        return max(last_us - first_us, 0) / 1_000_000
+
+
+Most: TypeAlias = Callable[[MostOfRun, Any], float]
+"""The most that a metric can come to in a run with these limits, with these filters."""
+
+
+def _the_time(run: MostOfRun, filters: Any) -> float:
+    return run.window_s(filters)
+
+
+def _the_time_of_all(run: MostOfRun, filters: Any) -> float:
+    return run.window_s(filters) * run.partitions
+
+
+def _nothing_unless_scaled(run: MostOfRun, filters: Any) -> float:
+    return inf if run.is_scaled or filters.words else 0.0
+
+
+THE_TIME: Most = _the_time
+THE_TIME_OF_ALL: Most = _the_time_of_all
+NOTHING_UNLESS_SCALED: Most = _nothing_unless_scaled
+
+
+@frozen_in_order
 class MetricKind:
     """One metric, and the decorator that makes it of a function: of its name, with its docstring as ``help``.
 
@@ -72,7 +113,8 @@ class MetricKind:
     want of members. ``is_wait``: how long records wait, which decides about better and worse. ``is_of_gaps``: about time
     without a consumer, which has a cause that can be told. ``unmeasured``: the filters with which a play with real clients does
     not know it; ``is_playable`` False: it does not know it at all.
-    ``about``: it tells something of groups that have that, and of no others.
+    ``about``: it tells something of groups that have that, and of no others. ``most``: what it cannot exceed in a run; None:
+    what its unit cannot.
     """
 
     unit: MetricUnit
@@ -92,9 +134,16 @@ class MetricKind:
     is_playable: bool = True
     about: MetricSubject = MEMBERS
     unmeasured: tuple[str, ...] = ()
+    most: Most | None = None
     name: str = ""
     help: str = ""
     compute: Compute = field(default=lambda _, __: None)
+
+    def bounds(self, run: MostOfRun, filters: Any) -> tuple[float, float] | None:
+        """Between which numbers it lies whatever happens in a run; None: it is no number."""
+        if self.unit is STATE:
+            return None
+        return 0.0, self.unit.most if self.most is None else self.most(run, filters)
 
     def __call__(self, compute: _C) -> _C:
         name = compute.__name__

@@ -583,6 +583,7 @@ class ScenarioFile(Scenario):
     warmup_us: fields.Warmup = key("Not measured; at its end is the 0s of events.", fields.UNTIL_STABLE, of="warmup")
     seed: int = Field(default=1, ge=0, le=2**62)
     runs: int = key("How many seeds: seed, seed + 1, ...", 1, ge=1, le=100_000)
+    from_manifest: SkipJsonSchema[dict[str, list[str]] | None] = None
     expect: list[Any] = Field(default_factory=list)
     output: Output = Field(default_factory=Output)
     sweep: dict[str, fields.SweepValues] = key(

@@ -17,13 +17,13 @@ from typing import Any
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 from kgctl.model.values import frozen, frozen_in_order
-from kgctl.simulate.batch.judge import Judge, RunValues, key_of
+from kgctl.simulate.batch.judge import Judge, RunValues
 from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
 from kgctl.simulate.batch.plan import run_task, task_of
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.scenario.checks import CheckKind, FilterNames
-from kgctl.simulate.scenario.expressions import Metric, Value, metrics_of
-from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
+from kgctl.simulate.scenario.expressions import Metric, Value, key_of, metrics_of
+from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, decided, load, metric_of
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
 from kgctl.simulate.scenario.vocabulary import TROUBLES
@@ -239,7 +239,8 @@ class RunRow:
     """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
 
     ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``troubles``: what went wrong unasked, with who, by
-    which rule and when. ``unasked``: the expectations that were not asked. ``left_out``: what never began, and why.
+    which rule and when; ``allowed``: what did so and no expectation decides. ``unasked``: the expectations that were not asked.
+    ``left_out``: what never began, and why.
     ``replay``: the command that runs it again, for one that failed, stopped early or broke an expectation.
     """
 
@@ -253,6 +254,7 @@ class RunRow:
     expectations_failed: int | None = None
     failed_checks: str | None = None
     troubles: tuple[Trouble, ...] = ()
+    allowed: tuple[Trouble, ...] = ()
     unasked: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     stopped: str | None = None
@@ -434,17 +436,20 @@ _CHECK_OF = {kind.name: kind.check for kind in TROUBLES.values()}
 @dataclass(slots=True)
 class Verdicts:
     """How many expectations held for one seed of a variant alone; which did not, but for mere warnings, what went wrong unasked
-    among them; and of which it was not asked."""
+    among them; of which it was not asked; and what went wrong unasked and is let through."""
 
     held: int = 0
     failed: list[str] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
+    allowed: list[Trouble] = field(default_factory=list)
 
 
 def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> dict[str, Verdicts]:
     settings = {variant.name: variant.settings for variant in loaded.variants}
     left_out = [check.shown for check in loaded.checks if not loaded.can_ask(check)]
     found = {name: Verdicts(0, [_CHECK_OF[each.kind] for each in one.troubles], [*left_out]) for name, one in values.items()}
+    for name, one in values.items():
+        found[name].allowed += [each for each in one.allowed if each.kind not in decided(name, loaded.checks)]
     if not values:
         return found
     for verdict in Judge({name: {seed: one} for name, one in values.items()}, settings, [seed]).verdicts(loaded.checks):
@@ -472,6 +477,7 @@ def _row(sweep: Sweep, block: Block, values: RunValues, verdicts: Verdicts) -> R
         failed_checks="; ".join(verdicts.failed) or None,
         unasked=tuple(verdicts.unasked),
         troubles=values.troubles,
+        allowed=tuple(verdicts.allowed),
         left_out=values.left_out,
         stopped=values.stopped or None,
         replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),

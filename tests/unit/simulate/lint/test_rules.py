@@ -75,7 +75,7 @@ def rules_of(patch: str) -> set[str]:
 
 def test_every_rule_has_its_case() -> None:
     of_events = {"crash-for-good", "drain-stuck", "no-other-broker", "event-without-effect"}
-    assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() | of_events
+    assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() - {"manifest-says"} | of_events  # tests of manifests have it
 
 
 @pytest.mark.parametrize("rule", DOUBTS)
@@ -105,8 +105,8 @@ def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     [
         ("1 < 2", "'1 < 2' asks about no metric: it holds or fails whatever happens"),
         ("max_gap <= max_gap", "'max_gap <= max_gap' compares a metric with itself"),
-        ("max_gap >= 0s", "'max_gap >= 0s' holds whatever happens: no metric is below 0"),
-        ("0 <= moves", "'0 <= moves' holds whatever happens: no metric is below 0"),
+        ("max_gap >= 0s", "'max_gap >= 0s' holds whatever happens: max_gap is never below 0"),
+        ("0 <= moves", "'0 <= moves' holds whatever happens: moves is never below 0"),
         ("moves > 0", None),
         ("moves >= 1", None),
         ("moves <= 0", None),
@@ -116,6 +116,48 @@ def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
 def test_an_expectation_that_holds_whatever_happens_is_doubtful(check: str, told: str | None) -> None:
     doubts = [problem.message for problem in lint(load(read_yaml(f"{GOOD}expect: ['{check}']\n", "f")))]
     assert doubts == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ("max_gap < 5m", "holds whatever happens: max_gap is at most 2m"),
+        ("always: max_gap <= 2m", "holds whatever happens: max_gap is at most 2m"),
+        ("max_gap > 2m", "fails whatever happens: max_gap is at most 2m"),
+        ("max_gap(before 30s) < 40s", "holds whatever happens: max_gap(before 30s) is at most 30s"),
+        ("unavailable / 2 <= 12m", "holds whatever happens: unavailable is at most 1,440"),
+        ("availability <= 100%", "holds whatever happens: availability is at most 1"),
+        ("1 - availability >= 0", "holds whatever happens: availability is at most 1"),
+        ("flaps == 0", "holds whatever happens: flaps is at most 0"),
+        ("thrash < 10", "holds whatever happens: thrash is at most 0"),
+        ("not kicked < 0", "holds whatever happens: kicked is never below 0"),
+        ("moves < 9 and max_gap < 5m", "holds whatever happens: max_gap is at most 2m"),
+        ("max_gap < 3 * session.timeout.ms", "holds whatever happens: max_gap is at most 2m"),
+        ("moves < 9 or max_gap < 5m", "holds whatever happens: moves is never below 0, max_gap is at most 2m"),
+        ("max_gap < 119s", ""),
+        ("max_gap < 2 * session.timeout.ms", ""),
+        ("thrash(members) < 10", ""),
+        ("stuck_members == 0", ""),
+        ("time_to_stable < 1h", ""),
+        ("detection_time < 1h", ""),
+        ("b.max_gap <= max_gap + 1s", ""),
+    ],
+)
+def test_an_expectation_that_no_run_can_break_or_keep_is_doubtful(check: str, why: str) -> None:
+    kind, _, text = check.rpartition(": ")
+    line = f"{{{kind}: {text}}}" if kind else f"'{text}'"
+    variants = "variants: {a: {}, b: {}}\n" if "b." in check else ""
+    doubts = [each.message for each in lint(load(read_yaml(f"{GOOD}duration: 2m\nexpect: [{line}]\n{variants}", "f")))]
+    assert doubts == ([f"{text!r} {why}"] if why else [])
+
+
+def test_what_a_variant_permits_is_its_own() -> None:
+    long = "{autoscale: {members: app, target: 10}, traffic: {orders: 1/s}}"
+    text = f"{GOOD}expect: [stuck_members == 0, flaps < 9]\nvariants: {{short: {{duration: 50s}}, long: {long}}}\n"
+    assert [each.message for each in lint(load(read_yaml(text, "f")))] == [
+        "'stuck_members == 0' holds whatever happens: stuck_members is at most 0 (variant short)",
+        "'flaps < 9' holds whatever happens: flaps is at most 0 (variant short)",
+    ]
 
 
 def test_traffic_of_nothing_is_none() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from kgctl.errors import UsageError
+from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.scenario.from_manifests import remarks, scenario_of
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.manifests import facts, read_manifests
@@ -255,6 +257,17 @@ def test_what_a_manifest_said_and_says_no_more_is_a_drift(written: Path, file: s
     )
     written.write_text(text)
     read_source(str(written))
+
+
+def test_names_of_manifests_alone_do_not_tell_what_is_gone_from_them_and_check_says_so(written: Path) -> None:
+    text = written.read_text()
+    says = next(line.strip() for line in text.splitlines() if "says:" in line)
+    by_hand = re.sub(r"from_manifest:.*\n  files: (.*)\n  says: .*\n", r"from_manifest: \1\n", text)
+    usual = lint(load(read_source(str(written))))
+    written.write_text(by_hand)
+    (doubt,) = (each for each in lint(load(read_source(str(written)))) if each.rule not in {known.rule for known in usual})
+    told = "what these manifests no longer say is not seen, as it is not told what they have said; write "
+    assert (doubt.rule, doubt.message) == ("manifest-says", f"{told}{{files: [deploy.yaml, scaled.yaml], {says}}}")
 
 
 def test_an_autoscaler_that_is_gone_is_a_drift(written: Path) -> None:

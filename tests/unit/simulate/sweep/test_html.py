@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.simulate.batch.judge import key_of
-from kgctl.simulate.scenario.expressions import Metric
+from kgctl.simulate.scenario.expressions import Metric, key_of
 from kgctl.simulate.sweep.html import chart, sweep_page
 from kgctl.simulate.sweep.plan import summary_rows
 from tests.support.simulate.chromium import dom_of
