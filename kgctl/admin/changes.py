@@ -199,6 +199,17 @@ class _Carrying(Generic[K]):
         self._account: Account[K] = Account({item: ItemOutcome.NOT_TRIED for step in steps for item in step.items})
 
     def through(self) -> Account[K]:
+        """A second signal may cut in between any two lines: whatever it cuts short, what is settled by then is told."""
+        with suppress(Interrupted):
+            self._through_steps()
+        self._account.signal = self._stop.signal
+        with suppress(Interrupted):
+            self._look_for_the_last_time()
+        self._stop.allow(0)
+        self._limit(None if self._before is None else max(0.0, self._patience_s) + self._last_look_s)
+        return self._account
+
+    def _through_steps(self) -> None:
         account, lost_in_a_row = self._account, 0
         for step in self._steps:
             if self._stop.signal is not None:
@@ -210,8 +221,6 @@ class _Carrying(Generic[K]):
                 break
             try:
                 error = self._step(step)
-            except Interrupted:
-                break
             except KgctlError as error:
                 account.ended_by = error
                 break
@@ -222,11 +231,6 @@ class _Carrying(Generic[K]):
                 if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(self._steps) == 1:
                     account.ended_by = error
                     break
-        account.signal = self._stop.signal
-        self._look_for_the_last_time()
-        self._stop.allow(0)
-        self._limit(None if self._before is None else max(0.0, self._patience_s) + self._last_look_s)
-        return account
 
     def _time_s(self) -> float:
         return self._admin.timeout_ms / 1000 if self._admin else 0.0

@@ -123,11 +123,12 @@ def _run(argv: Sequence[str], session: Session) -> int:
 def _interrupted(session: Session) -> Report:
     """A signal before there is a result: a whole document all the same, and the word that nothing was changed where that counts.
 
-    A change that has begun is never ended here (`Session.stop_signals`).
+    A change that has begun tells its rows itself (`Session.stop_signals`): only between two of its parts it can be ended here.
     """
     if session.environment.stderr.isatty():
         session.notice("")
-    told = KgctlError(f"interrupted{'; nothing was changed' if session.is_change else ''}", code="INTERRUPTED")
+    so = "; whether anything was changed is not known (kgctl undo --log)" if session.has_begun else "; nothing was changed"
+    told = KgctlError(f"interrupted{so if session.is_change else ''}", code="INTERRUPTED")
     return Report(errors=[told], fixed_exit_code=ExitCode(128 + session.ended_by))
 
 

@@ -51,6 +51,8 @@ class Session:
         self.ended_by = signal.SIGINT
         """The signal that ends the command, where one does."""
         self.argv = argv
+        self.has_begun = False
+        """Whether the look before a change is over, and the change itself has begun."""
         self.is_telling = True
         """Whether looks are told while they last."""
         self._held = ExitStack()
@@ -60,6 +62,7 @@ class Session:
     def stop_signals(self) -> StopSignals:
         """What signals say to a change, in force from here on until `close`. The look before it is over."""
         self.end_look()
+        self.has_begun = True
         return self._held.enter_context(StopSignals())
 
     def begin_look(self) -> None:

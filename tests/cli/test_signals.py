@@ -13,6 +13,7 @@ import pytest
 from kgctl.cli import environment
 from kgctl.cli.environment import StopSignals
 from kgctl.errors import Interrupted
+from tests.cli.harness import Cli
 from tests.support.patience import PATIENCE_S
 
 
@@ -70,3 +71,21 @@ def test_an_end_that_falls_into_a_callback_is_told_again(monkeypatch: pytest.Mon
     finally:
         gc.callbacks.remove(swallow)
     assert swallowed == [True]
+
+
+@pytest.mark.parametrize(
+    ("place", "so"),
+    [
+        ("reset_offsets.plan_reset", "nothing was changed"),
+        ("changes.execute_reset", "whether anything was changed is not known (kgctl undo --log)"),
+    ],
+)
+def test_only_before_a_change_it_is_known_that_nothing_was_changed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, place: str, so: str
+) -> None:
+    def cut_in(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(f"kgctl.cli.groups.{place}", cut_in)
+    ran = cli("reset-offsets g1 --topic t1 --to-earliest --execute")
+    assert (ran.code, ran.err.splitlines()[-1]) == (130, f"kgctl: interrupted; {so}")

@@ -212,3 +212,19 @@ def test_a_group_that_no_broker_lists_is_what_its_coordinator_says(monkeypatch: 
         "h": (there["h"], ErrorCode.NON_EMPTY_GROUP),
         "nosuch": (None, ErrorCode.GROUP_ID_NOT_FOUND),
     }
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Recorded, "went_through"), (Account, "having")])
+def test_a_second_signal_hides_nothing_of_what_was_done(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    """It is raised wherever the change is by then: between two steps, or on the way to the last look."""
+    stop = Recorded()
+
+    def cut_in(*_: object) -> None:
+        stop.signal = 2
+        raise Interrupted
+
+    monkeypatch.setattr(owner, name, cut_in)
+    account = lab.run(lab.step("a", {}), stop=stop)
+    assert (account.outcomes, stop.allowed[-1:]) == ({"a": DONE}, [0])
