@@ -17,7 +17,7 @@ from kgctl.simulate.batch.variations import FEW_PODS, name_of, variations, witho
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.metrics.troubles import troubles_of
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS, Check, CheckKind, Filters, RunSource
 from kgctl.simulate.scenario.expressions import Metric, evaluate, key_of, metrics_of
@@ -29,7 +29,6 @@ from kgctl.simulate.scenario.vocabulary import EventStage, GapCause, PodChange
 _BEFORE_US = 600_000_000
 _MOST_LINES = 10
 _SHOWN_SHARE = 50  # a piece is told that takes at least the 50th part of the gap
-_HEARD = "REBALANCE_IN_PROGRESS"
 
 
 @frozen_in_order
@@ -119,9 +118,7 @@ class _Log:
         self.events: list[TraceEvent] = []
 
     def on_trace(self, event: TraceEvent) -> None:
-        if isinstance(event, PodChanged | GroupChanged | Removed | Happened) or (
-            isinstance(event, Replied) and event.api == "Heartbeat" and event.error == _HEARD
-        ):
+        if isinstance(event, PodChanged | GroupChanged | Removed | Happened):
             self.events.append(event)
 
     def on_step(self, at_us: int, metrics: object) -> None:

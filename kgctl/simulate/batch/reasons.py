@@ -12,11 +12,12 @@ from kgctl.coordinator.timers import SESSION_TIMERS
 from kgctl.member.api import CallbackKind
 from kgctl.member.classic_session import Membership
 from kgctl.member.config import MemberConfig
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.metrics.tasks import restored_for
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, TraceEvent
 from kgctl.simulate.report.outcome import duration
 from kgctl.simulate.scenario.events import EVENT_KINDS
 from kgctl.simulate.scenario.fields import member_config, read_broker_settings
@@ -30,6 +31,12 @@ TRIGGERS = {
     "CoordinatorFailover": "the move of the group to another coordinator",
 }
 """What sets a rebalance off that is not a member's doing -> in words."""
+
+
+_MATTERS = 5
+"""A wait is told if it takes at least the fifth part of the piece."""
+_WHOLE = 0
+"""All that was recorded is told."""
 
 
 @frozen_in_order
@@ -84,8 +91,8 @@ class ReasonContext:
         """The members that were taken out between two times, both included."""
         return [each for each in self.events if isinstance(each, Removed) and from_us <= each.at_us <= to_us]
 
-    def waits(self, pod: str, from_us: int, to_us: int) -> str:
-        """What a pod's member waited for of its application in a good part of a time, in words; "": nothing."""
+    def waits(self, pod: str, from_us: int, to_us: int, *, share: int = _MATTERS) -> str:
+        """What a pod's member waited for of its application in a good part of a time (a ``share``-th), in words; "": nothing."""
         number, start_us = self.number(pod), self.result.recording.start_us
         ends = [each.at_us for each in self.changes(pod) if each.what.is_end]
         lengths: Counter[str] = Counter()
@@ -94,7 +101,7 @@ class ReasonContext:
                 first_us = each.at_us - start_us
                 last_us = min(first_us + each.amount, to_us, *(at_us for at_us in ends if at_us >= first_us))
                 lengths[each.what] += max(last_us - max(first_us, from_us), 0)
-        told = [(what, us) for what, us in lengths.most_common() if us and us * _MATTERS >= to_us - from_us]
+        told = [(what, us) for what, us in lengths.most_common() if us and (not share or us * share >= to_us - from_us)]
         return " and ".join(f"{_WAITS[what].format(duration(us))} ({self.setting(number, what)})" for what, us in told)
 
     def held_up(self, pod: str, from_us: int, to_us: int) -> str:
@@ -210,8 +217,6 @@ def _stall(look: ReasonContext) -> str:
     return f"{name} did not go on; the limit between two poll() calls is {limit}{why}"
 
 
-_MATTERS = 5
-"""A wait is told if it takes at least the fifth part of the piece."""
 _WAITS: Mapping[str, str] = {
     WaitedFor.POLL: "waits {} for its next poll()",
     WaitedFor.BATCH: "is {} in its batch",
@@ -327,18 +332,49 @@ def _next_round(look: ReasonContext, phase: _Phase) -> str:
     if dead := _dead_of(look, at_us):
         limit = _limit(look, look.number(dead.out.pod), dead.out)
         return f"the assignment counted on {dead.names}, which {dead.ends} and stayed a member until {duration(at_us)} ({limit})"
-    why = look.waits(phase.ended_by[1], max(phase.from_us, look.from_us), at_us)
-    return f"the next round waited for {phase.ended_by[1]}, which {why}" if why else ""
+    api, pod = phase.ended_by
+    told = _told(look, pod, at_us) if api == "JoinGroup" else None
+    stops = [each.at_us for each in look.changes(pod, at_us) if each.what is PodChange.STOP and api == "LeaveGroup"]
+    since_us = told[0] if told is not None else stops[-1] if stops else at_us
+    why = look.waits(pod, max(since_us, look.from_us), at_us, share=_WHOLE)
+    return f"the next round waited for {pod}, which {why}" if why else ""
+
+
+def _told(look: ReasonContext, pod: str, at_us: int) -> tuple[int, str] | None:
+    """Return when the member whose JoinGroup came then had been told that it has to join, and by the answer to what; None: it was
+    told by nobody."""
+    number, start_us = look.number(pod), look.result.recording.start_us
+    own = (each for each in reversed(look.result.recording.history.rejoins) if each.pod == number)
+    joined = next((each for each in own if each.at_us - start_us <= at_us), None)
+    return (joined.at_us - start_us - joined.amount, joined.what) if joined is not None and joined.what else None
+
+
+_REBALANCING = f"Heartbeat {ErrorCode.REBALANCE_IN_PROGRESS.name}"
+
+
+def _heard(look: ReasonContext, pod: str, after_us: int, what: str) -> str:
+    """Return by what a member heard of a rebalance so long after that began; "": by something else than usual."""
+    if what == _REBALANCING and after_us >= 0:
+        interval = look.setting(look.number(pod), "heartbeat.interval.ms")
+        return f"it heard of the rebalance by its next heartbeat, {duration(after_us)} after that began ({interval})"
+    return "it had its assignment, and joins again in a poll()" if what == "SyncGroup" else ""
 
 
 def _why_late(look: ReasonContext, pod: str, first_us: int, last_us: int) -> str:
-    """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
-    heard = next((each for each in look.events if isinstance(each, Replied) and each.pod == pod and each.at_us >= first_us), None)
-    if heard is None or heard.at_us > last_us or 2 * (heard.at_us - first_us) < last_us - first_us:
-        why = look.held_up(pod, first_us, last_us) or _bad_network(look, pod, last_us)
-        return f"a member joins in poll(), when its batch and its callbacks are done{why}"
-    interval = look.setting(look.number(pod), "heartbeat.interval.ms")
-    return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
+    """Return what the last one to join waited for: the answer by which it heard of the rebalance, then its application."""
+    told = _told(look, pod, last_us)
+    if told is None:
+        starts = (each for each in look.changes(pod) if each.what is PodChange.START)
+        start = next((each for each in starts if first_us < each.at_us <= last_us), None)
+        joins = "a member joins in poll(), when its batch and its callbacks are done"
+        heard, told_us = joins if start is None else f"it started at {duration(start.at_us)}", first_us
+    else:
+        told_us, what = told
+        answered = f"its {what.replace(' ', ' was answered with ')} at {duration(told_us)}"
+        heard = _heard(look, pod, told_us - first_us, what) or answered
+    if why := look.waits(pod, told_us, last_us, share=_WHOLE):
+        return f"{heard}; {pod} then {why}"
+    return heard + _bad_network(look, pod, last_us)
 
 
 def origin_of(look: ReasonContext) -> Origin:

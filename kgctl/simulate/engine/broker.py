@@ -6,7 +6,7 @@ An answer that waits for a record leaves a round trip between brokers later, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -22,6 +22,8 @@ from kgctl.member.api import (
     RefreshMetadata,
     Send,
 )
+from kgctl.member.classic_session import OUTSIDE, Membership
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
     JoinGroup,
@@ -38,7 +40,7 @@ from kgctl.simulate.engine.group_observer import MAY_JOIN, GroupObserver, error_
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process, Question
 from kgctl.simulate.recording.recording import EPOCH_MS
-from kgctl.simulate.recording.trace import Given
+from kgctl.simulate.recording.trace import Given, Rejoined
 from kgctl.simulate.scenario.quantities import UNIT_PR
 from kgctl.simulate.scenario.vocabulary import GapCause
 
@@ -76,6 +78,9 @@ class SimulatedBroker:
         self._ids = context.randomness.stream("member ids")
         self.observer = GroupObserver(context, pods)
         self._routes: dict[int, tuple[Process, str]] = {}
+        self._told: dict[int, list[tuple[int, str]]] = {}
+        """Pod -> the answers since its last JoinGroup by which it may know that it has to join again, to its SyncGroup, then to
+        heartbeats: (when it came, what)."""
         self.coordination: Failover | None = None
         """From the first event on that is about brokers."""
         self._armed_us = -1
@@ -129,9 +134,21 @@ class SimulatedBroker:
         api = kind.__name__
         self._routes[request.request_id] = (process, api)
         self._event_log.requested(self._loop.now_us, process.pod.number, process.pod.name, api)
+        if kind is JoinGroup:
+            self._tell_rejoin(process, request)
         self.observer.on_request(process, request, kind)
         effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
         self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
+
+    def _tell_rejoin(self, process: Process, request: Any) -> None:
+        """Record what told a member that it has to join, and when: what the coordinator waited for begins with that."""
+        told, now_us = self._told.pop(process.pod.number, []), self._loop.now_us
+        if request.reason == Membership.TO_REVOKE:
+            told = told[:1]
+        elif request.reason in Membership.TOPICS_CHANGED:
+            told = []
+        at_us, what = (told[1:] or told or [(now_us, "")])[0]
+        self._context.emit(Rejoined, process.pod.name, now_us - at_us, what)
 
     def note(self, process: Process, api: str) -> None:
         """A request has reached a broker."""
@@ -309,7 +326,12 @@ class SimulatedBroker:
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
-        self._event_log.replied(self._loop.now_us, process.pod.number, process.pod.name, api, error_of(result))
+        error = error_of(result)
+        self._event_log.replied(self._loop.now_us, process.pod.number, process.pod.name, api, error)
+        if api == "SyncGroup":
+            self._told[process.pod.number] = [(self._loop.now_us, f"{api} {error.name}" if error else api)]
+        elif error and api == "Heartbeat" and (error in _TELLS or process.config.behaviour.leaves_when_refused):
+            self._told.setdefault(process.pod.number, []).append((self._loop.now_us, f"{api} {error.name}"))
         if getattr(result, "assignment", None):
             self._context.emit(Given, process.pod.name, 1, api)
         process.on_reply((request_id, result))
@@ -328,6 +350,8 @@ class SimulatedBroker:
 
 _APIS = {FindCoordinator: "FindCoordinator", RefreshMetadata: "Metadata", ListOffsets: "ListOffsets"}
 """What any broker is asked, by its API."""
+_TELLS = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, *OUTSIDE})
+"""Errors of heartbeats by which a classic member knows that it has to join (again)."""
 _REMOVES = frozenset({LeaveGroup, *MAY_JOIN})
 """Requests that may end a membership."""
 

@@ -144,6 +144,7 @@ FOLDS: Mapping[type, Callable[[Histories, Any, int], None]] = {
     trace.Kicked: lambda of, event, at_us: of.history.kicked.append(of.counted(event, at_us)),
     trace.Harmed: lambda of, event, at_us: of.history.harmed.append(of.counted(event, at_us)),
     trace.Given: lambda of, event, at_us: of.history.given.append(of.counted(event, at_us)),
+    trace.Rejoined: lambda of, event, at_us: of.history.rejoins.append(of.counted(event, at_us)),
     trace.Waited: lambda of, event, at_us: of.history.waits.append(of.counted(event, at_us)),
     trace.RecordsRepeated: lambda of, event, at_us: of.history.duplicates.append(of.counted(event, at_us)),
     trace.RecordsLost: lambda of, event, at_us: of.history.lost.append(of.counted(event, at_us)),

@@ -129,6 +129,9 @@ class RunHistory:
     lost: list[Counted] = field(default_factory=list)
     given: list[Counted] = field(default_factory=list)
     """Answers that brought a member an assignment, when they reached it: ``what`` is the request's API."""
+    rejoins: list[Counted] = field(default_factory=list)
+    """JoinGroups, when they reached the coordinator: ``amount`` is how long their members had known that they have to join,
+    ``what`` the API of the answer that told them."""
     harmed: list[Counted] = field(default_factory=list)
     """Faults of pods' networks, from ``at_us`` on: ``amount`` is when they end, ``what`` the event that does it."""
     waits: list[Counted] = field(default_factory=list)

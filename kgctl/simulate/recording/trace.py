@@ -240,6 +240,13 @@ class Given(OfPod):
 
 
 @dataclass(slots=True)
+class Rejoined(OfPod):
+    """Its JoinGroup has reached the coordinator, so many microseconds after it was told that it has to join; ``what``: by the
+    answer to which request, with its error, if it has one; "": by none.
+    """
+
+
+@dataclass(slots=True)
 class Kicked(OfPod):
     """Its member is out of the group though its process lives; ``what``: the limit that it knows itself to be past, if any."""
 

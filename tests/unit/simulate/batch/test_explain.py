@@ -145,7 +145,8 @@ KNOWN_CAUSES = {
         "group: {config: {partition.assignment.strategy: [range]}}\n"
         "events: [{at: 0s, stall: app/2, for: 50s}, {at: 10s, scale: app, by: 1}]",
         "event 1, stall app/2",
-        "when its batch and its callbacks are done; app-2 is stuck for 34.937s in its batch (max.poll.interval.ms=300000)",
+        "by its next heartbeat, 2.504s after that began (heartbeat.interval.ms=3000); app-2 then is stuck "
+        "for 32.433s in its batch (max.poll.interval.ms=300000)",
     ),
     "callbacks": (
         "members: {app: {count: 4, callbacks: {revoked: 20s}}}\n"
@@ -498,8 +499,9 @@ PLANTED = {
     "a coordinator that moves in a rebalance": (
         "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\nevents: [{at: 9s, stall: app/2, for: 30s}, "
         "{at: 10s, scale: app, by: 1}, {at: 16s, coordinator_move: coordinator, load: 2s}]\n",
-        "parked for app-2, the last to join, 20.961s after the rebalance began: a member joins in poll(), when its batch and its "
-        "callbacks are done; app-2 is stuck for 20.956s in its batch (max.poll.interval.ms=300000)",
+        "parked for app-2, the last to join, 20.961s after the rebalance began: it heard of the rebalance by its next "
+        "heartbeat, 2.734s after that began (heartbeat.interval.ms=3000); app-2 then is stuck for 18.222s in its batch "
+        "(max.poll.interval.ms=300000)",
     ),
     "a coordinator that is lost while it waits": (
         "cluster: {brokers: 3}\nmembers: {app: {count: 4}}\nevents: [{at: 9s, stall: app/2, for: 60s}, "

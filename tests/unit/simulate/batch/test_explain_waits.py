@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,30 @@ def test_a_session_that_began_with_a_parked_join_is_told_so() -> None:
     found = explain(given.variants[0].scenario, 1, ablates=False)
     assert found.story is not None
     assert re.search(r"s on, when generation \d+ answered its parked JoinGroup$", found.story.pieces[0].rule)
+
+
+CALIBRATED = Path(__file__).parents[3] / "calibration" / "scenarios"
+HEARD = re.compile(r"the last to join, ([\d.]+)s after [^:]*: it heard [^,]*, ([\d.]+)s after that began [^;]*; \S+ then ([^;]*)")
+
+
+def rules_of(name: str) -> list[str]:
+    file, _, variant = name.partition(":")
+    (one,) = load(read_yaml((CALIBRATED / f"{file}.yaml").read_text(), file), variants=[variant]).variants
+    story = explain(one.scenario, 1, ablates=False).story
+    assert story is not None
+    return [piece.rule for piece in story.pieces]
+
+
+@pytest.mark.parametrize("name", ["behind:eager", "lib-pauses:eager", "slow-move:cooperative", "slow-poll:eager", "tardy:eager"])
+def test_the_last_to_join_hears_of_the_rebalance_and_then_waits_for_its_application(name: str) -> None:
+    """Both were recorded, and together they are as long as the others waited."""
+    found = [match for rule in rules_of(name) if (match := HEARD.search(rule))]
+    assert found
+    for match in found:
+        waited = sum(float(number) for number in re.findall(r"([\d.]+)s\b", match[3]))
+        assert float(match[2]) + waited == pytest.approx(float(match[1]), abs=0.15)
+
+
+def test_a_sync_that_came_too_late_is_told_as_what_it_was() -> None:
+    (rule,) = (rule for rule in rules_of("behind:cooperative") if "last to join" in rule)
+    assert "its SyncGroup was answered with REBALANCE_IN_PROGRESS at 15.124s; app-3 then is 2.993s in its batch" in rule
