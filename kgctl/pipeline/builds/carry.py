@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.sampled import CLEANED, Sampled, each_sample_once
-from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, order_by, ranked
 from kgctl.pipeline.decode.schemas import COMMITS, TEXT
 from kgctl.pipeline.store.states import packed, unpacked
-from kgctl.pipeline.store.tables import LOG_OFFSETS
+from kgctl.pipeline.tables.collected import LOG_END_COLUMNS
 from kgctl.pipeline.tables.lag import INTERVALS, MIN_DISTANCE_MS, status_until
 from kgctl.pipeline.tables.membership import (
     ASSIGNMENT_CHANGES,
@@ -87,7 +87,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     f"{OPEN} member_changes": MEMBER_CHANGES,
     f"{OPEN} assignment_changes": ASSIGNMENT_CHANGES,
     "samples": CLEANED,
-    "raw samples": LOG_OFFSETS,
+    "raw samples": LOG_END_COLUMNS,
 }
 """``pending``: commits of transactions that have not ended."""
 
@@ -147,10 +147,10 @@ def together(parts: Sequence[Carried]) -> Carried:
 
 def _each_once(cleaned: pa.Table) -> pa.Table:
     """Slices number samples by themselves: of those of a moment the ones of the slice that has most of the log."""
-    ordered = cleaned.sort_by([(name, "ascending") for name in ("topic", "partition", "timestamp_ms", "number")])
-    columns = [ordered.column(name).combine_chunks() for name in ("topic", "partition", "timestamp_ms")]
-    codes = [(each.dictionary_encode().indices if pa.types.is_string(each.type) else each).to_numpy() for each in columns]
-    return ordered.filter(pa.array(begins(*codes))) if ordered.num_rows else ordered
+    names = ("topic", "partition", "timestamp_ms", "number")
+    codes = [ranked(cleaned.column(name))[0] if name == "topic" else int64s(cleaned, name) for name in names]
+    order = order_by(codes)
+    return cleaned.take(pa.array(order[begins(*(each[order] for each in codes[:-1]))]))
 
 
 def bytes_of(carried: Carried) -> bytes:
@@ -160,10 +160,10 @@ def bytes_of(carried: Carried) -> bytes:
 
 
 def of_bytes(data: bytes) -> Carried:
-    """Return the state that `bytes_of` wrote."""
+    """Return the state that `bytes_of` wrote, of this version or an older one."""
     head, tables = unpacked(data)
-    in_order = {name: table.select(SCHEMAS[name].names) for name, table in tables.items()}  # older versions had another one
-    return Carried(in_order, head["sampled_ms"], head.get("likely_ms", BEGIN_MS))
+    as_now = {name: table.select(SCHEMAS[name].names).cast(SCHEMAS[name]) for name, table in tables.items()}
+    return Carried(as_now, head["sampled_ms"], head.get("likely_ms", BEGIN_MS))
 
 
 def entries_of(commits: pa.Table) -> pa.Table:

@@ -123,6 +123,12 @@ def _first_ms(location: StoreLocation, path: str, wanted: Sequence[Extent]) -> i
     return min((BEGIN_MS if each is None else instant_ms(each[0]) for each in found), default=EVER_MS)
 
 
+def row_groups_between(metadata: pa.parquet.FileMetaData, from_ms: int, to_ms: int) -> list[int]:
+    """The row groups of a file that may have rows from one time on and before another."""
+    found = enumerate(_bounds(metadata, number, "time") for number in range(metadata.num_row_groups))
+    return [at for at, each in found if each is None or (instant_ms(each[0]) < to_ms and instant_ms(each[1]) >= from_ms)]
+
+
 def _by_path(extents: Sequence[Extent]) -> dict[str, list[Extent]]:
     found: dict[str, list[Extent]] = {}
     for each in extents:

@@ -18,19 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.carry import Carried, Slice, bytes_of, of_bytes, together
-from kgctl.pipeline.builds.cut import Extent, by_partition, placed, read_records
-from kgctl.pipeline.builds.sampled import LATE, of_topics, require_in_time
+from kgctl.pipeline.builds.cut import Extent, by_partition, placed, read_records, row_groups_between
+from kgctl.pipeline.builds.sampled import LATE, is_of_topics, of_topics, require_in_time
 from kgctl.pipeline.builds.step import NO_ROUNDS, Horizons, StepInput, StepMade, step
 from kgctl.pipeline.decode.arrow import Int64s, plain_memory
+from kgctl.pipeline.decode.records import topics_of
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
 from kgctl.pipeline.store.files import DataFile, StoreLocation, opened, prefix_of, write_files
 from kgctl.pipeline.store.states import read_state, write_state
 from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, from_stored, stored_columns, to_stored
+from kgctl.pipeline.tables.collected import LOG_END_COLUMNS
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, EVER_MS, OutdatedError, SamplesMissingError
 from kgctl.pipeline.tables.rounds import EndSeen, clocks, sampled_for
 
-STEP_POINTS = 250_000
-"""Series times windows of a step."""
+STEP_POINTS, STEP_SAMPLES = 250_000, 400_000
+"""Series times windows of a step, and samples of its topics, about."""
 
 
 @dataclass(frozen=True)
@@ -139,27 +141,29 @@ class _Fold:
 
     def run(self, raw: pa.Table) -> Folded:
         portion = self.portion
-        high, ends = _ends(portion, raw, self.carried)
+        samples = _Samples(portion, self.carried, topics_of(raw.column("key")))
+        high, ends = _ends(portion, raw, self.carried, samples)
         bounds = [max(sampled_for(portion.rounds, end_ms), portion.sampled_from_ms) for end_ms in ends]
-        samples = _Samples(portion, self.carried, bounds[-1])
+        unsampled = samples.new_topics if self.carried.tables else []
         from_ms, taken = portion.sampled_from_ms, np.zeros(raw.num_rows, np.bool_)
         times = raw.column("timestamp_ms").to_numpy()
         for number, (end_ms, to_ms) in enumerate(zip(ends, bounds, strict=True), 1):
             is_end = number == len(ends)
             is_now = ~taken if is_end else ~taken & (high < end_ms)
             taken |= is_now
+            fresh, oldest_ms = samples.between(from_ms, to_ms)
             given = StepInput(
                 raw.filter(pa.array(is_now)),
-                samples.between(from_ms, to_ms),
+                fresh,
                 portion.rounds[portion.rounds < to_ms // DEFAULT_WINDOW_MS],
                 self._seen(end_ms, is_end=is_end),
                 self.carried,
                 is_last=is_end and portion.is_last,
                 later_ms=min(portion.later_ms, int(times[~taken].min(initial=EVER_MS))),
             )
-            self._require_in_time(given)
-            self._take(_stepped(given, samples, to_ms), is_last=given.is_last)
-            from_ms = to_ms
+            self._require_in_time(given, oldest_ms)
+            self._take(_stepped(given, samples, to_ms, unsampled), is_last=given.is_last)
+            from_ms, unsampled = to_ms, []
         homes = self.carried.table("homes")
         places = zip(homes.column("group").to_pylist(), homes.column("log_partition").to_pylist(), strict=True)
         fresh = {group: partition for group, partition in places if group not in self.known}
@@ -168,9 +172,11 @@ class _Fold:
         state = write_state(portion.location, portion.cluster, prefix, bytes_of(self.carried), first)
         return Folded(portion.slice, self.files, state, merge_runs(self.runs), fresh, self.counts, from_ms, self.horizons)
 
-    def _require_in_time(self, given: StepInput) -> None:
+    def _require_in_time(self, given: StepInput, oldest_ms: int) -> None:
         before = given.before
         if before.likely_ms > self.portion.sure_ms:
+            if oldest_ms < before.likely_ms:
+                raise OutdatedError(LATE, BEGIN_MS)
             topics = pc.unique(before.table("entries").column("topic"))
             require_in_time(before.sampled.raw, given.fresh, before.likely_ms, topics)
 
@@ -197,7 +203,7 @@ class _Fold:
                 self.files.setdefault(name, []).extend(write_files(self.portion.location, name, stored, prefix))
 
 
-def _ends(portion: Portion, raw: pa.Table, carried: Carried) -> tuple[Int64s, list[int]]:
+def _ends(portion: Portion, raw: pa.Table, carried: Carried, samples: _Samples) -> tuple[Int64s, list[int]]:
     """(up to when the clock of its partition has come with each record, where the portion's steps end; begins of windows)."""
     state = {row["log_partition"]: row for row in carried.table("partitions").to_pylist()}
     high, newest_ms = np.zeros(raw.num_rows, np.int64), BEGIN_MS
@@ -211,68 +217,71 @@ def _ends(portion: Portion, raw: pa.Table, carried: Carried) -> tuple[Int64s, li
     since_ms = min([*horizons, int(times.min()) if len(times) else EVER_MS])
     rounds = portion.rounds[portion.rounds >= since_ms // DEFAULT_WINDOW_MS]
     series = carried.table("known").num_rows + len(pc.unique(raw.column("key")))
-    every = max(STEP_POINTS // max(series, 1), 4)
+    every = max(min(STEP_POINTS // max(series, 1), STEP_SAMPLES // max(samples.in_window(rounds), 1)), _FEW)
     ends = (rounds[every::every] * DEFAULT_WINDOW_MS).tolist()
     return high, [*(each for each in ends if portion.sampled_from_ms < each < last_ms), last_ms]
 
 
-def _stepped(given: StepInput, samples: _Samples, to_ms: int) -> StepMade:
-    """A step; where it needs samples that were not kept, with all of their topics."""
+def _stepped(given: StepInput, samples: _Samples, to_ms: int, topics: Sequence[str]) -> StepMade:
+    """A step, with all samples of ``topics``, of which none were kept; and where it needs others that were not, with theirs."""
     while True:
+        if topics:
+            kept = given.before.sampled.without(topics)
+            tables = {**given.before.tables, "samples": kept.cleaned, "raw samples": kept.raw}
+            others = given.fresh.filter(pc.invert(is_of_topics(given.fresh, pa.array(topics, pa.string()))))
+            fresh = pa.concat_tables([others, samples.of_topics(topics, to_ms)])
+            given = replace(given, before=replace(given.before, tables=tables), fresh=fresh)
         try:
             return step(given)
         except SamplesMissingError as error:
             topics = list(error.topics)
-        kept = given.before.sampled.without(topics)
-        tables = {**given.before.tables, "samples": kept.cleaned, "raw samples": kept.raw}
-        others = given.fresh.filter(pc.invert(pc.is_in(given.fresh.column("topic"), pa.array(topics, pa.string()))))
-        fresh = pa.concat_tables([others, samples.of_topics(topics, to_ms)])
-        given = replace(given, before=replace(given.before, tables=tables), fresh=fresh)
 
 
 class _Samples:
-    """The samples of a portion. One without a state begins with all that there are."""
+    """The samples of a portion: of the topics that its commits are of, these and those of the state. One without a state begins
+    with all that there are."""
 
-    def __init__(self, portion: Portion, carried: Carried, to_ms: int) -> None:
-        self._bounds = portion.sampled_from_ms, to_ms
+    def __init__(self, portion: Portion, carried: Carried, topics: pa.Array) -> None:
         self._location, self._every = portion.location, portion.samples.every
         is_new = portion.sampled_from_ms == BEGIN_MS and not carried.tables
         self._new = portion.samples.every if is_new else portion.samples.new
-        self._last = "", LOG_OFFSETS.empty_table()
         self._settled_ms = BEGIN_MS if portion.sampled_from_ms != BEGIN_MS else carried.sampled_ms
+        known = {name for table in ("entries", "pending") for name in pc.unique(carried.table(table).column("topic")).to_pylist()}
+        self.new_topics = sorted(set(topics.to_pylist()) - known)
+        self._topics = [*known, *self.new_topics]
 
-    def between(self, from_ms: int, to_ms: int) -> pa.Table:
-        """Those from one time on and before another. Raises `OutdatedError` where some are older than what is settled."""
-        found = self._read(self._new, from_ms, to_ms)
-        if found.num_rows and pc.min(found.column("timestamp_ms")).as_py() < self._settled_ms:
+    def between(self, from_ms: int, to_ms: int) -> tuple[pa.Table, int]:
+        """(those from one time on and before another, how old the oldest one of any topic is). Raises `OutdatedError` where some
+        are older than what is settled."""
+        found, oldest_ms = self._read(self._new, from_ms, to_ms, self._topics)
+        if oldest_ms < self._settled_ms:
             raise OutdatedError(LATE)
-        return found
+        return found, oldest_ms
+
+    def in_window(self, rounds: Int64s) -> int:
+        """Return about how many there are in one of these windows: as many as in the one in the middle."""
+        if len(rounds) <= _FEW:
+            return 0
+        from_ms = int(rounds[len(rounds) // 2]) * DEFAULT_WINDOW_MS
+        return len(self._read(self._new, from_ms, from_ms + DEFAULT_WINDOW_MS, self._topics)[0])
 
     def of_topics(self, topics: Sequence[str], to_ms: int) -> pa.Table:
         """All of these topics before a time."""
-        return self._read(self._every, BEGIN_MS, to_ms, topics)
+        return self._read(self._every, BEGIN_MS, to_ms, topics)[0]
 
-    def _read(self, files: Sequence[DataFile], from_ms: int, to_ms: int, topics: Sequence[str] | None = None) -> pa.Table:
-        parts = [LOG_OFFSETS.empty_table()]
-        for file in files:
-            if file.may_hold("time", from_ms, to_ms - 1):
-                rows = self._file(file.path) if topics is None else self._rows(file.path, from_ms, to_ms)
-                rows = _between(rows, from_ms, to_ms)
-                parts.append(rows if topics is None else of_topics(rows, pa.array(topics, pa.string())))
-        return pa.concat_tables(parts)
-
-    def _file(self, path: str) -> pa.Table:
-        """A file's samples of the portion; the last one's stay, since step after step reads them."""
-        if self._last[0] != path:
-            self._last = path, self._rows(path, *self._bounds)
-        return self._last[1]
-
-    def _rows(self, path: str, from_ms: int, to_ms: int) -> pa.Table:
+    def _read(self, files: Sequence[DataFile], from_ms: int, to_ms: int, topics: Sequence[str]) -> tuple[pa.Table, int]:
         """Batch by batch: a file may have many more than those of these times."""
-        with opened(self._location, "samples", path) as source:
-            batches = source.iter_batches(_BATCH_ROWS, columns=_SAMPLE_COLUMNS)
-            tables = (from_stored("samples", pa.Table.from_batches([batch])).cast(LOG_OFFSETS) for batch in batches)
-            return pa.concat_tables([LOG_OFFSETS.empty_table(), *(_between(each, from_ms, to_ms) for each in tables)])
+        parts, wanted, oldest_ms = [LOG_END_COLUMNS.empty_table()], pa.array(topics, pa.string()), EVER_MS
+        for file in files:
+            if not file.may_hold("time", from_ms, to_ms - 1):
+                continue
+            with opened(self._location, "samples", file.path, ["topic"]) as source:
+                numbers = row_groups_between(source.metadata, from_ms, to_ms)
+                for batch in source.iter_batches(_BATCH_ROWS, numbers, _SAMPLE_COLUMNS):
+                    rows = _between(from_stored("samples", pa.Table.from_batches([batch])), from_ms, to_ms)
+                    oldest_ms = min(oldest_ms, pc.min(rows.column("timestamp_ms")).as_py() if rows.num_rows else EVER_MS)
+                    parts.append(of_topics(rows, wanted).cast(LOG_END_COLUMNS))
+        return pa.concat_tables(parts).unify_dictionaries(), oldest_ms
 
 
 def _between(rows: pa.Table, from_ms: int, to_ms: int) -> pa.Table:
@@ -280,5 +289,7 @@ def _between(rows: pa.Table, from_ms: int, to_ms: int) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(times, from_ms), pc.less(times, to_ms)))
 
 
+_FEW = 4
+"""So many windows are one step, however many samples they have."""
 _BATCH_ROWS = 50_000
 _SAMPLE_COLUMNS = stored_columns("samples", LOG_OFFSETS.names)

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, order_by, ranked
-from kgctl.pipeline.store.tables import LOG_OFFSETS
-from kgctl.pipeline.tables.collected import log_end_rows
+from kgctl.pipeline.tables.collected import LOG_END_COLUMNS, log_end_rows
 from kgctl.pipeline.tables.lag import INTERVALS
 from kgctl.pipeline.tables.points import points
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, ClusterInputs, OutdatedError, PartitionInputs
@@ -22,7 +21,7 @@ KEPT = INTERVALS + 2
 """So many samples before the horizon are kept of each log: as many as Burrow's rules look back, and those beside them."""
 _NEIGHBOURS = 2
 LATE = "samples of log ends came late"
-CLEANED = pa.schema([*LOG_OFFSETS, ("number", pa.int64()), ("life", pa.int64()), ("is_first", pa.bool_())])
+CLEANED = pa.schema([*LOG_END_COLUMNS, ("number", pa.int64()), ("life", pa.int64()), ("is_first", pa.bool_())])
 """Samples with a known end, numbered without a gap by log; ``life`` numbers the log's lives, ``is_first`` begins one."""
 
 
@@ -40,23 +39,29 @@ class Sampled:
         raw = each_sample_once(pa.concat_tables([self.raw, fresh]))
         found = log_end_rows(ClusterInputs(of_topics(raw, topics), rounds))
         found = found.filter(pc.is_valid(found.column("log_end_offset")))
-        found = found.set_column(0, "topic", found.column("topic").cast(pa.string()))
         is_old = pc.and_(
             pc.less(found.column("timestamp_ms"), self.until_ms),
-            pc.is_in(found.column("topic"), pc.unique(self.cleaned.column("topic"))),
+            is_of_topics(found, pc.unique(self.cleaned.column("topic"))),
         )
         return _numbered_on(self.cleaned, found.filter(pc.invert(is_old)), pc.unique(_log_texts(self.raw))), raw
 
     def without(self, topics: Sequence[str]) -> Sampled:
         """Return what is left without the samples of some topics."""
         gone = pa.array(topics, pa.string())
-        cleaned, raw = (table.filter(pc.invert(pc.is_in(table.column("topic"), gone))) for table in (self.cleaned, self.raw))
+        cleaned, raw = (table.filter(pc.invert(is_of_topics(table, gone))) for table in (self.cleaned, self.raw))
         return Sampled(cleaned, raw, self.until_ms)
 
 
 def of_topics(table: pa.Table, topics: pa.Array) -> pa.Table:
     """The samples of these topics."""
-    return table.filter(pc.is_in(table.column("topic"), topics.cast(pa.string())))
+    return table.filter(is_of_topics(table, topics))
+
+
+def is_of_topics(table: pa.Table, topics: pa.Array) -> pa.ChunkedArray:
+    """Which samples are of these topics."""
+    wanted = topics.cast(pa.string())
+    chunks = table.column("topic").chunks
+    return pa.chunked_array([pc.is_in(each.dictionary, wanted).take(each.indices) for each in chunks], pa.bool_())
 
 
 def _ordered(table: pa.Table) -> tuple[Int64s, Int64s, Int64s]:
@@ -69,11 +74,13 @@ def _ordered(table: pa.Table) -> tuple[Int64s, Int64s, Int64s]:
 
 def each_sample_once(table: pa.Table) -> pa.Table:
     """Samples that are there twice, once; of different ones of a moment both."""
-    if not table.num_rows:
-        return table
-    order = table.sort_by([(name, "ascending") for name in table.column_names])
-    codes = [ranked(order.column(name))[0] if name == "topic" else int64s(order, name, -1) for name in order.column_names]
-    return order.filter(pa.array(begins(*codes)))
+    order, log, times = _ordered(table)
+    if begins(log, times).all():
+        return table.take(pa.array(order))
+    found = table.take(pa.array(order))
+    codes = [log, times, *(int64s(found, name, UNKNOWN) for name in ("log_start_offset", "log_end_offset"))]
+    order = order_by(codes)
+    return found.take(pa.array(order[begins(*(code[order] for code in codes))]))
 
 
 def _is_among_last(log: Int64s, number: Int64s, is_old: Bools, count: int) -> Bools:
@@ -93,8 +100,8 @@ def _numbered_on(known: pa.Table, found: pa.Table, others: pa.Array) -> pa.Table
     """``known``, and behind it in each log the rows of ``found`` with numbers and lives that go on. The first sample of a log
     that is not known begins a life, unless there were ``others`` before it."""
     blank = {name: pa.nulls(found.num_rows, CLEANED.field(name).type) for name in ("number", "life", "is_first")}
-    fresh = pa.table({**{name: found.column(name) for name in LOG_OFFSETS.names}, **blank}).cast(CLEANED)
-    both = pa.concat_tables([known, fresh])
+    fresh = pa.table({**{name: found.column(name) for name in LOG_END_COLUMNS.names}, **blank}).cast(CLEANED)
+    both = pa.concat_tables([known, fresh]).unify_dictionaries()
     if not both.num_rows:
         return both
     order, log, _ = _ordered(both)
@@ -109,19 +116,17 @@ def _numbered_on(known: pa.Table, found: pa.Table, others: pa.Array) -> pa.Table
     number = np.where(goes_on, number - number[last] + old_number[last], number)
     life = np.where(goes_on, life - life[last] + old_life[last], life)
     is_first = np.where(is_known, int64s(both, "is_first") > 0, is_first)
-    columns = {name: both.column(name) for name in LOG_OFFSETS.names}
+    columns = {name: both.column(name) for name in LOG_END_COLUMNS.names}
     columns |= {"number": pa.array(number), "life": pa.array(life), "is_first": pa.array(is_first)}
     return pa.table(columns).cast(CLEANED)
 
 
 def require_in_time(raw: pa.Table, fresh: pa.Table, horizon_ms: int, topics: pa.Array) -> None:
-    """Raise `OutdatedError` where new samples of these topics change what is known of the time before a horizon, which is the
-    begin of a window in which anything was sampled; ``raw``: those before, of each log the last two at least.
+    """Raise `OutdatedError` where new samples of these topics, none older than a horizon, change what is known of the time before
+    it, which is the begin of a window in which anything was sampled; ``raw``: those before, of each log the last two at least.
 
     One tells of the time since the one before it, if it comes soon, and whether that was an answer of a replica behind.
     """
-    if fresh.num_rows and pc.min(fresh.column("timestamp_ms")).as_py() < horizon_ms:
-        raise OutdatedError(LATE, BEGIN_MS)
     known = of_topics(raw, topics)
     both = pa.concat_tables([known, of_topics(fresh, topics)])
     order, log, times = _ordered(both)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgctl.model.coordinator_records import OffsetCommitKey, OffsetCommitValue, RecordKey
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
@@ -228,6 +229,13 @@ def decode_keys(column: pa.Array) -> KeyDictionary:
         _other_key(keys, int(index), distinct[int(index)].as_py())
     keys.reasons[len(distinct)] = Reason.NO_KEY
     return keys
+
+
+def topics_of(keys: pa.ChunkedArray) -> pa.Array:
+    """The topics that keys of commits name, each once."""
+    distinct = pc.unique(keys)
+    distinct = distinct.dictionary_decode() if isinstance(distinct, pa.DictionaryArray) else distinct
+    return _commit_keys(Cells(distinct), np.zeros(0, np.int64)).topics
 
 
 def _commit_keys(cells: Cells, codes: Int64s) -> KeyDictionary:

@@ -71,7 +71,8 @@ def _behind(new_log: Bools, end: Int64s, time_ms: Int64s, rounds: Int64s) -> Boo
     if len(end) > 2:
         before, here, after = end[:-2], end[1:-1], end[2:]
         behind[1:-1] = ~new_log[1:-1] & ~new_log[2:] & (here >= 0) & (here < before) & (after >= before)
-        behind[1:-1] &= is_soon(rounds, time_ms[1:-1], time_ms[2:])
+        at = np.flatnonzero(behind)
+        behind[at] = is_soon(rounds, time_ms[at], time_ms[at + 1])
     return behind
 
 

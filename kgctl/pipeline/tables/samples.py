@@ -53,7 +53,6 @@ class Samples:
         """Return the wanted samples, with their numbers and lives."""
         at = pa.array(np.flatnonzero(wanted))
         columns = {name: self.rows.column(name).take(at) for name in ("topic", "partition", "timestamp_ms")}
-        columns["topic"] = columns["topic"].cast(pa.string())
         columns |= {name: self.rows.column(name).take(at) for name in ("log_start_offset", "log_end_offset")}
         columns |= {"number": pa.array(self.number[wanted]), "life": pa.array(self.own_life[wanted])}
         return pa.table(columns | {"is_first": pa.array(self.is_first[wanted])})

@@ -364,3 +364,36 @@ def test_a_step_goes_on_from_the_last_window_where_it_is_known_what_follows(
 
     assert len(carried) == 10
     assert max(carried) < 1_100
+
+
+def test_a_slice_goes_on_with_the_samples_of_its_own_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with all of another one that its groups begin to read, of which it was given none."""
+    topics, times = ("t", "u", "nobody reads it"), range(60_000, 1_260_000, 60_000)
+    sampled = [
+        {"topic": topic, "partition": 0, "timestamp_ms": at, "log_end_offset": at // 100}
+        for at in range(0, 1_400_000, 10_000)
+        for topic in topics
+    ]
+    samples = pa.Table.from_pylist(sampled, schema=LOG_OFFSETS)
+    is_first = pc.less(samples.column("timestamp_ms"), 1_270_000)
+    read_on = [(at, commit(1_000, "t", group="g1")) for at in range(1_265_000, 1_300_000, 5_000)]
+    own = [[(at, commit(at // 100, topics[number], group=f"g{number}")) for at in times] for number in (0, 1)]
+    logs = [raw(own[0]), raw([*own[1], *read_on], 1)]
+    warehouse = collected(tmp_path / "w", [log.slice(0, len(times)) for log in logs], samples.filter(is_first))
+    monkeypatch.setattr(cut, "PORTION_ROWS", 25)
+    built(warehouse)
+
+    files = named(warehouse.table("state").files("c1"), SLICE)
+    states = [of_bytes(read_state(warehouse.location, file.path)).sampled for file in files]
+    kept = [{*state.raw.column("topic").to_pylist(), *state.cleaned.column("topic").to_pylist()} for state in states]
+    assert sorted(kept) == [{"t"}, {"u"}]
+
+    add(warehouse, "c1", logs[1].slice(len(times)))
+    warehouse.add_samples("c1", samples.filter(pc.invert(is_first)))
+    monkeypatch.setattr(cut, "PORTION_ROWS", 5)
+    assert built(warehouse).late == {}
+    expected = collected(tmp_path / "whole", logs, samples)
+    built(expected)
+    assert tables_of(warehouse) == tables_of(expected)
+    waited = [row["lag_ms"] for row in rows_of(warehouse, "lag") if (row["group"], row["topic"]) == ("g1", "t")]
+    assert min(waited) == 1_165_000, "older samples tell when the log's end left the commit behind"
