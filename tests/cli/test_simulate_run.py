@@ -113,6 +113,15 @@ def test_check_of_a_rank_says_which(cli: Cli, scenario: Path) -> None:
     assert [each["check"] for each in found] == ["max_gap < 15s", "p50: max_gap < 15s"]
 
 
+def test_what_passed_by_its_rank_held_in_some_seeds_alone(cli: Cli, scenario: Path) -> None:
+    words = ["simulate", "run", str(scenario), "--variant", "eager", "--runs", "5"]
+    gaps = cli.run([*words, "-o", "json"]).data["variants"]["eager"]["metrics"]["max_gap"]["per_seed"]
+    limit, held = sorted(gaps)[2], 3
+    ran = cli.run([*words, "--check", f"{{check: max_gap <= {limit}s, at: p50}}"])
+    assert (ran.code, f"held in some of 5 seeds: p50: max_gap <= {limit}s in {held}" in ran.out) == (0, True)
+    assert "held in" not in cli.run([*words, "--check", f"{{check: max_gap <= {max(gaps)}s, at: mean}}"]).out
+
+
 def test_time_limit_is_told_once(cli: Cli, scenario: Path) -> None:
     ran = cli(f"simulate run {scenario} --time-limit 1us")
     assert (ran.code, ran.out.count("limit")) == (1, 1)

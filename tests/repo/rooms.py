@@ -76,6 +76,7 @@ ROOMS = {
             (2, "the last time there is and a share in words are said once, which is imported"),
             (260, "what no run can exceed, and expectations that hold or fail within it; what is let through is told everywhere"),
             (38, "what told a member that it has to join is recorded by the engine"),
+            (14, "runs in which nothing happens; what held in some seeds, and when it did"),
         ),
     ),
     "pipeline": Room(

@@ -210,7 +210,8 @@ class Eventually(Watcher):
         super().__init__(check, settings)
         self._from_us: int | None = None if isinstance(check.after, str) else check.after
         self._held_us: int | None = None
-        self._before: Value = None
+        self._before: tuple[Value, Value] = None, None
+        self._observed: Value = None
 
     def on_trace(self, event: Any) -> None:
         """Wait for the end of the event named in ``after``; of every event for ``last``."""
@@ -223,27 +224,28 @@ class Eventually(Watcher):
         """Evaluate the condition, until it has once been true."""
         if self._held_us is not None:
             return
-        for when, source in self._between(at_us, metrics):
-            self._look(when, evaluate(self.check.node, source))
-        self._look(at_us, self._value(metrics))
+        now: tuple[int, ValueSource] = (at_us, self.source(metrics, self.settings))
+        for when, source in (*self._between(at_us, metrics), now):
+            self._look(when, (evaluate(self.check.node, source), evaluate(_left_of(self.check.node), source)))
 
     def _turns(self) -> tuple[int, ...]:
         within_us = self.check.within_us
         return () if self._from_us is None else (self._from_us, *(() if within_us is None else (self._from_us + within_us,)))
 
-    def _look(self, at_us: int, value: Value) -> None:
+    def _look(self, at_us: int, seen: tuple[Value, Value]) -> None:
+        """``seen``: whether it holds then, and its left side."""
         if self._held_us is not None:
             return
         from_us = self._from_us
         if from_us is None or at_us < from_us:
-            self._before = value
+            self._before = seen
             return
-        if at_us > from_us and self._before and not self._is_late(from_us):
-            self._held_us = from_us
+        if at_us > from_us and self._before[0] and not self._is_late(from_us):
+            self._held_us, self._observed = from_us, self._before[1]
             return
-        self._before = None
-        if not self._is_late(at_us) and value:
-            self._held_us = at_us
+        self._before = None, None
+        if not self._is_late(at_us) and seen[0]:
+            self._held_us, self._observed = at_us, seen[1]
 
     def _is_late(self, at_us: int) -> bool:
         within = self.check.within_us
@@ -253,11 +255,11 @@ class Eventually(Watcher):
         """Return that the check has passed if its condition became true in time."""
         self._is_over = True
         self.on_step(end_us, metrics)
-        return Watched(self._held_us is not None, self._left(metrics), self._held_us, self._why_undecided(end_us))
+        if self._held_us is not None:
+            return Watched(passed=True, observed=self._observed, at_us=self._held_us)
+        return Watched(passed=False, observed=self._left(metrics), undecided=self._why_undecided(end_us))
 
     def _why_undecided(self, end_us: int) -> str:
-        if self._held_us is not None:
-            return ""
         if self._from_us is None:
             return f"no event had ended that it is after ({self.check.after})"
         within_us = self.check.within_us
@@ -331,7 +333,10 @@ _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50,
 
 @frozen_in_order
 class Judgement:
-    """What came of one check for one variant; ``seed`` is the one that decides. ``is_asked``: its ``when`` held in some seed."""
+    """What came of one check for one variant; ``seed`` is the one that decides. ``is_asked``: its ``when`` held in some seed.
+
+    ``held_in``: in how many seeds it held; of a mean it is not told, 0.
+    """
 
     check: Check
     number: int
@@ -342,6 +347,7 @@ class Judgement:
     note: str = ""
     is_decided: bool = True
     is_asked: bool = True
+    held_in: int = 0
 
 
 class Judge:
@@ -387,9 +393,9 @@ class Judge:
         found = (self._of_seed(check, number, variant, seed) for seed in seeds)
         ranked = [one for _, one in sorted(found, key=itemgetter(0))]
         rank = max(math.ceil(len(ranked) * _PERCENT[check.at] / 100), 1) - 1
-        passed = all(one.passed for one in ranked[: rank + 1])
+        passed, held_in = all(one.passed for one in ranked[: rank + 1]), sum(one.passed for one in ranked)
         shown = ranked[rank] if passed else next(one for one in reversed(ranked[: rank + 1]) if not one.passed)
-        return replace(shown, passed=passed, note=_joined(shown.note, check))
+        return replace(shown, passed=passed, held_in=held_in, note=_joined(shown.note, check))
 
     def _source(self, variant: str, seed: int) -> SeedSource:
         return SeedSource({name: runs[seed] for name, runs in self._runs.items()}, self._settings, variant)

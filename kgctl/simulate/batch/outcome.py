@@ -292,6 +292,7 @@ def _expectation(
         replay="" if verdict.passed else _replay(verdict, loaded, runs, replay_of),
         note=verdict.note,
         was_asked=verdict.is_asked,
+        held_in=verdict.held_in,
     )
 
 

@@ -45,6 +45,15 @@ def always_holding(context: Context) -> Doubts:
             yield from ((("expect",), f"{check.text!r} {why}") for part in _parts(check.node) if (why := _in_vain(context, part)))
 
 
+def of_a_run_without_events(context: Context) -> Doubts:
+    """Expectations of a group at rest: nothing is done to it, and no batch takes any time."""
+    scenario = context.scenario
+    happens = scenario.events or scenario.nemesis or scenario.autoscale or not scenario.warmup_us
+    takes_time = scenario.writes and any(members.rate_uhz is not None for members in scenario.members)
+    if context.checks and context.is_lone and not happens and not takes_time:
+        yield ("expect",), "nothing happens in this run: it has no events, and records take no time (process_time)"
+
+
 def _parts(node: Node) -> Iterator[Node]:
     """What all has to hold."""
     if isinstance(node, Binary) and node.op == "and":

@@ -13,7 +13,7 @@ from kgctl.coordinator.config import replicas_of
 from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, OF_OTHER_PROTOCOL, MemberConfig, others_refused, refusal
 from kgctl.simulate.lint.context import Context, Doubts
-from kgctl.simulate.lint.expectations import always_holding, of_records_alone
+from kgctl.simulate.lint.expectations import always_holding, of_a_run_without_events, of_records_alone
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.group_types import type_of_group
@@ -524,6 +524,7 @@ RULES: Mapping[str, Callable[[Context], Doubts]] = {
     "report-no-traffic": records_without_traffic,
     "expect-no-traffic": of_records_alone,
     "expect-always-holds": always_holding,
+    "expect-no-events": of_a_run_without_events,
     "manifest-says": manifests_that_may_say_less,
     "few-faults": few_faults,
 }

@@ -138,7 +138,7 @@ class Expectation:
     ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again. ``is_unasked``: it is no
     line of the file but holds for every run, and is told where it does not: ``note`` says who, by which rule and when. It has
     passed where the file allows that.
-    ``was_asked`` False: nothing came of it, for ``note``.
+    ``was_asked`` False: nothing came of it, for ``note``. ``held_in``: in how many seeds it held, where that was counted.
     """
 
     check: str
@@ -151,6 +151,7 @@ class Expectation:
     note: str = ""
     is_unasked: bool = False
     was_asked: bool = True
+    held_in: int | None = None
 
 
 @frozen_in_order

@@ -256,10 +256,13 @@ _ENOUGH = 60
 
 
 def _confidence_note(outcome: Outcome) -> str:
-    """The rule of three, where everything held; empty where it says nothing."""
+    """The rule of three, where everything held with every seed; else what did not, though it passed. Empty: it says nothing."""
     count = len(outcome.seeds)
     if count <= 3 or not outcome.asked or outcome.failures or outcome.warnings:
         return ""
+    if short := [each for each in outcome.asked if each.held_in is not None and each.held_in < count]:
+        told = ", ".join(f"{each.check} in {each.held_in}" for each in short if each.held_in)
+        return f"held in some of {count} seeds: {told}" if told else ""
     if count < _ENOUGH:
         return f"held in {count} of {count} seeds; --runs {_ENOUGH} would show, with 95% confidence, that fewer than 5% break it"
     return f"held in {count} of {count} seeds: with 95% confidence, fewer than {300 / count:.3g}% of all break it"

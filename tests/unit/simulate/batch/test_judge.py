@@ -173,7 +173,7 @@ def watched(entry: dict[str, Any], steps: list[Any], end_s: int = 100) -> tuple[
         ({"always": "lag < 5"}, [(-3, 9), (1, 2), (7, 6), (9, 4)], (False, 6, 7)),
         ({"eventually": "lag < 5"}, [(1, 9), (50, 2)], (True, 2, 50)),
         ({"eventually": "lag < 5", "within": "20s"}, [(1, 9), (50, 2)], (False, 2, None)),
-        ({"eventually": "lag < 5", "after": "10s", "within": "20s"}, [(1, 2), (20, 9)], (True, 9, 10)),
+        ({"eventually": "lag < 5", "after": "10s", "within": "20s"}, [(1, 2), (20, 9)], (True, 2, 10)),
         ({"eventually": "lag < 5", "after": "10s", "within": "20s"}, [(1, 2), (5, 9), (25, 1)], (True, 1, 25)),
         (
             {"eventually": "lag < 5", "after": "deploy", "within": "20s"},

@@ -15,6 +15,7 @@ topics: {orders: 12}
 members: {app: {count: 3}}
 warmup: 60s
 """
+HAPPENS = f"{GOOD}events: [{{at: 5s, restart: app}}]\n"
 
 DOUBTS = {
     "session-below-boot": "members: {app: {instance_id: $name, boot: 40s..50s}}",
@@ -75,7 +76,9 @@ def rules_of(patch: str) -> set[str]:
 
 def test_every_rule_has_its_case() -> None:
     of_events = {"crash-for-good", "drain-stuck", "no-other-broker", "event-without-effect"}
-    assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() - {"manifest-says"} | of_events  # tests of manifests have it
+    assert (
+        DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys() - {"manifest-says", "expect-no-events"} | of_events
+    )  # have tests of their own
 
 
 @pytest.mark.parametrize("rule", DOUBTS)
@@ -96,8 +99,8 @@ def test_a_full_batch_that_takes_longer_than_the_poll_limit_is_told() -> None:
 
 @pytest.mark.parametrize("rule", OF_THE_FILE)
 def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
-    (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
-    assert (problem.rule, problem.location.line) == (rule, 6 if rule.startswith("expect-") else 7)
+    (problem,) = lint(load(read_yaml(HAPPENS + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
+    assert (problem.rule, problem.location.line) == (rule, 7 if rule.startswith("expect-") else 8)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     ],
 )
 def test_an_expectation_that_holds_whatever_happens_is_doubtful(check: str, told: str | None) -> None:
-    doubts = [problem.message for problem in lint(load(read_yaml(f"{GOOD}expect: ['{check}']\n", "f")))]
+    doubts = [problem.message for problem in lint(load(read_yaml(f"{HAPPENS}expect: ['{check}']\n", "f")))]
     assert doubts == ([] if told is None else [told])
 
 
@@ -147,13 +150,29 @@ def test_an_expectation_that_no_run_can_break_or_keep_is_doubtful(check: str, wh
     kind, _, text = check.rpartition(": ")
     line = f"{{{kind}: {text}}}" if kind else f"'{text}'"
     variants = "variants: {a: {}, b: {}}\n" if "b." in check else ""
-    doubts = [each.message for each in lint(load(read_yaml(f"{GOOD}duration: 2m\nexpect: [{line}]\n{variants}", "f")))]
+    doubts = [each.message for each in lint(load(read_yaml(f"{HAPPENS}duration: 2m\nexpect: [{line}]\n{variants}", "f")))]
     assert doubts == ([f"{text!r} {why}"] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("more", "is_told"),
+    [
+        ("", True),
+        ("traffic: {orders: 9/s}\n", True),
+        ("traffic: {orders: 9/s}\nmembers: {app: {count: 3, rate: 9/s}}\n", False),
+        ("warmup: 0s\n", False),
+        ("nemesis: {rate: 1 per 1m, of: [crash], until: 5m}\n", False),
+    ],
+)
+def test_a_run_in_which_nothing_happens_proves_nothing(more: str, *, is_told: bool) -> None:
+    text = "kgctl: 1\nname: x\ntopics: {orders: 12}\nexpect: [max_gap < 5s]\n" + more
+    text += "" if "members" in more else "members: {app: {count: 3}}\n"
+    assert [each.rule for each in lint(load(read_yaml(text, "f")))] == ["expect-no-events"] * is_told
 
 
 def test_what_a_variant_permits_is_its_own() -> None:
     long = "{autoscale: {members: app, target: 10}, traffic: {orders: 1/s}}"
-    text = f"{GOOD}expect: [stuck_members == 0, flaps < 9]\nvariants: {{short: {{duration: 50s}}, long: {long}}}\n"
+    text = f"{HAPPENS}expect: [stuck_members == 0, flaps < 9]\nvariants: {{short: {{duration: 50s}}, long: {long}}}\n"
     assert [each.message for each in lint(load(read_yaml(text, "f")))] == [
         "'stuck_members == 0' holds whatever happens: stuck_members is at most 0 (variant short)",
         "'flaps < 9' holds whatever happens: flaps is at most 0 (variant short)",
@@ -161,7 +180,7 @@ def test_what_a_variant_permits_is_its_own() -> None:
 
 
 def test_traffic_of_nothing_is_none() -> None:
-    found = lint(load(read_yaml(f"{GOOD}traffic: {{orders: 0/s}}\nexpect: [lag < 100]\n", "f")))
+    found = lint(load(read_yaml(f"{HAPPENS}traffic: {{orders: 0/s}}\nexpect: [lag < 100]\n", "f")))
     assert [problem.rule for problem in found] == ["expect-no-traffic"]
 
 

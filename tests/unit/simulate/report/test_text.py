@@ -93,6 +93,15 @@ partitions moved                3
     )
 
 
+def test_what_held_in_some_seeds_alone_is_no_proof_for_all() -> None:
+    many = replace(outcome(), seeds=tuple(range(1, 21)))
+    first, *others = many.expectations
+    ranked = replace(many, expectations=(replace(first, check="p50: max_gap < 3s", held_in=11), *others))
+    assert "held in some of 20 seeds: p50: max_gap < 3s in 11\n" in summary_text(ranked)
+    of_means = replace(many, expectations=(replace(first, check="mean: max_gap < 3s", held_in=0), *others))
+    assert "held in" not in summary_text(of_means)
+
+
 def test_many_seeds_say_how_sure_one_can_be() -> None:
     many = replace(outcome(), seeds=tuple(range(1, 21)))
 
