@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kgctl.admin import Committed, ItemError, PartitionResults
+from kgctl.admin import Committed, ItemError, PartitionResults, item_error
 from kgctl.admin.answers import results_of_each
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, StartOffset, TopicPartition
@@ -39,7 +39,8 @@ def _start_offsets(group: Any) -> Committed | Failure | None:
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for place, each in partitions_in(group.topics, name="topic_name"):
         if failure := failure_in(each):
-            return failure
+            words = f"{place}: {failure.message or failure.code.name}"
+            return Failure(failure.code, item_error(failure.code, partition=place, detail=words).message)
         if each.start_offset >= 0:
             lag = getattr(each, "lag", NO_LAG)
             found[place] = StartOffset(each.start_offset, "", each.leader_epoch, None if lag < 0 else lag)

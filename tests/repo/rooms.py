@@ -197,7 +197,7 @@ ROOMS = {
             (5, "topics that are named and hidden are not gone"),
             (2, "what no Python reads as JSON is told in words of ours, the same on each"),
             (1, "the last time there is and a share in words are said once, which is imported"),
-            (14, "start offsets that Kafka takes away with others of their topic alone; commits that hide sums; signals"),
+            (15, "start offsets that Kafka takes away with others of their topic alone; commits that hide sums; signals"),
         ),
     ),
     "coordinator": Room(

@@ -81,6 +81,17 @@ def test_what_is_not_told_is_no_offset(broker: FakeBroker, cluster: ClusterClien
     assert (dict(found.values), found.errors["s"].code) == ({}, code)
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(ErrorCode.LEADER_NOT_AVAILABLE, "jobs-1 has no leader"), (ErrorCode.UNKNOWN_SERVER_ERROR, "jobs-1: why")],
+)
+def test_a_partition_that_hides_the_offsets_of_its_group_is_named(
+    broker: FakeBroker, cluster: ClusterClient, deadline: Deadline, code: ErrorCode, told: str
+) -> None:
+    telling(broker, start(0, 5, lag=0), start(1, 0, error=code))
+    assert list_committed_offsets(cluster, ["s"], deadline).errors["s"] == ItemError(code, told)
+
+
 def test_a_broker_with_share_groups_switched_off_has_none(broker: FakeBroker, cluster: ClusterClient, deadline: Deadline) -> None:
     """It knows the request, and answers so for each group: as Kafka 4.1 does, and a cluster whose features were not upgraded."""
     telling(broker, error=ErrorCode.UNSUPPORTED_VERSION)
