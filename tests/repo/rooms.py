@@ -153,6 +153,7 @@ ROOMS = {
             (40, "clusters that SQL asks; how far was collected, and what at the end; times that come twice; misspelt variables"),
             (4, "partitions without a record to show; groups that are of another type by now"),
             (14, "what is let through is told by compare, sweep, explain and annotations"),
+            (8, "changes of one moment have an undo file each"),
         ),
     ),
     "admin": Room(

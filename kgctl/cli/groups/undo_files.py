@@ -11,6 +11,7 @@ import socket
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -147,12 +148,10 @@ def start_change(
     now_ms, named = environment.now_ms(), tuple(groups) or _groups(rows)
     about = (cluster.identity, cluster.label, session.command_line, now_ms, named, len(rows))
     header = FileHeader("undo", *about, share_groups(rows), whole_groups=whole_groups)
-    change_id = _free_id(environment, now_ms, session.command)
-    path = backup.place(environment.undo_folder, change_id) if rows else None
-    if path is not None:
-        topic_ids = admin.topic_ids(sorted({row.partition.topic for row in rows}))
-        header = replace(header, topic_ids=topic_ids)
-        _save(path, replace(header, groups=_groups(rows)), rows, make_folder=not backup.backup)
+    if rows and not backup.no_backup:
+        header = replace(header, topic_ids=admin.topic_ids(sorted({row.partition.topic for row in rows})))
+    ids = _free_ids(environment, now_ms, session.command)
+    change_id, path = _saved(environment.undo_folder, ids, backup, replace(header, groups=_groups(rows)), rows)
     if (project := naming_project_file(session.flags, environment)) is not None:
         session.notice(f"The cluster is the one that {project} names: {cluster}.")
     if named:
@@ -171,30 +170,40 @@ def not_saved(found: GroupResults[Committed]) -> Iterator[str]:
         yield from (f"{flaw.message}: not saved" for flaw in flaws)
 
 
-def _save(path: Path, header: FileHeader, rows: Sequence[UndoRow], *, make_folder: bool) -> None:
+def _saved(
+    folder: Path, ids: Iterator[str], backup: Backup, header: FileHeader, rows: Sequence[UndoRow]
+) -> tuple[str, Path | None]:
+    """The change's id, and its undo file, where it has one; an id whose file another change has just made is passed over."""
+    change_id = next(ids)
+    path = backup.place(folder, change_id) if rows else None
+    if path is None:
+        return change_id, None
     try:
-        write_new(path, seal(header, undo_rows(rows)), make_folder=make_folder)
+        write_new(path, seal(header, undo_rows(rows)), make_folder=not backup.backup)
     except StorageError as error:
+        if path.exists() and not backup.backup:
+            return _saved(folder, ids, backup, header, rows)
         raise KgctlError(
             f"cannot save the previous offsets to {error.message}; nothing was changed "
             "(--backup FILE puts them elsewhere, --no-backup does without)",
             code="BACKUP_FAILED",
         ) from None
+    return change_id, path
 
 
 def _groups(rows: Sequence[UndoRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.group_id for row in rows))
 
 
-def _free_id(environment: Environment, now_ms: int, command: str) -> str:
+def _free_ids(environment: Environment, now_ms: int, command: str) -> Iterator[str]:
     """Time and command, with a number behind them where two changes fall into one second."""
     moment = format_instant(now_ms)[:19].replace(":", "").replace("-", "")
     stem = f"{moment}Z-{command.replace(' ', '-')}"
     logged: set[str] = set()
     with suppress(StorageError):  # the change goes on without it, as where it cannot be written
         logged = {change.id for change in logged_changes(environment)}
-    ids = (f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 10_000))))
-    return next(each for each in ids if each not in logged and not (environment.undo_folder / f"{each}.csv").exists())
+    ids = (f"{stem}{suffix}" for suffix in chain([""], (f"-{number}" for number in count(2))))
+    return (each for each in ids if each not in logged and not (environment.undo_folder / f"{each}.csv").exists())
 
 
 LOG = "changes.jsonl"

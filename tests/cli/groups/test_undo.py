@@ -11,6 +11,7 @@ import pytest
 
 from kgctl.admin.notation import FileHeader, seal
 from kgctl.errors import TimedOutError
+from kgctl.files import write_new
 from kgctl.model.groups import GroupType, OffsetAndMetadata, StartOffset, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.cli.harness import Cli, Ran
@@ -381,6 +382,23 @@ def test_what_else_speaks_of_a_home_directory_is_an_error_of_kgctl(cli: Cli, clu
     cluster.failure = RuntimeError("the home directory of the record")
     ran = cli("list groups")
     assert (ran.code, "internal error, please report it: RuntimeError: the home directory" in ran.err) == (9, True)
+
+
+def test_changes_of_one_moment_have_a_file_each(cli: Cli, cluster: FakeGroupAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    others: list[Path] = []
+
+    def second(path: Path, text: str, *, make_folder: bool = False) -> None:
+        if not others:  # the other change is the quicker one
+            others.append(path)
+            write_new(path, "another's", make_folder=make_folder)
+        write_new(path, text, make_folder=make_folder)
+
+    monkeypatch.setattr("kgctl.cli.groups.undo_files.write_new", second)
+    ran = cli("reset-offsets g1 --topic t1:0 --to-offset 5 --execute")
+    assert (ran.code, f"undo {ID}-reset-offsets-2 --execute\n" in ran.err) == (0, True), ran.err
+    assert others[0].read_text(encoding="utf-8") == "another's"
+    assert cli("undo last --execute").code == 0
+    assert cluster.commits("g1")["t1", 0] == 100
 
 
 def test_a_plan_undoes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
