@@ -51,6 +51,9 @@ _UNANSWERED = frozenset(
 second says nothing of the first."""
 
 
+_INTERRUPTED = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came", own_code="INTERRUPTED")
+
+
 def may_be_done(error: ItemError | None) -> bool:
     """Whether an item is, or may be, done: it did not fail, or what was answered does not tell whether it did."""
     if error is None:
@@ -291,14 +294,13 @@ class _Carrying(Generic[K]):
             if self._stop.signal is not None:
                 return None
             unanswered, is_sent = dict.fromkeys(wanted), True
+            self._mark(wanted, ItemOutcome.UNKNOWN, _INTERRUPTED)  # until it is answered: signals may come one after the other
             for answer in step.act(wanted) if wanted else ():
                 self._note(answer)
                 for item in answer.items:
                     unanswered.pop(item, None)
         except Interrupted:
             self._stop.allow(LAST_LOOK_S)
-            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came", own_code="INTERRUPTED")
-            self._mark(unanswered if is_sent else (), ItemOutcome.UNKNOWN, interrupted)
             raise
         except UnreachableError as error:
             may_be_done = is_sent and not error.nothing_sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -228,3 +228,23 @@ def test_a_second_signal_hides_nothing_of_what_was_done(
     monkeypatch.setattr(owner, name, cut_in)
     account = lab.run(lab.step("a", {}), stop=stop)
     assert (account.outcomes, stop.allowed[-1:]) == ({"a": DONE}, [0])
+
+
+def test_a_third_signal_does_not_make_of_what_was_sent_something_that_was_not(lab: Lab) -> None:
+    class Hammered(Recorded):
+        def allow(self, seconds: float) -> None:
+            super().allow(seconds)
+            if len(self.allowed) == 1:
+                raise Interrupted
+
+    stop = Hammered()
+    stop_at = lab.step("ab", Interrupted())
+
+    def act(items: Sequence[str]) -> Iterator[StepAnswer[str]]:
+        stop.signal = 2
+        yield StepAnswer(["a"], {})
+        yield from stop_at.act(items)
+
+    lab.is_done = lambda _: None
+    account = lab.run(ChangeStep(["a", "b"], act), lab.step("c", {}), stop=stop)
+    assert account.outcomes == {"a": DONE, "b": UNKNOWN, "c": ItemOutcome.NOT_TRIED}
