@@ -77,6 +77,7 @@ ROOMS = {
             (260, "what no run can exceed, and expectations that hold or fail within it; what is let through is told everywhere"),
             (38, "what told a member that it has to join is recorded by the engine"),
             (14, "runs in which nothing happens; what held in some seeds, and when it did"),
+            (14, "an expectation decides nothing about the warm-up"),
         ),
     ),
     "pipeline": Room(

@@ -277,12 +277,12 @@ def decided(variant: str, checks: Sequence[Check]) -> list[str]:
 
 def _allowing(variant: Variant, checks: Sequence[Check]) -> Variant:
     """The variant, which what an expectation of the file decides does not fail unasked."""
-    allowed = [name for name in decided(variant.name, checks) if name not in variant.scenario.allow]
-    if not allowed:
+    own = decided(variant.name, checks)
+    if not own:
         return variant
     from kgctl.simulate.scenario.fields import changed
 
-    return replace(variant, scenario=changed(variant.scenario, allow=(*variant.scenario.allow, *allowed)))
+    return replace(variant, scenario=changed(variant.scenario, decided=tuple(own)))
 
 
 def _with_settings(tree: Tree, settings: Sequence[str], file: Tree) -> Tree:

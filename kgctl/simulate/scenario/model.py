@@ -405,6 +405,7 @@ class Scenario(Section):
     allow: Annotated[tuple[fields.Allowed, ...], TRIED] = key(
         "What is not to fail a run, of what does so unasked.", (), strict=False
     )
+    decided: Annotated[SkipJsonSchema[tuple[str, ...]], TRIED] = Field(default=(), validation_alias=NO_KEY)
     together: SkipJsonSchema[tuple["Scenario", ...]] = Field(default=(), validation_alias=NO_KEY)
 
     @property

@@ -218,7 +218,15 @@ def test_an_expectation_about_it_takes_its_place() -> None:
     loaded = load(
         read_yaml(f"{HEAD}{KICKED}expect: [a.kicked <= 2]\nvariants: {{a: {{}}, b: {{}}}}\n", "f.yaml"), checks=["moves < 9"]
     )
-    assert [each.scenario.allow for each in loaded.variants] == [("kicked",), ()]
+    assert [each.scenario.decided for each in loaded.variants] == [("kicked",), ()]
+
+
+def test_an_expectation_does_not_take_the_place_of_what_failed_in_the_warm_up() -> None:
+    """`errors` counts what came after it: three pods with one id are one from then on, and errors == 0 held."""
+    fenced = "members: {app: {count: 3, instance_id: same}}\nduration: 2m\n"
+    told = {"failed": "app-0 failed at the warm-up: FENCED_INSTANCE_ID; then app-2"}
+    assert found(f"{fenced}expect: [errors == 0, fenced == 0]\n") == found(fenced) == told
+    assert found(f"{fenced}expect: [errors == 0]\nallow: [failed]\n") == {}
 
 
 def test_what_is_allowed_is_one_of_the_kinds() -> None:
