@@ -116,7 +116,7 @@ ROOMS = {
             (28, "what follows a step of a build is known to it: samples ahead, and how old later records may be"),
             (31, "clusters without tables in SQL; columns of tables that are there may be null; metrics of what nobody collects"),
             (4, "sources that nothing was collected from"),
-            (20, "samples of a slice's own topics alone, so many windows at a time as memory has room for"),
+            (23, "samples of a slice's own topics alone, so many windows at a time as memory has room for"),
         ),
     ),
     "cli": Room(

@@ -156,7 +156,10 @@ def _each_once(cleaned: pa.Table) -> pa.Table:
 def bytes_of(carried: Carried) -> bytes:
     """Return the state as the table ``state`` keeps it."""
     head = {"sampled_ms": carried.sampled_ms, "likely_ms": carried.likely_ms}
-    return packed(head, {name: carried.table(name) for name in SCHEMAS})
+    stored = {name: carried.table(name) for name in SCHEMAS}
+    for name in ("samples", "raw samples"):  # topics as older versions read them
+        stored[name] = stored[name].cast(SCHEMAS[name].set(0, SCHEMAS[name].field("topic").with_type(pa.string())))
+    return packed(head, stored)
 
 
 def of_bytes(data: bytes) -> Carried:

@@ -19,7 +19,7 @@ from kgctl.pipeline.builds import cut, fold, run
 from kgctl.pipeline.builds.carry import SCHEMAS, bytes_of, of_bytes
 from kgctl.pipeline.builds.step import StepInput, StepMade, step
 from kgctl.pipeline.store.files import is_provisional
-from kgctl.pipeline.store.states import SLICE, named, packed, read_state
+from kgctl.pipeline.store.states import SLICE, named, packed, read_state, unpacked
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.replay import played_back
@@ -298,6 +298,8 @@ def test_a_step_leaves_the_same_rows_behind_whatever_is_in_its_memory(tmp_path: 
         again = of_bytes(bytes_of(state))
         assert again.sampled_ms == state.sampled_ms
         assert all(again.table(name).equals(state.table(name)) for name in SCHEMAS)
+        topics = [unpacked(data)[1][name].column("topic") for name in ("samples", "raw samples")]
+        assert {column.type for column in topics} == {pa.string()}, "an older version reads them as they were"
 
 
 def test_a_build_looks_no_sample_up_of_a_commit_that_stood_when_the_last_one_ended(
