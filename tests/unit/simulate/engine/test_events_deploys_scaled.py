@@ -29,7 +29,7 @@ def played(rest: str, members: str = "count: 4") -> RunResult:
 
 def versions_at_end(result: RunResult) -> list[str | None]:
     """The setting that a rollout gives, of each pod that runs at the end; nothing has gone wrong until then."""
-    assert troubles_of(result) == ()
+    assert [each for each in troubles_of(result) if not each.is_allowed] == []
     return [pod.settings.get(BATCH) for pod in result.recording.history.pods if pod.running.since_us is not None]
 
 

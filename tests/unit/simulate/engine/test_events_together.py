@@ -58,7 +58,7 @@ def test_what_overlaps_leaves_the_pods_that_are_to_be(events: list[tuple[int, st
     for _, event in events:
         kept, added = SCALES.get(event, (1, 0))
         replicas = kept * replicas + added
-    assert (len(pods), troubles_of(result)) == (replicas, ())
+    assert (len(pods), [each for each in troubles_of(result) if not each.is_allowed]) == (replicas, [])
     last = max((number for number, (_, event) in enumerate(events) if event in DEPLOYS), default=None)
     if last is not None and "abort_if" not in events[last][1]:
         assert {pod.settings.get(BATCH) for pod in pods} == {str(last + 10)}
@@ -86,4 +86,4 @@ def test_two_that_overlap(events: list[str], expected: int) -> None:
     (variant,) = load(read_yaml(f"{HEAD}members: {{app: {{count: 4, boot: 15s}}}}\nevents:\n{text}", "file.yaml")).variants
     result = run(variant.scenario, 1)
     pods = [pod for pod in result.recording.history.pods if pod.running.since_us is not None]
-    assert (len(pods), troubles_of(result)) == (expected, ())
+    assert (len(pods), [each for each in troubles_of(result) if not each.is_allowed]) == (expected, [])
