@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ LINES = {
         "metric recorded sim_min simulated sim_max inside before meaning",
     ),
     "history prune": ("--older-than 1d --yes --warehouse collected", "table rows"),
-    "history forget": ("c1 --source 'the simulator' --yes --warehouse collected", "table rows"),
+    "history forget": ("c1 --yes --warehouse forgotten", "table rows"),
     **QUESTIONS,
     "serve commits": ("coordinator", "time group topic partition offset metadata leader_epoch member"),
     "serve status": (
@@ -195,11 +196,21 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def config(cli: Cli, warehouse: Path, collected: Path, logs: Path, coordinator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def config(
+    cli: Cli,
+    warehouse: Path,
+    collected: Path,
+    logs: Path,
+    coordinator: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
     (cli.folder / "coordinator").symlink_to(coordinator)
     (cli.folder / "config.yaml").write_text(CONFIG)
     (cli.folder / "warehouse").symlink_to(warehouse)
     (cli.folder / "collected").symlink_to(collected)
+    if "history forget" in request.node.name:  # which is of use once
+        shutil.copytree(collected, cli.folder / "forgotten")
     (cli.folder / "logs").symlink_to(logs)
     monkeypatch.chdir(cli.folder)
     (cli.folder / "small.yaml").write_text(SMALL)
