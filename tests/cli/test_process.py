@@ -276,7 +276,8 @@ def test_a_threshold_raises_the_alarm_though_the_result_cannot_be_written(
 
 
 def test_expectations_decide_though_a_result_or_a_file_cannot_be_written(tmp_path: Path) -> None:
-    text = "kgctl: 1\nname: x\ntopics: {t: 1}\nmembers: {a: {count: 1}}\nwarmup: 30s\nduration: 10s\nexpect: [max_gap < 0s]\n"
+    text = "kgctl: 1\nname: x\ntopics: {t: 1}\nmembers: {a: {count: 1}}\nwarmup: 30s\nduration: 10s\n"
+    text += "events: [{at: 1s, restart: a}]\nexpect: [max_gap < 1s]\n"
     (tmp_path / "x.yaml").write_text(text)
     run = f'"{sys.executable}" -m kgctl simulate run "{tmp_path}/x.yaml"'
     ran = shell(f"{run} > /dev/full")
@@ -289,8 +290,8 @@ def test_expectations_decide_though_a_result_or_a_file_cannot_be_written(tmp_pat
         6,
         "kgctl: /dev/full: No space left on device\nkgctl: 1 of 1 expectations did not hold\n",
     )
-    assert " FAIL max_gap < 0s" in ran.stdout
-    assert shell(f"{run} --junit /dev/full --check 'max_gap == 0'").returncode == 1
+    assert " FAIL max_gap < 1s" in ran.stdout
+    assert shell(f"{run} --junit /dev/full --check 'max_gap > 1s'").returncode == 1
 
 
 def test_closed_stderr_leaves_the_exit_code_alone() -> None:
