@@ -18,7 +18,6 @@ from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
 from kgctl.simulate.scenario.fields import CommitMode, full_batch_us
 from kgctl.simulate.scenario.group_types import type_of_group
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.manifests import yaml_word
 from kgctl.simulate.scenario.metric import OWNERS, metric_kinds
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
@@ -351,6 +350,8 @@ def records_without_traffic(context: Context) -> Doubts:
 def manifests_that_may_say_less(context: Context) -> Doubts:
     """Names of manifests alone: what is gone from them was never told."""
     if given := context.variant.tree.data.get("from_manifest"):
+        from kgctl.simulate.scenario.manifests import yaml_word  # few files have any
+
         files, says = (", ".join(map(yaml_word, given[key])) for key in ("files", "says"))
         yield (
             ("from_manifest",),
