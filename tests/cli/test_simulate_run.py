@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kgctl.cli.simulate.compare import _odd
 from kgctl.simulate.batch import plan
 from kgctl.simulate.engine.invariants import Invariants
+from kgctl.simulate.metrics.troubles import Trouble
 from tests.cli.harness import Cli
 
 SCENARIO = """\
@@ -391,3 +395,12 @@ def test_what_the_file_says_and_hardly_means_is_told_beside_the_result(cli: Cli)
     assert told == ["'returns'", "'refunds'", "'audits'"]
     assert ran.err.splitlines()[3:] == [f"and 1 warning more: kgctl simulate check {file}"]
     assert "PASS lag < 10" in ran.out
+
+
+def test_what_is_let_through_with_one_seed_hides_nothing_of_another() -> None:
+    def values(text: str, *, is_allowed: bool) -> SimpleNamespace:
+        trouble = (Trouble("failed", 1, text, is_allowed),)
+        return SimpleNamespace(troubles=() if is_allowed else trouble, allowed=trouble if is_allowed else (), left_out=())
+
+    seeds: Any = {1: values("app-1 failed late", is_allowed=True), 2: values("app-0 failed early", is_allowed=False)}
+    assert [*_odd("a", seeds)] == ["FAIL a: app-0 failed early (seed 2)", "allowed: a: app-1 failed late (seed 1)"]

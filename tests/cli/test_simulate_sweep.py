@@ -170,6 +170,14 @@ def test_what_goes_wrong_unasked_is_named_first_with_its_pod(cli: Cli) -> None:
     assert "(2 of 4 runs; this one: kgctl simulate run frozen.yaml --set members.app.count=2 --set" in ran.err
 
 
+def test_what_one_variant_lets_through_hides_nothing_of_another(cli: Cli) -> None:
+    text = FILE.replace("crash: app/1, for: 90s", "pause_process: app/1, for: 20s")
+    (cli.folder / "both.yaml").write_text(f"{text}variants: {{mild: {{allow: [kicked]}}, strict: {{}}}}\n")
+    told = cli("simulate sweep both.yaml --jobs 1 --verify 0").err.splitlines()
+    gone = "app-1 was taken out of the group (session.timeout.ms=10s "
+    assert [line.partition(gone)[0] for line in told if gone in line] == ["FAIL ", "allowed: "]
+
+
 NEVER = FILE.replace(
     "events: [", "events: [{at: 1s, crash: app/1, for: 5s, when: members > 2}, {at: 0s, scale: app, to: 2}, "
 ).replace("warmup", "duration: 120s\nwarmup")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kgctl.cli.parameters import argument, flag
@@ -210,11 +211,12 @@ def _odd(name: str, by_seed: Mapping[int, RunValues]) -> Iterator[str]:
     """What went wrong in a variant, each kind once: as it was with the first seed that has it; and what never happened."""
     from kgctl.simulate.batch.outcome import never_happened
 
-    first: dict[str, str] = {}
+    first: dict[tuple[bool, str], str] = {}
     for seed, values in by_seed.items():
         for each in (*values.troubles, *values.allowed):
-            first.setdefault(each.kind, f"{'allowed:' if each.is_allowed else 'FAIL'} {name}: {each.text} (seed {seed})")
-    yield from first.values()
+            told = f"{'allowed:' if each.is_allowed else 'FAIL'} {name}: {each.text} (seed {seed})"
+            first.setdefault((each.is_allowed, each.kind), told)
+    yield from (first[key] for key in sorted(first, key=itemgetter(0)))
     for check, why in never_happened([values.left_out for values in by_seed.values()]):
         yield f"WARN {name}: {check}: {why}"
 

@@ -374,21 +374,16 @@ def _write(session: Session, sweep: Sweep, swept: Swept, shown: SweepShown) -> N
         session.notice(f"written: {shown.html}")
 
 
-def _trouble_lines(swept: Swept) -> list[str]:
+def _trouble_lines(swept: Swept) -> Iterator[str]:
     """What went wrong unasked, each kind as it was in the first run that has it; then what did so and is let through."""
-    kinds: dict[str, list[tuple[Trouble, RunRow]]] = {}
+    kinds: dict[tuple[bool, str], list[tuple[Trouble, RunRow]]] = {}
     for row in swept.rows:
         for each in (*row.troubles, *row.allowed):
-            kinds.setdefault(each.kind, []).append((each, row))
-    total, firsts = len(swept.rows), [(*found[0], len(found)) for found in kinds.values()]
-    return [
-        *(
-            f"FAIL {each.text} ({often:,} of {total:,} runs; this one: {row.replay})"
-            for each, row, often in firsts
-            if not each.is_allowed
-        ),
-        *(f"allowed: {each.text} ({often:,} of {total:,} runs)" for each, _, often in firsts if each.is_allowed),
-    ]
+            kinds.setdefault((each.is_allowed, each.kind), []).append((each, row))
+    for (is_allowed, _), found in sorted(kinds.items(), key=lambda kind: kind[0][0]):
+        first, row = found[0]
+        often = f"{len(found):,} of {len(swept.rows):,} runs"
+        yield f"allowed: {first.text} ({often})" if is_allowed else f"FAIL {first.text} ({often}; this one: {row.replay})"
 
 
 def _left_out_lines(sweep: Sweep, swept: Swept) -> Iterator[str]:
