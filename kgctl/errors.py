@@ -250,6 +250,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def first_few(names: Sequence[str], most: int) -> str:
+    """``a, b and 7 more``."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
 def typed(name: str) -> str:
     """The name in quotes; where it has characters that no message shows, as bash and zsh take it back: ``$'x\\ttab'``."""
     if name.isprintable():

@@ -29,7 +29,7 @@ from dataclasses import asdict, field, fields, replace
 from typing import Any, NamedTuple
 
 from kgctl.admin.times import LATEST_MS
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, first_few
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, StartOffset, TopicPartition
 from kgctl.model.values import frozen_in_order
 
@@ -126,8 +126,7 @@ def _digest(text: str) -> str:
 
 def named_groups(groups: Sequence[str], at_most: int = 3) -> str:
     """``'a', 'b' and 7 more``."""
-    shown = ", ".join(map(repr, groups[:at_most]))
-    return shown if len(groups) <= at_most else f"{shown} and {len(groups) - at_most} more"
+    return first_few([*map(repr, groups)], at_most)
 
 
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-].*[^\w.,:+\- ])", re.DOTALL)

@@ -34,7 +34,7 @@ from kgctl.cli.parameters import flag
 from kgctl.cli.report import WHOLE, Column, Report, shows
 from kgctl.cli.selection import ChangedGroups, confirm, failures, nothing_on, with_neighbours
 from kgctl.cli.session import NamedCluster, Session
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, plural
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, first_few, plural
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_OFFSET,
@@ -407,6 +407,4 @@ def _question(plan: _OffsetsPlan, cluster: object) -> str:
 
 
 def _named(plan: _OffsetsPlan) -> str:
-    shown = list(dict.fromkeys(partition for _, partition in plan.commits))
-    text = ", ".join(map(str, shown[:10]))
-    return text if len(shown) <= 10 else f"{text} and {len(shown) - 10} more"
+    return first_few(list(dict.fromkeys(str(partition) for _, partition in plan.commits)), 10)

@@ -12,7 +12,7 @@ from kgctl.cli.parameters import option
 from kgctl.cli.report import TEXTS, TIME, WHOLE, Column, Report, shows
 from kgctl.cli.selection import as_shown, check_topics, nothing_on
 from kgctl.cli.session import Session
-from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError, first_few
 
 if TYPE_CHECKING:
     from kgctl.admin import Record
@@ -130,8 +130,7 @@ def _without_records(around: Iterable[Neighbours]) -> Iterator[str]:
         if not each.read and not each.unread:
             bare.setdefault(each.group_id, []).append(str(each.partition))
     for group_id, partitions in bare.items():
-        more = f" and {len(partitions) - _MOST_NAMED} more" * (len(partitions) > _MOST_NAMED)
-        yield f"Group {group_id!r}: there is no record around its offset on {', '.join(partitions[:_MOST_NAMED])}{more}."
+        yield f"Group {group_id!r}: there is no record around its offset on {first_few(partitions, _MOST_NAMED)}."
 
 
 def _rows(around: Neighbours, most: int | None) -> Iterator[PeekedRecord]:

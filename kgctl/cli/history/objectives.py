@@ -14,7 +14,7 @@ from kgctl.cli.history.columns import TOLD
 from kgctl.cli.parameters import option
 from kgctl.cli.report import BOOL, NUMBER, TIME, WHOLE, Column, Report, Row, shows
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import KgctlError, UsageError, first_few
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
@@ -127,8 +127,7 @@ def _unowned(labels: Owners, *histories: History) -> list[str]:
     """A line where lines of the file are no group's: they may be misspelt."""
     groups = {group for history in histories for group in history.groups()} if labels.rows else ()
     names = list(dict.fromkeys(map(repr, labels.of_no_group(groups))))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return [f"{labels.file}: no group is {', '.join(names[:_NAMED])}{more}."] if names else []
+    return [f"{labels.file}: no group is {first_few(names, _NAMED)}."] if names else []
 
 
 _NAMED = 5

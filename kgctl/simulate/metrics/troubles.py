@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from kgctl.errors import plural
+from kgctl.errors import first_few, plural
 from kgctl.member.config import INVALID_CONFIG, refusal
 from kgctl.model.values import frozen_in_order
 from kgctl.simulate.engine.run import TIME_LIMIT
@@ -66,8 +66,7 @@ def _judged(name: str, found: list[TroubleOfOne], scenario: Scenario) -> Iterato
 def _told(found: list[TroubleOfOne]) -> str:
     who, what, _ = found[0]
     others = list(dict.fromkeys(each.who for each in found[1:] if each.who != who))
-    named = ", ".join(others[:_NAMED]) + f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)
-    return f"{who} {what}" + (f"; then {named}" if others else "")
+    return f"{who} {what}" + (f"; then {first_few(others, _NAMED)}" if others else "")
 
 
 def _at(result: RunResult, at_us: int) -> str:
