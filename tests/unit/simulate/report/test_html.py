@@ -117,6 +117,12 @@ def test_what_a_limit_has_left_out_is_no_pass() -> None:
     assert ('<span class="badge fail">STOPPED</span>' in cut, ">PASS</span>" in html_page(outcome())) == (True, True)
 
 
+def test_where_an_expectation_only_warns_the_page_does_not_say_that_all_passed() -> None:
+    held, *others = outcome().expectations
+    warned = html_page(replace(outcome(), expectations=(replace(held, passed=False, severity="warn"), *others)))
+    assert re.findall(r'</h1><span class="badge (\w+)">(\w+)<', warned) == [("warn", "WARN")]
+
+
 def test_page_refers_to_nothing_outside_itself(page: str) -> None:
     assert re.findall(r"https?:|\b(?:src|href)=|@import|url\(", _without_scripts(page)) == []
     assert "default-src 'none'" in page
