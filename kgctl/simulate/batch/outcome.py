@@ -9,11 +9,12 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from kgctl import __version__
 from kgctl.member.config import HeartbeatDrift, MemberConfig, SettingValue, settings
-from kgctl.simulate.batch.judge import Judge, Judgement, RunValues
+from kgctl.simulate.batch.judge import Judge, Judgement, RunValues, let_through
 from kgctl.simulate.engine.pods import with_drift
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome
 from kgctl.simulate.report.tables import beside
@@ -29,7 +30,7 @@ from kgctl.simulate.scenario.fields import (
     read_broker_settings,
 )
 from kgctl.simulate.scenario.group_types import type_of_group
-from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant, decided
+from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.metric import OWNERS, kind_of
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration, share_text
@@ -191,8 +192,7 @@ def outcome_of(
             for name, by_seed in kept.items()
         },
         expectations=(
-            *_troubles(loaded, kept, complete, replay_of),
-            *_allowed(loaded, kept, complete),
+            *_unasked(loaded, kept, complete, replay_of),
             *_left_out(kept, complete),
             *(_expectation(each, loaded, kept, replay_of) for each in verdicts),
         ),
@@ -237,33 +237,20 @@ def spread_of(name: str, values: Sequence[float | None]) -> Spread:
     return Spread(known[0], statistics.median(known), p95, known[-1], per_seed, worst)
 
 
-def _troubles(
+def _unasked(
     loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int], replay_of: Sequence[str]
 ) -> Iterator[Expectation]:
-    """What went wrong unasked, of each variant and kind once: as it was with the first seed that has it."""
-    for name, by_seed in runs.items():
+    """What went wrong unasked, of each variant and kind once: as it was with the first seed that has it; and then the same of
+    what is let through."""
+    for passed, (name, by_seed) in product((False, True), runs.items()):
+        told = {seed: let_through(by_seed[seed], loaded.checks) if passed else by_seed[seed].troubles for seed in seeds}
         for kind in TROUBLES.values():
-            found = [(seed, each) for seed in seeds for each in by_seed[seed].troubles if each.kind == kind.name]
+            found = [(seed, each) for seed in seeds for each in told[seed] if each.kind == kind.name]
             if found:
                 seed, first = found[0]
-                replay = _command(loaded, replay_of, (name,), seed) + _stamp([by_seed[seed]])
-                note = first.text + _often(found, seeds)
-                yield Expectation(kind.check, name, False, first.number, seed, "fail", replay, note, True)  # noqa: FBT003
-
-
-def _allowed(loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], seeds: Sequence[int]) -> Iterator[Expectation]:
-    """The same of what is let through, but for what an expectation that is asked decides."""
-    for name, by_seed in runs.items():
-        for kind in [each for each in TROUBLES.values() if each.name not in decided(name, loaded.checks)]:
-            found = [(seed, each) for seed in seeds for each in by_seed[seed].allowed if each.kind == kind.name]
-            if found:
-                seed, first = found[0]
-                note = first.text + _often(found, seeds)
-                yield Expectation(kind.check, name, True, first.number, seed, note=note, is_unasked=True)  # noqa: FBT003
-
-
-def _often(found: Sequence[object], seeds: Sequence[int]) -> str:
-    return f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else ""
+                note = first.text + (f" (with {len(found)} of {len(seeds)} seeds)" if len(seeds) > 1 else "")
+                replay = "" if passed else _command(loaded, replay_of, (name,), seed) + _stamp([by_seed[seed]])
+                yield Expectation(kind.check, name, passed, first.number, seed, replay=replay, note=note, is_unasked=True)
 
 
 def never_happened(left_out: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[str, str]]:

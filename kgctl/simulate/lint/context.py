@@ -61,8 +61,8 @@ class Context:
         """What no run of it can exceed."""
         scenario = self.scenario
         grows = any(event.creates_topic or event.adds_partitions for event in scenario.events)
-        is_scaled = scenario.autoscale is not None or scenario.nemesis is not None
-        is_scaled = is_scaled or any(event.is_deploy or event.renumbers or event.starts_pods for event in scenario.events)
+        scales = any(event.is_deploy or event.renumbers or event.starts_pods for event in scenario.events)
+        is_scaled = scales or scenario.autoscale is not None or scenario.nemesis is not None
         length_us = math.inf if scenario.duration_us is None else scenario.duration_us
         return MostOfRun(length_us, math.inf if grows else sum(each.partitions for each in scenario.topics), is_scaled)
 

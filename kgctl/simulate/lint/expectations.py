@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
 from kgctl.simulate.lint.context import Bounds, Context, Doubts
 from kgctl.simulate.scenario.expressions import (
+    ARITHMETIC,
     COMPARISONS,
     Binary,
     Metric,
@@ -131,21 +132,14 @@ def bounds(node: Node, bounds_of: BoundsOf) -> Bounds | None:
         return None if inner is None else (-inner[1], -inner[0])
     if isinstance(node, Binary):
         left, right = bounds(node.left, bounds_of), bounds(node.right, bounds_of)
-        return None if left is None or right is None or node.op not in _ENDS else _ENDS[node.op](left, right)
+        return None if left is None or right is None or node.op not in ARITHMETIC else _ends(node.op, left, right)
     return bounds_of(node)
 
 
-def _of_corners(op: str) -> Callable[[Bounds, Bounds], Bounds]:
+def _ends(op: str, left: Bounds, right: Bounds) -> Bounds:
     """Of what grows or shrinks with each of its sides the ends are among those of the corners."""
-
-    def ends(left: Bounds, right: Bounds) -> Bounds:
-        if op == "/" and right[0] <= 0 <= right[1]:
-            return ANYTHING
-        found = [apply(op, *corner) for corner in product(left, right)]
-        numbers = [each for each in found if isinstance(each, int | float) and not math.isnan(each)]
-        return (min(numbers), max(numbers)) if len(numbers) == len(found) else ANYTHING
-
-    return ends
-
-
-_ENDS: Mapping[str, Callable[[Bounds, Bounds], Bounds]] = {op: _of_corners(op) for op in "+-*/"}
+    if op == "/" and right[0] <= 0 <= right[1]:
+        return ANYTHING
+    found = [apply(op, *corner) for corner in product(left, right)]
+    numbers = [each for each in found if isinstance(each, int | float) and not math.isnan(each)]
+    return (min(numbers), max(numbers)) if len(numbers) == len(found) else ANYTHING

@@ -14,11 +14,11 @@ from kgctl.simulate.scenario.metric import (
     PARTITION_SECONDS,
     SECONDS,
     SHARE,
-    THE_TIME,
-    THE_TIME_OF_ALL,
     TIME,
     WHERE,
     metric,
+    the_time,
+    the_time_of_all,
 )
 from kgctl.simulate.scenario.vocabulary import GapCause
 
@@ -31,7 +31,7 @@ from kgctl.simulate.scenario.vocabulary import GapCause
     causes=tuple(cause.label for cause in GapCause),
     place=2,
     is_of_gaps=True,
-    most=THE_TIME_OF_ALL,
+    most=the_time_of_all,
 )
 def unavailable(run: Measured, filters: Filters) -> float:
     """Sum over the partitions of the time in which nobody consumes them; of one cause, where one is named."""
@@ -51,13 +51,13 @@ def availability(run: Measured, filters: Filters) -> float | None:
     return 1 - unavailable(run, filters) / seconds(total_us) if total_us else None
 
 
-@metric(SECONDS, WHERE, label="longest gap", hint="one partition, nobody", place=3, is_of_gaps=True, most=THE_TIME)
+@metric(SECONDS, WHERE, label="longest gap", hint="one partition, nobody", place=3, is_of_gaps=True, most=the_time)
 def max_gap(run: Measured, filters: Filters) -> float:
     """The longest time without a consumer of any partition."""
     return seconds(max((gap.length_us for gap in run.gaps(filters)), default=0))
 
 
-@metric(SECONDS, WHERE, label="gap p50", is_of_gaps=True, most=THE_TIME)
+@metric(SECONDS, WHERE, label="gap p50", is_of_gaps=True, most=the_time)
 def gap_p50(run: Measured, filters: Filters) -> float | None:
     """The median of the lengths of all gaps of all partitions. None: none."""
     return statistic_of(Counter(gap.length_us for gap in run.gaps(filters)), filters)
@@ -76,7 +76,7 @@ def gaps(run: Measured, filters: Filters) -> float:
     hint="of partitions that did not move",
     is_of_gaps=True,
     about=OWNERS,
-    most=THE_TIME_OF_ALL,
+    most=the_time_of_all,
 )
 def collateral(run: Measured, filters: Filters) -> float:
     """Unavailable time of partitions whose consumer before and after is the same and lived through it."""
@@ -91,7 +91,7 @@ def _is_collateral(run: Measured, gap: Gap) -> bool:
 
 
 @metric(
-    SECONDS, ("share", "topic", *TIME), label="stop the world", hint="nobody consumed anything", is_of_gaps=True, most=THE_TIME
+    SECONDS, ("share", "topic", *TIME), label="stop the world", hint="nobody consumed anything", is_of_gaps=True, most=the_time
 )
 def stop_the_world(run: Measured, filters: Filters) -> float:
     """The time in which there are members and no partition is consumed (or at most what the share leaves)."""
@@ -136,7 +136,7 @@ def longest_gaps(run: Measured, filters: Filters = NO_FILTERS) -> dict[int, int]
     ("percentile", "mean", "max", "min", *WHERE),
     label="longest gap, median of the partitions",
     is_of_gaps=True,
-    most=THE_TIME,
+    most=the_time,
 )
 def partition_gap(run: Measured, filters: Filters) -> float | None:
     """Each partition's longest gap: the median of them, or another statistic. JSON has the list, as ``longest_gaps``."""

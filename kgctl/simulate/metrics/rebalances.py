@@ -14,7 +14,6 @@ from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.metric import (
     BYTES,
     COUNT,
-    NOTHING_UNLESS_SCALED,
     OWNERS,
     PER_CENT,
     SECONDS,
@@ -22,6 +21,7 @@ from kgctl.simulate.scenario.metric import (
     TIME,
     MostOfRun,
     metric,
+    nothing_unless_scaled,
 )
 from kgctl.simulate.scenario.vocabulary import HEARTBEATS, REBALANCE_CAUSES, EventStage, rebalance_causes
 
@@ -268,7 +268,7 @@ def _counts(run: Measured, which: str, filters: Filters) -> list[tuple[int, int]
     label="thrash %",
     hint="up and down again; 0: one direction only",
     unmeasured=("lag",),
-    most=NOTHING_UNLESS_SCALED,
+    most=nothing_unless_scaled,
 )
 def thrash(run: Measured, filters: Filters) -> float:
     """How much ``replicas``, ``members`` or ``lag`` goes up and down again, in per cent of its range."""
@@ -281,7 +281,7 @@ def thrash(run: Measured, filters: Filters) -> float:
     return thrash_of([float(number) for _, number in _counts(run, which, filters)])
 
 
-@metric(COUNT, ("selector", *TIME), hint="changes of direction within 10 minutes", most=NOTHING_UNLESS_SCALED)
+@metric(COUNT, ("selector", *TIME), hint="changes of direction within 10 minutes", most=nothing_unless_scaled)
 def flaps(run: Measured, filters: Filters) -> float:
     """Changes of direction of the number of replicas within 10 minutes."""
     points = list(_counts(run, "wanted", filters))

@@ -15,10 +15,10 @@ from kgctl.simulate.scenario.metric import (
     SHARE,
     TASK_SECONDS,
     TASKS,
-    THE_TIME,
-    THE_TIME_OF_ALL,
     TIME,
     metric,
+    the_time,
+    the_time_of_all,
 )
 from kgctl.simulate.scenario.vocabulary import GapCause
 
@@ -46,14 +46,14 @@ def _gaps(run: Measured, filters: Filters) -> list[Gap]:
     hint="task-seconds in which a task ran nowhere",
     about=TASKS,
     place=10,
-    most=THE_TIME_OF_ALL,
+    most=the_time_of_all,
 )
 def task_downtime(run: Measured, filters: Filters) -> float:
     """Sum over the tasks of a Kafka Streams application of the time in which none of its instances runs them."""
     return seconds(sum(gap.length_us for gap in _gaps(run, filters)))
 
 
-@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", about=TASKS, most=THE_TIME)
+@metric(SECONDS, IN_GAPS, label="longest task down", hint="one task, nowhere", about=TASKS, most=the_time)
 def max_task_downtime(run: Measured, filters: Filters) -> float:
     """The longest time in which a task of a Kafka Streams application ran nowhere."""
     return seconds(max((gap.length_us for gap in _gaps(run, filters)), default=0))
@@ -66,7 +66,7 @@ def max_task_downtime(run: Measured, filters: Filters) -> float:
     hint="of it, while an instance restores its state",
     about=TASKS,
     place=11,
-    most=THE_TIME_OF_ALL,
+    most=the_time_of_all,
 )
 def restore_time(run: Measured, filters: Filters) -> float:
     """Of the time in which tasks run nowhere, that in which an instance had them and restored their states."""
@@ -74,7 +74,7 @@ def restore_time(run: Measured, filters: Filters) -> float:
     return seconds(sum(length_us for cause, length_us in causes if cause is GapCause.RESTORE))
 
 
-@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", about=TASKS, place=12, most=THE_TIME)
+@metric(SECONDS, TIME, label="whole again", hint="longest time in which not all tasks ran", about=TASKS, place=12, most=the_time)
 def time_to_whole(run: Measured, filters: Filters) -> float:
     """How long a Kafka Streams application took to run all its tasks again: the longest time in which not all of them ran."""
     longest_us = first_us = last_us = 0

@@ -478,7 +478,7 @@ class ValueSource(Protocol):
         ...
 
 
-_ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
+ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -527,4 +527,4 @@ def apply(op: str, left: float | str, right: float | str) -> Value:
         return _ORDER[op](left, right)
     if op == "/" and right == 0:
         return None
-    return _ARITHMETIC[op](left, right)
+    return ARITHMETIC[op](left, right)

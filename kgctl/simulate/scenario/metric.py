@@ -85,21 +85,19 @@ Most: TypeAlias = Callable[[MostOfRun, Any], float]
 """The most that a metric can come to in a run with these limits, with these filters."""
 
 
-def _the_time(run: MostOfRun, filters: Any) -> float:
+def the_time(run: MostOfRun, filters: Any) -> float:
+    """All of it."""
     return run.window_s(filters)
 
 
-def _the_time_of_all(run: MostOfRun, filters: Any) -> float:
+def the_time_of_all(run: MostOfRun, filters: Any) -> float:
+    """All of it, for each partition."""
     return run.window_s(filters) * run.partitions
 
 
-def _nothing_unless_scaled(run: MostOfRun, filters: Any) -> float:
+def nothing_unless_scaled(run: MostOfRun, filters: Any) -> float:
+    """Nothing where the number of pods stays as it is, and no word says what else is counted."""
     return inf if run.is_scaled or filters.words else 0.0
-
-
-THE_TIME: Most = _the_time
-THE_TIME_OF_ALL: Most = _the_time_of_all
-NOTHING_UNLESS_SCALED: Most = _nothing_unless_scaled
 
 
 @frozen_in_order

@@ -17,13 +17,13 @@ from typing import Any
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 from kgctl.model.values import frozen, frozen_in_order
-from kgctl.simulate.batch.judge import Judge, RunValues
+from kgctl.simulate.batch.judge import Judge, RunValues, let_through
 from kgctl.simulate.batch.outcome import is_better_higher, number, spread_of
 from kgctl.simulate.batch.plan import run_task, task_of
 from kgctl.simulate.metrics.troubles import Trouble
 from kgctl.simulate.scenario.checks import CheckKind, FilterNames
 from kgctl.simulate.scenario.expressions import Metric, Value, key_of, metrics_of
-from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, decided, load, metric_of
+from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
 from kgctl.simulate.scenario.metric import metric_kinds
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
 from kgctl.simulate.scenario.vocabulary import TROUBLES
@@ -449,7 +449,7 @@ def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> d
     left_out = [check.shown for check in loaded.checks if not loaded.can_ask(check)]
     found = {name: Verdicts(0, [_CHECK_OF[each.kind] for each in one.troubles], [*left_out]) for name, one in values.items()}
     for name, one in values.items():
-        found[name].allowed += [each for each in one.allowed if each.kind not in decided(name, loaded.checks)]
+        found[name].allowed += let_through(one, loaded.checks)
     if not values:
         return found
     for verdict in Judge({name: {seed: one} for name, one in values.items()}, settings, [seed]).verdicts(loaded.checks):
